@@ -12,6 +12,7 @@ import { UserError } from "../../src/admin/command-line/errors.ts";
 import { originsOf } from "../../src/dev/address.ts";
 import { readCommandLine } from "../../src/dev/command-line.ts";
 import { createLogFilter } from "../../src/dev/service.ts";
+import { until } from "../support/until.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
@@ -83,10 +84,13 @@ describe("npm start", () => {
     expect(await runPrinted(service)).toEqual(["201", "200", "200"]);
   });
 
-  it("shows the requests as JSON, and nothing of wrangler's", () => {
-    const [, log = ""] = service.output().split("npm run reset deletes the data.");
-    const lines = log.split("\n").filter((line) => line !== "");
-    expect(lines.map((line) => JSON.parse(line))).toContainEqual(expect.objectContaining({ event: "request" }));
+  it("shows the requests as JSON, and nothing of wrangler's", async () => {
+    const lines = (): unknown[] => {
+      const [, log = ""] = service.output().split("npm run reset deletes the data.");
+      const whole = log.slice(0, log.lastIndexOf("\n") + 1).split("\n");
+      return whole.filter((line) => line !== "").map((line) => JSON.parse(line));
+    };
+    await until(() => expect(lines()).toContainEqual(expect.objectContaining({ event: "request" })));
   });
 
   it("refuses to run twice on the same data, and on a port in use", async () => {
