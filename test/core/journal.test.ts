@@ -28,7 +28,7 @@ function withJournal(entries: number, work: (journal: Journal, sql: SqlStorage) 
   return runInDurableObject(allocatorOf({ id }), (_, { storage }) => {
     const journal = new Journal(storage.sql);
     journal.begin(id, { sequence: 0, entry: "entry 0" }, 0);
-    for (let day = 1; day <= entries; day++) journal.append(entryOf(day), day * DAY);
+    for (let day = 1; day <= entries; day++) journal.append(entryOf(day), day * DAY, false);
     work(journal, storage.sql);
   });
 }
@@ -71,7 +71,7 @@ describe("the journal of an object (contract section 21)", () => {
       expect(journal.has({ sequence: 5, entry: "entry 5" })).toBe(false);
       expect(journal.newest()).toBeNull();
       expect(journal.lastEntry()).toBeUndefined();
-      for (const sequence of [71, 72]) journal.append(entryOf(sequence), 70 * DAY);
+      for (const sequence of [71, 72]) journal.append(entryOf(sequence), 70 * DAY, false);
       expect(sequences(journal)).toEqual([71, 72]);
       journal.prune(70 * DAY);
       expect(stored()).toBe(JOURNAL_PRUNE_ENTRIES + 2);
@@ -86,7 +86,7 @@ describe("the journal of an object (contract section 21)", () => {
       const before = written();
       journal.renew({ sequence: 10, entry: "entry 10" }, 30 * DAY);
       expect(written() - before).toBe(1);
-      journal.append(entryOf(31), 31 * DAY);
+      journal.append(entryOf(31), 31 * DAY, false);
       journal.prune(50 * DAY);
       expect(sequences(journal)[0]).toBe(11);
       journal.prune(61 * DAY);
@@ -111,7 +111,7 @@ describe("the journal of an object (contract section 21)", () => {
 
   it("has the attempts at one place in the order in which they were kept, and the newest counts", async () => {
     await withJournal(1, (journal) => {
-      for (const id of ["one", "two", "three", "one"]) journal.append(entryOf(2, id), 2 * DAY);
+      for (const id of ["one", "two", "three", "one"]) journal.append(entryOf(2, id), 2 * DAY, false);
       expect(journal.countAttempts(2)).toBe(3);
       expect(journal.after({ sequence: 0 }, 10).map(({ id }) => id)).toEqual(["entry 1", "one"]);
       expect(journal.last()).toEqual({ sequence: 2, entry: "one" });
@@ -125,7 +125,7 @@ describe("the journal of an object (contract section 21)", () => {
 
   it("is not read by a release that does not know its version", async () => {
     await withJournal(1, (journal) => {
-      journal.append(JSON.parse(JSON.stringify({ ...entryOf(2), version: 2 })), 2 * DAY);
+      journal.append(JSON.parse(JSON.stringify({ ...entryOf(2), version: 2 })), 2 * DAY, false);
       expect(() => journal.after({ sequence: 0 }, 10)).toThrow("unknown version");
     });
   });

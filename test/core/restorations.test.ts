@@ -150,6 +150,39 @@ describe("an object that lost its storage", () => {
   });
 });
 
+describe("a write that an object sent before it lost its storage, and that comes late (contract section 21)", () => {
+  it.each(["the next instance", "the one after it"])(
+    "goes before what the object had told nobody yet: %s goes on",
+    async (who) => {
+      const application = await createApplication();
+      const number = await issueTo(application, "phone-1", "alice");
+      await loseStorage(application);
+      await aroundObjectD1(application, (state) => async (statements, send) => {
+        if (!isAbout(statements, ENTRY)) return send();
+        await suspendAsLostInstance(application, number);
+        if (who === "the next instance") return send();
+        await state.storage.sync();
+        state.abort("the object dies");
+        return new Promise(() => {});
+      });
+      const ask = async () => outcome(await requestBadge(application, "phone-2", { userId: "bob" }));
+      if (who === "the one after it") expect(await ask()).toBe("503 UNAVAILABLE");
+      expect(await ask()).toBe("201");
+      expect(await stateOf(application, number)).toBe("suspended");
+      expect(gaps(application)).toEqual([]);
+    },
+  );
+});
+
+/** Once: what the object would have sent, for the next place in the list. */
+async function suspendAsLostInstance({ id }: TestApplication, number: string): Promise<void> {
+  const d1 = homeDatabase();
+  const place =
+    "UPDATE position SET sequence = sequence + 1, entry = 'lost' WHERE application_id = ?1 AND entry <> 'lost'";
+  const state = "UPDATE badge SET state = 'suspended' WHERE number = ?1";
+  await d1.batch([d1.prepare(place).bind(id), d1.prepare(state).bind(Number(number))]);
+}
+
 describe("more was lost than the journal has (contract section 21)", () => {
   /** D1 is behind, and the object that knew more has lost all but its last entry. */
   async function makeGap() {

@@ -48,7 +48,7 @@ export async function reconcile(
   const result: InboxResult = { kind: "loss-accepted", d1: at.sequence, journal: journalAt, skipped: skip };
   const entry = lossEntry(at, known, skip, now, { id, result: JSON.stringify(result) });
   journal.begin(applicationId, at, now);
-  journal.append(entry, now);
+  journal.append(entry, now, false);
   const applied = await applyEntry(db, applicationId, entry, journal.since());
   if (applied.kind !== "applied") throw new Unavailable("D1", "error" in applied ? applied.error : undefined, true);
   log("warn", {

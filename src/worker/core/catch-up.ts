@@ -27,7 +27,8 @@ type CaughtUp = { kind: "level" | "behind"; at: Position; applied: number; event
 
 /**
  * Makes D1 and the journal agree. D1 behind: it was restored, or a write was lost; its missing entries are applied again. D1
- * ahead: the object was restored or is new, and takes over D1's counters.
+ * ahead, or at an entry that the object does not know where nobody was told of its own: the object was restored or is new, and
+ * takes over D1's counters.
  *
  * @throws Unavailable
  */
@@ -38,11 +39,14 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     const at = await readPosition(db, applicationId);
     if (!at) return { kind: "gap", at };
     const last = journal.last();
-    if (!last || at.sequence > last.sequence) {
+    const isKnown = journal.has(at);
+    // It was sent before the object was restored, or lost its storage, and came in before the first entry since then.
+    const isOfLostInstance = !isKnown && at.sequence === last?.sequence && journal.isUntold(at.sequence);
+    if (!last || at.sequence > last.sequence || isOfLostInstance) {
       journal.begin(applicationId, at, Date.now());
       return { kind: "level", at, applied, events };
     }
-    if (!journal.has(at)) return { kind: "gap", at };
+    if (!isKnown) return { kind: "gap", at };
     journal.confirm(at);
     const missing = journal.after(at, CATCH_UP_ENTRIES);
     const isDone = missing.length === 0;

@@ -226,7 +226,8 @@ export class Groups {
 
   #keep(entry: Entry): Entry {
     const { journal, now } = this.#platform;
-    journal.append(entry, now());
+    // An entry of a lost instance may still come in before the first one of this instance.
+    journal.append(entry, now(), !this.#isProven);
     if (entry.position.sequence % JOURNAL_PRUNE_ENTRIES === 0) journal.prune(now());
     return entry;
   }

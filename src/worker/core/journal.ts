@@ -39,7 +39,7 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS journal_base (id INTEGER PRIMARY KEY CHECK (id = 1), application_id TEXT NOT NULL,
     sequence INTEGER NOT NULL, entry TEXT NOT NULL, since INTEGER NOT NULL, from_place INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS journal_entry (place INTEGER PRIMARY KEY, id TEXT NOT NULL, since INTEGER NOT NULL,
-    body TEXT NOT NULL);
+    is_untold INTEGER NOT NULL, body TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS journal_renewal (place INTEGER PRIMARY KEY, since INTEGER NOT NULL);`;
 
 const MARK = `place / ${ATTEMPTS} AS sequence, id AS entry`;
@@ -100,29 +100,42 @@ export class Journal {
     this.#readFromPlace();
   }
 
-  /** Keeps an entry, as the newest, before it is sent to D1. @param now milliseconds */
-  append(entry: Entry, now: number): void {
+  /**
+   * Keeps an entry, as the newest, before it is sent to D1.
+   *
+   * @param now milliseconds
+   * @param isUntold whether nobody will be told of it before it is confirmed here
+   */
+  append(entry: Entry, now: number, isUntold: boolean): void {
     const { sequence } = entry.position;
     const places = [firstPlace(sequence), lastPlace(sequence)];
     this.#sql.exec("DELETE FROM journal_entry WHERE place BETWEEN ? AND ? AND id = ?", ...places, entry.id);
     this.#sql.exec(
       `INSERT INTO journal_entry SELECT
-        coalesce((SELECT max(place) + 1 FROM journal_entry WHERE place BETWEEN ?1 AND ?2), ?1), ?3, ?4, ?5`,
+        coalesce((SELECT max(place) + 1 FROM journal_entry WHERE place BETWEEN ?1 AND ?2), ?1), ?3, ?4, ?5, ?6`,
       ...places,
       entry.id,
       now,
+      isUntold ? 1 : 0,
       JSON.stringify(entry),
     );
   }
 
-  /** Forgets entries that cannot be applied any more, because D1 has named another with their sequence number. */
+  /** D1 has named this entry. Others with its sequence number cannot be applied any more, and are forgotten. */
   confirm({ sequence, entry }: Mark): void {
+    const attempt = [firstPlace(sequence), lastPlace(sequence), entry];
+    this.#sql.exec("DELETE FROM journal_entry WHERE place BETWEEN ? AND ? AND id <> ?", ...attempt);
     this.#sql.exec(
-      "DELETE FROM journal_entry WHERE place BETWEEN ? AND ? AND id <> ?",
-      firstPlace(sequence),
-      lastPlace(sequence),
-      entry,
+      "UPDATE journal_entry SET is_untold = 0 WHERE place BETWEEN ? AND ? AND id = ? AND is_untold",
+      ...attempt,
     );
+  }
+
+  /** Whether nobody was told of any entry with this sequence number: D1 may have another one there, of a lost instance. */
+  isUntold(sequence: number): boolean {
+    const sql = "SELECT min(is_untold) AS untold FROM journal_entry WHERE place BETWEEN ? AND ?";
+    const [first, last] = [Math.max(firstPlace(sequence), this.#fromPlace), lastPlace(sequence)];
+    return this.#sql.exec(sql, first, last).one().untold === 1;
   }
 
   /** Writes without a change. @throws in an instance that another has taken the place of */

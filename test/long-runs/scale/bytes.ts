@@ -34,8 +34,8 @@ const INSERTS: Record<keyof Bytes, string> = {
   invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
       created_at)
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-  entry: `INTO journal_entry (place, id, since, body)
-    SELECT n * 64, ${text(16)}, ${NOW}, '${JSON.stringify(newBadgeEntry())}'`,
+  entry: `INTO journal_entry (place, id, since, is_untold, body)
+    SELECT n * 64, ${text(16)}, ${NOW}, 0, '${JSON.stringify(newBadgeEntry())}'`,
 };
 
 /** What the object keeps of a group of one new badge. */
