@@ -1,6 +1,7 @@
 /**
- * Writes one JSON object per line, for Workers Logs. Callers never pass secrets, tokens or udids. Of an error only the
- * names and the platform's message are logged: Drizzle's own messages contain bound values.
+ * Writes one JSON object per line, for Workers Logs, which bill bytes: `info` is not written, for they have their own level.
+ * Callers never pass secrets, tokens or udids. Of an error only the names and the platform's message are logged: Drizzle's own
+ * messages contain bound values.
  */
 export function log(
   level: "info" | "warn" | "error",
@@ -8,7 +9,11 @@ export function log(
 ): void {
   const { error } = fields;
   // JSON leaves out undefined fields.
-  const line = JSON.stringify({ level, ...fields, ...(error !== undefined && { error: describeError(error) }) });
+  const line = JSON.stringify({
+    level: level === "info" ? undefined : level,
+    ...fields,
+    ...(error !== undefined && { error: describeError(error) }),
+  });
   if (level === "info") console.log(line);
   else if (level === "warn") console.warn(line);
   else console.error(line);

@@ -41,7 +41,7 @@ describe("docs/operations.md", () => {
 });
 
 /** Fields that a query filters by, sums by or unwraps. */
-const FIELD = /\| (\w+) ?[!=>]=?~?|\bunwrap (\w+)|\bby \((\w+)\)/g;
+const FIELD = /\| (\w+) ?[!=<>]=?~?|\bunwrap (\w+)|\bby \((\w+)\)/g;
 
 /** The words of the calls that log an event, its fields among them. */
 const wordsLoggedWith = (event: string): string[] =>

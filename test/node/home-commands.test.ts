@@ -4,6 +4,8 @@ import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { Deployment } from "../../src/admin/deploy/deployment.ts";
 import { placeStep } from "../../src/admin/deploy/place.ts";
+import { runChecks } from "../../src/admin/doctor/checks.ts";
+import { logSampleCheck } from "../../src/admin/doctor/service-checks.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
@@ -261,6 +263,16 @@ describe("doctor (contract section 25)", () => {
     for (const check of ["Migrations", "Journals", "Clock", "Number ranges"])
       expect(found.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
+  });
+
+  it.each([
+    [undefined, "ok", "every line"],
+    ["1", "ok", "every line"],
+    ["50", "ok", "one line in 50 of successful requests"],
+    ["0", "look", "0 is no whole number from 1 on: every line is written"],
+    ["2 %", "look", "2 % is no whole number from 1 on: every line is written"],
+  ])("says what LOG_SAMPLE = %j means", async (text, state, detail) => {
+    expect(await runChecks([logSampleCheck(text)])).toMatchObject([{ check: "LOG_SAMPLE", state, detail }]);
   });
 });
 

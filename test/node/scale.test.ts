@@ -42,6 +42,7 @@ describe("the model", () => {
     nearShare: 0.9,
     places: 3,
     years: 3,
+    logSample: 50,
     fill: 0.7,
   };
   const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters>) =>
@@ -75,6 +76,16 @@ describe("the model", () => {
     };
     expect(tell(1, 10_000_000)).toEqual([capacity, "5", "1 into 5"]);
     expect(tell(1000, 1_000_000)).toEqual([capacity, "1", "0"]);
+  });
+
+  it("bills the bytes of log lines: of requests one in LOG_SAMPLE, of deliveries every one", () => {
+    const dollars = (sample: number) => {
+      const requests = 22 * 5.01 + 0.05 + 2 * 0.02;
+      const gigabytes = 1e8 * (requests / sample + 0.05 + 0.02) * 4.8e-6;
+      return (gigabytes - 50) * 0.25 + ((gigabytes * 7) / 30 - 12) * 0.1;
+    };
+    const told = month({ ...parameters, devices: 1e8, applications: 1000 });
+    expect(told.get("  logs: sampled, all lines")).toBe(whole(dollars(50), dollars(1)));
   });
 
   it("accepts other numbers", () => {

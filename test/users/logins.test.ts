@@ -215,7 +215,7 @@ describe("what a login with a token costs (contract section 22)", () => {
     const requestId = crypto.randomUUID();
     await logIn(application, token, undefined, { udid: "phone", "x-request-id": requestId });
     const [line] = linesOf(logged).filter((one) => one.requestId === requestId);
-    expect(line).toMatchObject({ status: 200, d1RoundTrips: 1 });
+    expect(line).toMatchObject({ status: 200, farTrips: 1 });
     expect(provider.keySetFetches).toBe(1);
   });
 });

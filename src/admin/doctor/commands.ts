@@ -8,7 +8,7 @@ import { readTarget } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { type Finding, runChecks } from "./checks.ts";
 import { dataChecks } from "./data-checks.ts";
-import { localKeyCheck, platformChecks, serviceChecks } from "./service-checks.ts";
+import { localKeyCheck, logSampleCheck, platformChecks, serviceChecks } from "./service-checks.ts";
 
 /** Where `npm start` serves when nothing else is asked for. */
 const LOCAL_ADDRESS = "http://localhost:8787";
@@ -20,7 +20,7 @@ export function addDoctorCommand(program: Command): void {
     .summary("check what can be checked, and say what to do")
     .description(
       "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, journals, clocks, deliveries " +
-        "that wait, ranges that fill up, PUBLIC_URL, status lists; with --env also the queues and secrets of the platform. It " +
+        "that wait, ranges that fill up, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues and secrets of the platform. It " +
         "changes nothing. The exit code is 1 when something is broken.",
     )
     .option("--address <url>", "where the service is reached, if not at its own address")
@@ -38,8 +38,10 @@ async function diagnose(session: Session, { address: given }: { address?: string
 async function checksOf(session: Session, given: string | undefined) {
   const wrangler = loadWrangler();
   if ("local" in session.place) {
+    const { publicUrl, logSample } = readTarget(wrangler, undefined);
     return [
-      ...serviceChecks(session, async () => given ?? LOCAL_ADDRESS, readTarget(wrangler, undefined).publicUrl),
+      ...serviceChecks(session, async () => given ?? LOCAL_ADDRESS, publicUrl),
+      logSampleCheck(logSample),
       ...dataChecks(session, "npm start"),
       localKeyCheck(session, session.place.local),
     ];
@@ -47,6 +49,7 @@ async function checksOf(session: Session, given: string | undefined) {
   const deployment = await openDeployment(wrangler, session.place.environment, false);
   return [
     ...serviceChecks(session, () => addressOf(deployment, given), deployment.target.publicUrl),
+    logSampleCheck(deployment.target.logSample),
     ...dataChecks(session, DEPLOY),
     ...platformChecks(session, deployment),
   ];

@@ -1,4 +1,5 @@
 import { and, eq, isNull } from "drizzle-orm";
+import { parseLogSample } from "../../shared/log-sample.ts";
 import { parsePublicUrl } from "../../shared/public-url.ts";
 import { application } from "../../shared/schema.ts";
 import type { Session } from "../command-line/session.ts";
@@ -86,6 +87,16 @@ async function checkStatusLists(session: Session, origin: () => Promise<string>)
     "Doors go on with the list they have until it is too old: see signed-without-status and /health.",
   );
 }
+
+/** @param text as wrangler.toml has it; undefined: not at all, as in a configuration of release 1.0 */
+export const logSampleCheck = (text = "1"): Check => ({
+  name: "LOG_SAMPLE",
+  async run() {
+    const sample = parseLogSample(text);
+    if (sample !== null) return fine(sample === 1 ? "every line" : `one line in ${sample} of successful requests`);
+    return look(`${text} is no whole number from 1 on: every line is written`, `Correct it, and run ${DEPLOY}.`);
+  },
+});
 
 /** @param state where the private halves of local keys are */
 export const localKeyCheck = ({ homes }: Session, state: LocalState): Check => ({

@@ -13,7 +13,7 @@ const configSchema = z.object({
   d1_databases: z.array(
     z.looseObject({ binding: z.string(), database_name: z.string(), database_id: z.string().optional() }),
   ),
-  vars: z.looseObject({ PUBLIC_URL: z.string().default("") }),
+  vars: z.looseObject({ PUBLIC_URL: z.string().default(""), LOG_SAMPLE: z.coerce.string().optional() }),
   queues: z.object({
     producers: z.array(z.object({ binding: z.string(), queue: z.string() })).default([]),
     consumers: z
@@ -67,6 +67,7 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined) 
     hasRoutes: config.routes.length > 0,
     /** Empty when it is not set. `npm start` has its own. */
     publicUrl: config.vars.PUBLIC_URL,
+    logSample: config.vars.LOG_SAMPLE,
   };
 }
 

@@ -3,6 +3,7 @@ import { HTTPException } from "hono/http-exception";
 import { routePath } from "hono/route";
 import { homeOf } from "../../shared/homes.ts";
 import { parseApplicationId } from "../../shared/identifiers.ts";
+import { parseLogSample } from "../../shared/log-sample.ts";
 import { REQUEST_ID } from "../../shared/requests.ts";
 import { createContext } from "../context.ts";
 import { findHome, firstHome, type Home } from "../homes.ts";
@@ -34,6 +35,9 @@ export const app = new Hono<HttpEnv>()
     await next();
     const drained = drainUnread(c.req.raw);
     if (drained !== undefined) await drained;
+    // A successful call's line stands for as many as LOG_SAMPLE says; a refusal's for itself.
+    const sample = c.res.status < 400 ? (parseLogSample(c.env.LOG_SAMPLE) ?? 1) : 1;
+    if (Math.random() * sample >= 1) return;
     log("info", {
       event: "request",
       requestId: c.get("requestId"),
@@ -45,8 +49,8 @@ export const app = new Hono<HttpEnv>()
       detail: c.get("detail"),
       application: c.get("application"),
       milliseconds: Date.now() - startedAt,
-      d1RoundTrips: context.db.roundTrips,
       farTrips: context.db.farTrips + context.allocator.calls,
+      sample,
     });
   })
   .route("/", badgeRoutes)

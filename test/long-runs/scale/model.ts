@@ -24,6 +24,7 @@ export const PARAMETERS = {
   nearShare: [0.9, "share of logins and signatures that a near copy of D1 answers; the others ask the primary too"],
   places: [3, "regions of D1, each with one copy, over which the devices of an application are spread evenly"],
   years: [3, "years of badges that are stored, since badges are never deleted"],
+  logSample: [50, "LOG_SAMPLE of wrangler.toml: of so many requests one line is written"],
   fill: [0.7, "how much of its first limit a home may use in its busiest second"],
 } as const;
 
@@ -57,6 +58,8 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
   ];
 }
 
+const isRequest = (cost: Cost): boolean => cost !== COSTS["delivery, alone in its batch"];
+
 /** What so many devices ask for in their busiest second, and what is stored for them. */
 export function loadOf(devices: number, parameters: Parameters) {
   const { peakShare, burst, newShare, invitationsPerMonth, years } = parameters;
@@ -69,7 +72,7 @@ export function loadOf(devices: number, parameters: Parameters) {
   const badges = devices * (isRollOut ? newShare : 1 + newShare * 12 * years) + invitations;
   const events = (devices * (newShare + invitationsPerMonth) * EVENT_RETENTION_DAYS) / DAYS_A_MONTH;
   return {
-    requests: sum(({ cost }) => (cost === COSTS["delivery, alone in its batch"] ? 0 : 1)),
+    requests: sum(({ cost }) => (isRequest(cost) ? 1 : 0)),
     near: sum(({ near = 0 }) => near),
     reads: sum(({ reads = 0 }) => reads),
     writes: sum(({ writes = 0 }) => writes),
@@ -121,7 +124,7 @@ const journalGigabytes = ({ objectGigabytes }: { objectGigabytes: number }): num
  * @returns what docs/scale.md says of it, line by line
  */
 export function month(parameters: Parameters): Map<string, string> {
-  const { devices, applications, fill } = parameters;
+  const { devices, applications, fill, logSample } = parameters;
   const sizes = zipf(parameters);
   const largest = sizes[0] ?? 0;
   const limits = Object.entries(limitsOf(parameters)).sort(([, one], [, other]) => one - other);
@@ -132,7 +135,6 @@ export function month(parameters: Parameters): Map<string, string> {
   const homes = Math.ceil(devices / capacity);
   const all = loadOf(devices, parameters);
   const part = loadOf(Math.min(largest, capacity), parameters);
-  const operations = kindsOf(parameters).map(({ cost, perDevice }) => [cost, devices * perDevice] as const);
   // The clock of each home, and the objects' alarms, each after two minutes with entries.
   const looks = (homes * MILLISECONDS_A_MONTH) / INBOX_POLL_MILLISECONDS;
   const mostAlarms = (applications * MILLISECONDS_A_MONTH) / COMPARE_AFTER_MILLISECONDS;
@@ -144,7 +146,15 @@ export function month(parameters: Parameters): Map<string, string> {
     [BACKGROUND_COSTS.alarm, alarms],
     [BACKGROUND_COSTS.setAlarm, looks + alarms],
   ] as const;
-  const bill = prices.billOf([...operations, ...others], true);
+  // All requests of the model succeed. A delivery's line is always written.
+  const billWith = (sample: number) => {
+    const operations = kindsOf(parameters).map(({ cost, perDevice }) => {
+      const logLines = isRequest(cost) ? cost.logLines / sample : cost.logLines;
+      return [{ ...cost, logLines }, devices * perDevice] as const;
+    });
+    return prices.billOf([...operations, ...others], true);
+  };
+  const [bill, billOfEveryLine] = [billWith(logSample), billWith(1)];
   const journal = sizes.reduce((sum, size) => sum + journalGigabytes(loadOf(size, parameters)), 0);
   const storage = prices.storageDollars({ ...all, objectGigabytes: journal });
   const beyondDefaultRange = sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE);
@@ -161,8 +171,9 @@ export function month(parameters: Parameters): Map<string, string> {
     ["  object of a part: calls/s, GB", whole(part.objectCalls, journalGigabytes(part))],
     ["applications to divide", tooLarge.length === 0 ? "0" : `${tooLarge.length} into ${parts}`],
     ["applications past a default range", whole(beyondDefaultRange.length)],
-    ["dollars a month", whole(prices.PLAN_DOLLARS + prices.total(bill) + storage)],
-    ["  logs (one line in ten)", `${whole(bill.logs)} (${whole(bill.logs / 10)})`],
+    [`dollars a month, LOG_SAMPLE ${logSample}`, whole(prices.PLAN_DOLLARS + prices.total(bill) + storage)],
+    ["  the same, LOG_SAMPLE 1", whole(prices.PLAN_DOLLARS + prices.total(billOfEveryLine) + storage)],
+    ["  logs: sampled, all lines", whole(bill.logs, billOfEveryLine.logs)],
     ["  requests and CPU", whole(bill.worker)],
     ["  D1 and object rows", whole(bill.d1, bill.object)],
     ["  storage", whole(storage)],

@@ -29,6 +29,13 @@ const OBJECT_SECONDS = 0.02;
 const OBJECT_GIGABYTES_OF_MEMORY = 0.128;
 const GIGABYTE_SECONDS = OBJECT_SECONDS * OBJECT_GIGABYTES_OF_MEMORY;
 
+/**
+ * Our assumptions: a line counts as much as the vendor's average of a Worker's event, what the platform adds included
+ * (test/http/log-sample.test.ts: a login's own is some 210 bytes), and is stored for the seven days of the plan.
+ */
+const LINE_KILOBYTES = 4.8;
+const LINE_MONTHS = 7 / 30;
+
 /** Dollars, by what is billed. */
 export type Bill = Record<"worker" | "d1" | "object" | "queue" | "logs", number>;
 
@@ -37,8 +44,9 @@ const PRICES: { part: keyof Bill; dollars: number; included: number; of: (cost: 
   // /workers/platform/pricing: requests, and milliseconds of CPU.
   { part: "worker", dollars: 0.3, included: 10, of: ({ invocations }) => invocations },
   { part: "worker", dollars: 0.02, included: 30, of: ({ invocations }) => invocations * CPU_MILLISECONDS },
-  // /workers/platform/pricing, Workers Logs; from December 2026 /observability/pricing.
-  { part: "logs", dollars: 0.6, included: 20, of: ({ logLines }) => logLines },
+  // /observability/pricing, from December 2026: gigabytes taken in, and gigabytes and months stored. A gigabyte is a million kilobytes.
+  { part: "logs", dollars: 0.25, included: 50, of: ({ logLines }) => logLines * LINE_KILOBYTES },
+  { part: "logs", dollars: 0.1, included: 12, of: ({ logLines }) => logLines * LINE_KILOBYTES * LINE_MONTHS },
   // /d1/platform/pricing
   { part: "d1", dollars: 0.001, included: 25_000, of: ({ d1RowsRead }) => d1RowsRead },
   { part: "d1", dollars: 1, included: 50, of: ({ d1RowsWritten }) => d1RowsWritten },

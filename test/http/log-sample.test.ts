@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { linesOf } from "../support/log-lines.ts";
+
+let written: Mock;
+let application: TestApplication;
+
+beforeEach(async () => {
+  application = await createApplication();
+  written = vi.spyOn(console, "log").mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const withSample = (sample: unknown): object => ({
+  DEVICE_LIMIT: UNLIMITED,
+  CLIENT_IP_LIMIT: UNLIMITED,
+  LOG_SAMPLE: sample,
+});
+
+/** A login of a phone, under a request ID of its own. @returns its status */
+async function logIn(bindings: object, applicationid: string = application.id): Promise<number> {
+  const headers = { applicationid, udid: "phone", "x-request-id": crypto.randomUUID() };
+  const body = JSON.stringify({ userId: "alice" });
+  const request = new Request("https://badges.example/v1/badge", { method: "POST", headers, body });
+  requestIds.add(headers["x-request-id"]);
+  return (await callWith(bindings, request)).status;
+}
+
+const requestIds = new Set<unknown>();
+
+/** The lines of this file's requests since the last look. */
+function lines(): Record<string, unknown>[] {
+  const own = linesOf(written).filter(({ event, requestId }) => event === "request" && requestIds.has(requestId));
+  written.mockClear();
+  return own;
+}
+
+/** A hundred logins, for which the dice show 0.00 to 0.99. @returns what their lines say that they stand for */
+async function hundredLogins(sample: unknown): Promise<unknown[]> {
+  await logIn(withSample("1"));
+  lines();
+  const dice = vi.spyOn(Math, "random");
+  for (let roll = 0; roll < 100; roll++) {
+    dice.mockReturnValue(roll / 100);
+    expect(await logIn(withSample(sample))).toBe(200);
+  }
+  return lines().map((line) => line.sample);
+}
+
+describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
+  it.each([
+    ["50", 2],
+    ["10", 10],
+    ["1", 100],
+  ])("%s writes one in so many lines of successful calls, each with how many it stands for", async (sample, count) => {
+    expect(await hundredLogins(sample)).toEqual(Array(count).fill(Number(sample)));
+  });
+
+  it.each([undefined, "", "0", "-5", "0.5", "2 %", "Infinity", "often"])("%j writes every line", async (sample) => {
+    expect(await hundredLogins(sample)).toEqual(Array(100).fill(1));
+  });
+
+  it("loses no refusal, warning or error, and each stands for itself", async () => {
+    await logIn(withSample("1"));
+    lines();
+    vi.spyOn(Math, "random").mockReturnValue(0.99);
+    const [warned, failed] = [vi.spyOn(console, "warn"), vi.spyOn(console, "error")];
+    for (const spy of [warned, failed]) spy.mockImplementation(() => {});
+    const away = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1 is away")));
+    expect(await logIn(withSample("50"), "unknown")).toBe(401);
+    expect(await logIn({ ...withSample("50"), ...bindDatabase(away) })).toBe(503);
+    expect(lines()).toMatchObject([
+      { status: 401, code: "INVALID_APPLICATIONID", sample: 1 },
+      { status: 503, code: "UNAVAILABLE", sample: 1 },
+    ]);
+    expect(linesOf(warned)).toContainEqual(expect.objectContaining({ level: "warn", event: "near-read-failed" }));
+    const [error] = linesOf(failed).filter(({ requestId }) => requestIds.has(requestId));
+    expect(error).toMatchObject({ level: "error", event: "request-failed" });
+  });
+});
+
+describe("the line of a login (docs/scale.md, A million)", () => {
+  it("says who, what, how long and how far in some 200 bytes", async () => {
+    await logIn(withSample("1"));
+    const [text] = written.mock.calls.flat().filter((line) => String(line).includes(application.id));
+    expect(JSON.parse(text)).toEqual({
+      event: "request",
+      requestId: expect.any(String),
+      method: "POST",
+      route: "/v1/badge",
+      status: 201,
+      application: application.id,
+      milliseconds: expect.any(Number),
+      farTrips: expect.any(Number),
+      sample: 1,
+    });
+    expect(text.length).toBeLessThan(210);
+  });
+});
