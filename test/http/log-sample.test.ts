@@ -85,6 +85,20 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
   });
 });
 
+describe("a status list that is not needed yet (contract section 14)", () => {
+  it("is 404 to each door twice a minute, which is no refusal: one line in so many", async () => {
+    vi.spyOn(Math, "random").mockReturnValueOnce(0.01).mockReturnValue(0.99);
+    const id = crypto.randomUUID();
+    requestIds.add(id);
+    for (let count = 0; count < 2; count++) {
+      const url = `https://badges.example/v1/applications/${application.id}/status/77`;
+      const request = new Request(url, { headers: { "x-request-id": id } });
+      expect((await callWith(withSample("50"), request)).status).toBe(404);
+    }
+    expect(lines()).toMatchObject([{ status: 404, code: "UNKNOWN_STATUSLIST", sample: 50 }]);
+  });
+});
+
 describe("the line of a login (docs/scale.md, A million)", () => {
   it("says who, what, how long and how far in some 200 bytes", async () => {
     await logIn(withSample("1"));

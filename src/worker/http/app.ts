@@ -35,8 +35,9 @@ export const app = new Hono<HttpEnv>()
     await next();
     const drained = drainUnread(c.req.raw);
     if (drained !== undefined) await drained;
-    // A successful call's line stands for as many as LOG_SAMPLE says; a refusal's for itself.
-    const sample = c.res.status < 400 ? (parseLogSample(c.env.LOG_SAMPLE) ?? 1) : 1;
+    // For how many calls the line stands. A door's question for a status list that is not needed yet is no refusal.
+    const isRefused = c.res.status >= 400 && c.get("code") !== "UNKNOWN_STATUSLIST";
+    const sample = isRefused ? 1 : (parseLogSample(c.env.LOG_SAMPLE) ?? 1);
     if (Math.random() * sample >= 1) return;
     log("info", {
       event: "request",

@@ -3,7 +3,7 @@ import { log } from "../log.ts";
 import { retryPlatform, withDeadline } from "../platform.ts";
 
 /**
- * One home's D1, for one request, one batch of messages or one sweep. Counts round trips and retries transient failures, so
+ * One home's D1, for one request, one batch of messages or one sweep. Counts far trips and retries transient failures, so
  * every write must be repeatable: it finds its work already done, or does all of it in one transaction.
  *
  * All calls go to the primary, except `nearRows`. Those of the badge calls go through sessions (D1: Sessions API), whose
@@ -11,22 +11,16 @@ import { retryPlatform, withDeadline } from "../platform.ts";
  */
 export class Database {
   readonly d1: D1Database;
-  #roundTrips = 0;
-  #nearTrips = 0;
+  #farTrips = 0;
   #bookmark: string | null = null;
 
   constructor(d1: D1Database) {
     this.d1 = d1;
   }
 
-  /** Calls made to D1 so far, retries included. */
-  get roundTrips(): number {
-    return this.#roundTrips;
-  }
-
-  /** Those of them that did not go to a copy near the caller. A copy that failed counts: nobody knows how far away it is. */
+  /** Calls to D1 so far, retries included, that no copy near the caller answered: of one that failed nobody knows where it went. */
   get farTrips(): number {
-    return this.#roundTrips - this.#nearTrips;
+    return this.#farTrips;
   }
 
   /** D1's state that the last session saw or made, as D1 names it; null: there was no session. */
@@ -58,7 +52,6 @@ export class Database {
     bookmark: string | null,
   ): Promise<{ rows: unknown[]; isPrimary: boolean }> {
     const session = this.d1.withSession(bookmark ?? "first-unconstrained");
-    this.#roundTrips++;
     try {
       const ask = () => bound(session, sql, values).all();
       // Without retries: asking the primary is one.
@@ -66,10 +59,11 @@ export class Database {
       // D1 reports this with every response of a session (D1: Sessions API); only the local D1, which has no copies,
       // does not.
       const isPrimary = meta.served_by_primary !== false;
-      if (!isPrimary) this.#nearTrips++;
+      if (isPrimary) this.#farTrips++;
       this.#bookmark = session.getBookmark();
       return { rows: results, isPrimary };
     } catch (error) {
+      this.#farTrips++;
       log("warn", { event: "near-read-failed", error });
       return { rows: await this.primaryRows(sql, values), isPrimary: true };
     }
@@ -83,7 +77,7 @@ export class Database {
   async atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
     let session: D1DatabaseSession | undefined;
     const result = await retryPlatform("D1", () => {
-      this.#roundTrips++;
+      this.#farTrips++;
       session = this.d1.withSession("first-primary");
       return query(session);
     });
@@ -98,7 +92,7 @@ export class Database {
    */
   run<T>(query: (d1: D1Database) => Promise<T>, deadlineMilliseconds?: number): Promise<T> {
     const call = () => {
-      this.#roundTrips++;
+      this.#farTrips++;
       return query(this.d1);
     };
     return retryPlatform("D1", call, deadlineMilliseconds);

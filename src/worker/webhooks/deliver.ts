@@ -135,7 +135,7 @@ async function recordEnded(context: Context, ended: readonly EndedAttempt[]): Pr
     context.db,
     ended.map((one) => toRecord(one, now)),
   );
-  for (const one of ended) logAttempt(context, one);
+  for (const one of ended) logAttempt(one);
   await sendDelayed(context.queue, ended.flatMap(toWakeUp));
 }
 
@@ -150,7 +150,7 @@ function toRecord({ event, endpoint, attempt, step }: EndedAttempt, now: number)
   };
 }
 
-function logAttempt({ db }: Context, { event, attempt, step }: EndedAttempt): void {
+function logAttempt({ event, attempt, step }: EndedAttempt): void {
   log("info", {
     event: "delivery",
     application: event.applicationId,
@@ -160,7 +160,6 @@ function logAttempt({ db }: Context, { event, attempt, step }: EndedAttempt): vo
     outcome: outcomeLabel(attempt.outcome),
     next: step.kind,
     milliseconds: attempt.milliseconds,
-    d1RoundTrips: db.roundTrips,
   });
 }
 
