@@ -71,6 +71,12 @@ export class Entries extends Member {
     return parts.map((part) => ({ changes: part, isRepeated: this.#isRepeated(part, lateMilliseconds) }));
   }
 
+  /** Whether a change of a position would put another entry in the place of one that D1 has had. */
+  isReplaced({ table, after }: Change): boolean {
+    if (table !== "position" || after === null) return false;
+    return (this.#places.get(`${after.application_id} ${after.sequence}`) ?? after.entry) !== after.entry;
+  }
+
   /** Whether D1 lacked something of an application at some moment of a time. Reads may show the older state then. */
   lacked(applicationId: string, from: number, to: number): boolean {
     return this.#gaps.some((gap) => gap.applicationId === applicationId && gap.from <= to && gap.to >= from);

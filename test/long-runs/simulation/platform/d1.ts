@@ -118,8 +118,9 @@ class D1Server extends Member {
   /** When all copies stopped, and when they go on, in milliseconds. */
   #stoppedAt = 0;
   #goOnAt = 0;
-  /** Commits before the last restoration, which no copy has any more. */
+  /** Commits before the last restoration, which no copy has any more, and when that was, in milliseconds. */
   #oldest = 0;
+  #restoredAt = 0;
   /** The first moment to which it may be restored. */
   earliest = 0;
 
@@ -155,12 +156,25 @@ class D1Server extends Member {
     return this.#primary.run(sql, parameters).rows;
   }
 
-  /** One transaction. @throws Error when a statement fails; then nothing was changed */
+  /** One transaction. @throws Error when a statement fails, or a restoration cancelled it; then nothing was changed */
   execute(statements: readonly Statement[], lateMilliseconds = 0): Result[] {
     changes = [];
-    const results = this.#commit(() => run(this.#primary, statements, true));
+    const results = this.#commit(() => {
+      const executed = run(this.#primary, statements, true);
+      if (this.#isCancelled(lateMilliseconds)) throw new Error("Network connection lost.");
+      return executed;
+    });
     this.world.rows.see(changes, lateMilliseconds);
     return results;
+  }
+
+  /**
+   * A restoration cancels the queries in flight (D1: Time Travel). Others come late all the same, to try the service; but an
+   * attempt that was given up, in place of the entry that followed it, would make a gap, which nobody reconciles here.
+   */
+  #isCancelled(lateMilliseconds: number): boolean {
+    const { timeline, entries } = this.world;
+    return timeline.now - lateMilliseconds < this.#restoredAt && changes.some((change) => entries.isReplaced(change));
   }
 
   /**
@@ -229,6 +243,7 @@ class D1Server extends Member {
       }
     });
     this.#oldest = this.position;
+    this.#restoredAt = this.world.timeline.now;
   }
 
   #commit<T>(work: () => T): T {
