@@ -69,6 +69,20 @@ describe("a call that is answered 503 (contract section 1)", () => {
     expect(await badgeRows(application)).toHaveLength(2);
   });
 
+  it("is a gap when a restored D1 gets its entry late in place of another, which was answered (contract section 21)", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    const held = await answer503(application, () => takeStep(application, number, "suspend"));
+    held.stop();
+    await issueTo(application, "other", "bob");
+    await restore(application, snapshot);
+    await held.letThrough();
+    await wake(application, true);
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "journal-gap", application: application.id }));
+    expect(outcome(await requestQuietly(application, "third", { userId: "carol" }))).toBe("503 UNAVAILABLE");
+  });
+
   it("is found to have happened when D1 got its entry before the next one", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
