@@ -74,8 +74,12 @@ export const sortableId = (prefix: string, milliseconds: number, index: number):
 /** What stands in place of the user ID of a person who was erased (contract section 24). */
 export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
 
-/** 80 random bits: the ID of an entry, or of a command. */
+/** 80 random bits: the ID of a command. */
 export const newRandomId = (): string => randomText(RANDOM_CHARACTERS);
+
+/** The ID of an entry, with 30 random bits: those of attempts at one place in the list sort by the time they were made. */
+export const newEntryId = (nowMilliseconds: number): string =>
+  `${sortableText(nowMilliseconds, TIME_CHARACTERS)}${randomText(RANDOM_CHARACTERS - TIME_CHARACTERS)}`;
 
 function sortableText(value: number, characters: number): string {
   let rest = value;

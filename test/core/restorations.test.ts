@@ -12,7 +12,17 @@ import { homeDatabase } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
-import { ENTRY, loseStorage, putIntoInbox, resultOf, sequenceOf, wake } from "./support.ts";
+import {
+  ENTRY,
+  type JournalRow,
+  loseStorage,
+  putIntoInbox,
+  readJournal,
+  restoreJournal,
+  resultOf,
+  sequenceOf,
+  wake,
+} from "./support.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -174,14 +184,36 @@ describe("a write that an object sent before it lost its storage, and that comes
   );
 });
 
-/** Once: what the object would have sent, for the next place in the list. */
+/** Once: what the object sent before, for the next place in the list. */
 async function suspendAsLostInstance({ id }: TestApplication, number: string): Promise<void> {
   const d1 = homeDatabase();
   const place =
-    "UPDATE position SET sequence = sequence + 1, entry = 'lost' WHERE application_id = ?1 AND entry <> 'lost'";
+    "UPDATE position SET sequence = sequence + 1, entry = '-lost' WHERE application_id = ?1 AND entry <> '-lost'";
   const state = "UPDATE badge SET state = 'suspended' WHERE number = ?1";
   await d1.batch([d1.prepare(place).bind(id), d1.prepare(state).bind(Number(number))]);
 }
+
+describe("an object restored to an earlier moment (contract section 21)", () => {
+  it("goes on from D1 when it had just kept an entry that D1 then refused, and another has that place", async () => {
+    const application = await createApplication();
+    const first = await issueTo(application, "phone-1", "alice");
+    const sequence = await sequenceOf(application);
+    let earlier: JournalRow[] | undefined;
+    await aroundObjectD1(application, ({ storage }) => async (statements, send) => {
+      if (earlier || !isAbout(statements, ENTRY)) return send();
+      earlier = readJournal(storage);
+      moveClock(1);
+      throw new Error("D1_ERROR: NOT NULL constraint failed: position.entry: SQLITE_CONSTRAINT");
+    });
+    const second = await issueTo(application, "phone-2", "bob");
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+    await restoreJournal(application, earlier ?? []);
+    const third = await issueTo(application, "phone-3", "carol");
+    expect(gaps(application)).toEqual([]);
+    expect(new Set([first, second, third]).size).toBe(3);
+    expect(await badgeRows(application)).toHaveLength(3);
+  });
+});
 
 describe("more was lost than the journal has (contract section 21)", () => {
   /** D1 is behind, and the object that knew more has lost all but its last entry. */

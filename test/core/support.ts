@@ -39,6 +39,22 @@ export async function loseStorage(application: { id: ApplicationId }): Promise<v
   }).catch(() => {});
 }
 
+export type JournalRow = Record<string, SqlStorageValue>;
+
+export const readJournal = ({ sql }: DurableObjectStorage): JournalRow[] =>
+  sql.exec("SELECT * FROM journal_entry").toArray();
+
+/** The object is what it was when its journal had these rows. */
+export async function restoreJournal(application: { id: ApplicationId }, rows: readonly JournalRow[]): Promise<void> {
+  await runInDurableObject(allocatorOf(application), async (_, state) => {
+    const { sql } = state.storage;
+    sql.exec("DELETE FROM journal_entry");
+    for (const row of rows) sql.exec("INSERT INTO journal_entry VALUES (?, ?, ?, ?, ?)", ...Object.values(row));
+    await state.storage.sync();
+    state.abort("it is restored");
+  }).catch(() => {});
+}
+
 const entryRows = z.array(z.object({ sequence: z.number(), body: z.string() }));
 
 /** What the object's journal has, oldest first. */

@@ -9,7 +9,7 @@ const FIRST = byEffort(41, 1);
 
 /** Faults of catching up that are put into the service, and seeds of which one must notice: in the full test, of the first 500. */
 const PLANTED_IN_SERVICE = [
-  { fault: "abandons-without-an-empty-entry", first: 125 },
+  { fault: "abandons-without-an-empty-entry", first: 50 },
   { fault: "forgets-that-a-range-grew", first: 70 },
   { fault: "ignores-that-D1-is-ahead", first: 7 },
 ];

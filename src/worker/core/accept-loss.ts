@@ -1,4 +1,4 @@
-import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
+import { type ApplicationId, newEntryId, newRandomId } from "../../shared/identifiers.ts";
 import type { InboxResult } from "../../shared/inbox.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
@@ -62,7 +62,7 @@ export async function reconcile(
 }
 
 function lossEntry(at: Position, known: Position, skip: number, now: number, result: Entry["results"][number]): Entry {
-  const id = newRandomId();
+  const id = newEntryId(now);
   return {
     version: 1,
     id,

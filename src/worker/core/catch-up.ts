@@ -13,7 +13,7 @@ import { readPosition } from "../storage/group-reads.ts";
 import type { Position } from "../storage/rows.ts";
 import { applyEntry } from "./apply.ts";
 import type { Entry } from "./entry.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, Mark } from "./journal.ts";
 
 /** D1 has forgotten more than the journal has, or is on another timeline; an administrator decides (contract section 21). */
 export interface Gap {
@@ -27,8 +27,7 @@ type CaughtUp = { kind: "level" | "behind"; at: Position; applied: number; event
 
 /**
  * Makes D1 and the journal agree. D1 behind: it was restored, or a write was lost; its missing entries are applied again. D1
- * ahead, or at an entry that the object does not know where nobody was told of its own: the object was restored or is new, and
- * takes over D1's counters.
+ * ahead: the object was restored or is new, and takes over D1's counters.
  *
  * @throws Unavailable
  */
@@ -39,14 +38,11 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     const at = await readPosition(db, applicationId);
     if (!at) return { kind: "gap", at };
     const last = journal.last();
-    const isKnown = journal.has(at);
-    // It was sent before the object was restored, or lost its storage, and came in before the first entry since then.
-    const isOfLostInstance = !isKnown && at.sequence === last?.sequence && journal.isUntold(at.sequence);
-    if (!last || at.sequence > last.sequence || isOfLostInstance) {
+    if (!last || !journal.has(at)) {
+      if (last && !isAhead(at, last, journal)) return { kind: "gap", at };
       journal.begin(applicationId, at, Date.now());
       return { kind: "level", at, applied, events };
     }
-    if (!isKnown) return { kind: "gap", at };
     journal.confirm(at);
     const missing = journal.after(at, CATCH_UP_ENTRIES);
     const isDone = missing.length === 0;
@@ -63,6 +59,15 @@ export async function catchUp(db: Database, applicationId: ApplicationId, journa
     events.push(...progress.events);
   }
 }
+
+/**
+ * Whether D1 is ahead of the journal. With the same sequence number it is when its entry was made later: the object was restored to
+ * a moment when an attempt was under way that D1 refused, or that was given up. Or when nobody was told of the journal's: an
+ * instance had sent D1's before the object was restored, or lost its storage.
+ */
+const isAhead = (at: Mark, last: Mark, journal: Journal): boolean =>
+  at.sequence > last.sequence ||
+  (at.sequence === last.sequence && (at.entry > last.entry || journal.isUntold(at.sequence)));
 
 /** Several entries a batch, but the last one of all alone: it is the only one that D1 may refuse. */
 async function applyChunk(

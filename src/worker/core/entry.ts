@@ -1,4 +1,4 @@
-import { newRandomId } from "../../shared/identifiers.ts";
+import { newEntryId } from "../../shared/identifiers.ts";
 import type { EntryTable, RowWrite, StoredEntry } from "../storage/entry.ts";
 import type { Position } from "../storage/rows.ts";
 import type { Outcome } from "./commands.ts";
@@ -21,7 +21,7 @@ export function toEntry(
   draft: Draft,
   { calls, results, erasures, unless }: Pick<Entry, "calls" | "results" | "erasures" | "unless">,
 ): Entry {
-  const id = newRandomId();
+  const id = newEntryId(draft.now);
   const { fresh } = draft.position;
   const last = fresh.at(-1);
   const hasGrown = last !== undefined && fresh.length > before.fresh.length;

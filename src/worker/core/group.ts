@@ -185,7 +185,7 @@ export class Groups {
     const written = await this.#write(db, kept, decided);
     if (written.kind === "abandoned") {
       // Kept before anybody is told: whoever goes on from here, another instance too, does not repeat what was given up.
-      this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, startedAt), NOTHING_TOLD));
+      this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, now()), NOTHING_TOLD));
       throw new Unavailable("D1", written.error, true);
     }
     if (written.kind !== "applied") return written;

@@ -15,7 +15,7 @@ interface Fault {
 export const PLANTED: Readonly<Record<string, Fault>> = {
   "abandons-without-an-empty-entry": {
     file: "core/group.ts",
-    from: "this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, startedAt), NOTHING_TOLD));",
+    from: "this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, now()), NOTHING_TOLD));",
     to: "",
   },
   "applies-what-was-given-up": {

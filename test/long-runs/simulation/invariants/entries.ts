@@ -27,22 +27,16 @@ export class Entries extends Member {
   readonly #newest = new Map<string, { entry: string; changes: readonly Change[] }>();
   readonly #gaps: Gap[] = [];
   /** By an entry's ID: the calls that it carries out, and which instance of its object kept it first, when. */
-  readonly #kept = new Map<string, { calls: readonly string[]; instance: string; at: number; previous: string }>();
+  readonly #kept = new Map<string, { calls: readonly string[]; instance: string; at: number }>();
   /** When an instance told that a call changes nothing, in milliseconds, by their names. */
   readonly #givenUp = new Map<string, number>();
   /** Rows as the last entries left them, by table and key. */
   readonly #rows = new Map<string, Row>();
 
   /** An object keeps an entry, before it sends it to D1. */
-  noteKept({ id, previous, calls }: Pick<Entry, "id" | "previous" | "calls">, instance: string): void {
+  noteKept({ id, calls }: Pick<Entry, "id" | "calls">, instance: string): void {
     const { now: at } = this.world.timeline;
-    if (!this.#kept.has(id)) this.#kept.set(id, { calls: calls.map((call) => call.id), instance, at, previous });
-  }
-
-  /** All entries that were ever kept to follow the one that this entry follows. */
-  attemptsAt(entry: unknown): string[] {
-    const previous = this.#kept.get(String(entry))?.previous;
-    return [...this.#kept].flatMap(([id, kept]) => (kept.previous === previous ? [id] : []));
+    if (!this.#kept.has(id)) this.#kept.set(id, { calls: calls.map((call) => call.id), instance, at });
   }
 
   /** Since when an entry may be applied, in milliseconds: an instance that dies leaves it to the next one. */

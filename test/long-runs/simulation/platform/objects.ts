@@ -70,9 +70,7 @@ export class ObjectHost extends Member {
     const object = this.#objects.get(`allocator ${name}`);
     if (!object) return;
     object.live?.process.die();
-    const earlier = dice.chance(0.5)
-      ? dice.pick(object.earlier.filter((content) => !this.#isContested(content)))
-      : undefined;
+    const earlier = dice.chance(0.5) ? dice.pick(object.earlier) : undefined;
     this.world.trace.add("seed", `the object of ${name} ${earlier ? "is restored" : "loses its storage"}`);
     this.world.faults.struck++;
     for (const table of contentOf(object.sqlite).keys()) object.sqlite.run(`DELETE FROM "${table}"`);
@@ -85,17 +83,6 @@ export class ObjectHost extends Member {
     }
     object.alarm = null;
     object.hasForgotten = true;
-  }
-
-  /**
-   * Whether its last entry was kept but not yet applied, and was then given up for another one, which D1 has where the restored
-   * object has this: that alone, a moment of one write in which D1 failed, an administrator has to decide (`journal-gap`).
-   */
-  #isContested(content: Content): boolean {
-    const kept = content.get("journal_entry") ?? [];
-    const last = kept.toSorted((one, other) => Number(one.place) - Number(other.place)).at(-1);
-    if (last === undefined || last.is_untold === 1) return false;
-    return this.world.entries.attemptsAt(last.id).some((id) => !kept.some((row) => row.id === id));
   }
 
   /** The object of an application, or undefined when it was never called. */
