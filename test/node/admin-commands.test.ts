@@ -175,7 +175,6 @@ describe("a user error is one line on standard error, and nothing on standard ou
       "on localhost",
     ],
     [["application", "list", "--env", "nowhere"], 'wrangler.toml has no environment "nowhere"'],
-    [["application", "list", "--env", "production"], 'The database of "production" has no ID yet'],
     [["application"], "Say which: create, list, show, update, disable, enable; see"],
     [["aplication", "list"], "Unknown command 'aplication' (Did you mean application?)"],
     [["webhook", "list", "app_1", "--state", "lost"], "Allowed choices are pending, delivered, exhausted, held"],

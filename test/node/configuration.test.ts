@@ -5,6 +5,7 @@ import { type Unstable_Config, unstable_readConfig } from "wrangler";
 
 const PATH = fileURLToPath(new URL("../../wrangler.toml", import.meta.url));
 const TEXT = readFileSync(PATH, "utf8");
+const TYPES = readFileSync(new URL("../../src/worker/environment.d.ts", import.meta.url), "utf8");
 
 /** As wrangler reads it for one environment, with what it inherits. */
 const read = (env?: string): Unstable_Config =>
@@ -114,6 +115,11 @@ describe("wrangler.toml", () => {
       ...config.ratelimits.map(({ namespace_id }) => `counter ${namespace_id}`),
     ]);
     expect(new Set(resources).size).toBe(resources.length);
+  });
+
+  it("types variables so that a deployment's own values change no type, and its tests pass (contract section 25)", () => {
+    expect(TYPES).toContain("PUBLIC_URL: string;");
+    expect(TYPES).not.toMatch(/[A-Z\d]\??: "/);
   });
 
   it("leaves nothing to fill in by hand (contract section 25)", () => {

@@ -53,6 +53,13 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     );
   });
 
+  it("comes before every other command", async () => {
+    expect(await rehearsal.admin("application", "list", "--env", "production")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('The database of "production" has no ID yet'),
+    });
+  });
+
   it("comes before a further home, which anybody can plan before logging in (section 17)", async () => {
     const init = ["init", "--home", "2", "--jurisdiction", "eu", "--env", "production"];
     const { code, stdout } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
