@@ -6,8 +6,8 @@ import { addStatsCommand } from "./application/stats.ts";
 import { addBadgeCommands } from "./badge/commands.ts";
 import { onOneLine } from "./command-line/arguments.ts";
 import { describeError, oneLine } from "./command-line/errors.ts";
-import { AdminProgram, type HomesOpener, openHomes } from "./command-line/session.ts";
-import { ADMIN, COLUMNS } from "./command-line/shell.ts";
+import { AdminProgram, commonOptions, type HomesOpener, openHomes } from "./command-line/session.ts";
+import { ADMIN, COLUMNS, forEnvironment } from "./command-line/shell.ts";
 import { addDeployCommand } from "./deploy/commands.ts";
 import { addDoctorCommand } from "./doctor/commands.ts";
 import { addHistoryCommand } from "./history/commands.ts";
@@ -82,9 +82,11 @@ export async function run(program: Command, words: readonly string[]): Promise<v
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
     process.exitCode = 1;
-    process.stderr.write(
-      `${error instanceof CommanderError ? misuseLine(program, words, error) : describeError(error)}\n`,
-    );
+    const line =
+      error instanceof CommanderError
+        ? misuseLine(program, words, error)
+        : forEnvironment(describeError(error), commonOptions(program).env);
+    process.stderr.write(`${line}\n`);
   }
 }
 

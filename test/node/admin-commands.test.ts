@@ -6,11 +6,12 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { createAdminProgram } from "../../src/admin/program.ts";
+import { forEnvironment } from "../../src/admin/command-line/shell.ts";
+import { createAdminProgram, run } from "../../src/admin/program.ts";
 import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
-import { commandsIn, openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+import { captured, commandsIn, openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = stateFolder();
@@ -187,6 +188,32 @@ describe("a user error is one line on standard error, and nothing on standard ou
     expect(stderr).toContain(line);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     expect(existsSync(join(folder, "never-made"))).toBe(false);
+  });
+});
+
+describe("a message of a command for a deployed environment (contract section 10)", () => {
+  /** The script, for which local state is an environment. */
+  async function adminOf(environment: string, ...words: string[]) {
+    const state = join(folder, "main");
+    const opened = { ...(await openedHomes(state)), place: { environment }, close: () => Promise.resolve() };
+    const program = createAdminProgram(async () => opened);
+    return captured(() => run(program, [...words, "--env", environment]));
+  }
+
+  it("names commands for that environment", async () => {
+    const { applicationId: id } = await createJson("--name", "Deployed");
+    expect((await adminOf("production", "secret", "promote", id)).stderr).toBe(
+      `There is no added secret to promote: run npm run -s admin -- --env production secret add ${id} first.\n`,
+    );
+    expect((await adminOf("production", "secret", "add", id)).stdout).toContain(
+      `\n  npm run -s admin -- secret promote ${id} --env production\n`,
+    );
+    expect((await adminHere(["secret", "add", id], "main")).stderr).toContain(`-- secret promote ${id}.`);
+  });
+
+  it("does not deploy production from another environment", () => {
+    expect(forEnvironment("Run npm run deploy.", "production")).toBe("Run npm run deploy.");
+    expect(forEnvironment("Run npm run deploy.", "staging")).toBe("Run npm run -s admin -- deploy --env staging.");
   });
 });
 

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import { isoTime } from "../../shared/time.ts";
-import { COLUMNS } from "./shell.ts";
+import { COLUMNS, forEnvironment } from "./shell.ts";
 
 /** Where a command's result goes. */
 export interface Output {
@@ -10,10 +10,11 @@ export interface Output {
   note(line: string): void;
 }
 
-export function createOutput(json: boolean): Output {
+/** @param environment that the command works on; undefined for local state */
+export function createOutput(json: boolean, environment: string | undefined): Output {
   return {
     result(value, text) {
-      process.stdout.write(`${json ? JSON.stringify(value) : text().trimEnd()}\n`);
+      process.stdout.write(`${json ? JSON.stringify(value) : forEnvironment(text().trimEnd(), environment)}\n`);
     },
     note(line) {
       process.stderr.write(`${line}\n`);

@@ -74,7 +74,7 @@ export async function withSession(
   const { homes, close, place } = await reopen();
   try {
     if (seals && "local" in place) await ensureLocalSealing(homes, place.local);
-    await work({ homes, output: createOutput(json), place, actor: administrator(actor), reopen });
+    await work({ homes, output: createOutput(json, environment), place, actor: administrator(actor), reopen });
   } finally {
     await close();
   }

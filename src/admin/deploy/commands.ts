@@ -48,7 +48,7 @@ interface DeployOptions extends PlaceOptions {
 async function deploy(this: Command, { address: given, check = false, ...place }: DeployOptions): Promise<void> {
   const { env: environment, json = false } = commonOptions(this);
   if (environment === undefined) throw new UserError("Say which environment: add --env production.");
-  const output = createOutput(json);
+  const output = createOutput(json, environment);
   const deployment = await openDeployment(loadWrangler(), environment, check);
   const steps = await takeSteps(stepsOf(deployment, { number: 1, place: placeOf(place) }, output, true), check, output);
   const changes = steps.filter(({ state }) => state !== "there").length;

@@ -42,7 +42,7 @@ interface InitOptions extends PlaceOptions {
 
 async function init(this: Command, { home, dryRun = false, ...options }: InitOptions): Promise<void> {
   const { env: environment, json = false } = commonOptions(this);
-  const output = createOutput(json);
+  const output = createOutput(json, environment);
   const place = placeOf(options);
   if (home === 1) throw new UserError("Home 1 is the one that init makes without --home.");
   if (environment !== undefined) return initDeployed(environment, { number: home ?? 1, place }, dryRun, output);
