@@ -251,7 +251,10 @@ describe("webhook test (contract section 10)", () => {
 
   it("withdraws the event when the service does not send it", async () => {
     const applicationId = await create();
-    await expect(testEndpoint(database, applicationId, 0)).rejects.toThrow("the service must be running");
+    const notes: string[] = [];
+    const testing = testEndpoint(database, applicationId, 1500, (line) => notes.push(line));
+    await expect(testing).rejects.toThrow("the service must be running");
+    expect(notes).toEqual(["Waiting for the service, which sends it within a minute."]);
     expect(await listEvents(database, applicationId, { state: undefined, limit: 1 })).toEqual([]);
   });
 

@@ -14,6 +14,7 @@ import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
+const NOTE_AFTER_MILLISECONDS = 1000;
 
 /** Adds `webhook test`. */
 export function addTestCommand(group: Command): void {
@@ -29,7 +30,7 @@ export function addTestCommand(group: Command): void {
     .addHelpText("after", examples("webhook test app_…"))
     .action(
       inSession(async ({ homes, output }, id: ApplicationId, options: { wait: number }) => {
-        const result = await testEndpoint(homes.of(id), id, options.wait * 1000);
+        const result = await testEndpoint(homes.of(id), id, options.wait * 1000, output.note);
         output.result(result, () => testText(result));
         if (!result.delivered) throw new UserError(refusalText(result.status));
       }),
@@ -39,9 +40,15 @@ export function addTestCommand(group: Command): void {
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
+ * @param note is told what there is to wait for
  * @throws UserError when there is no URL, when the application is disabled, or when nobody sends the event in time
  */
-export async function testEndpoint(database: Database, applicationId: ApplicationId, waitMilliseconds: number) {
+export async function testEndpoint(
+  database: Database,
+  applicationId: ApplicationId,
+  waitMilliseconds: number,
+  note: (line: string) => void = () => {},
+) {
   const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
   if (disabledAt !== null) {
     throw new UserError(
@@ -52,7 +59,10 @@ export async function testEndpoint(database: Database, applicationId: Applicatio
   const createdAt = Date.now();
   const id = newEventId(createdAt);
   await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
-  const sent = await untilSent(database, applicationId, id, createdAt + waitMilliseconds);
+  const noted = setTimeout(note, NOTE_AFTER_MILLISECONDS, "Waiting for the service, which sends it within a minute.");
+  const sent = await untilSent(database, applicationId, id, createdAt + waitMilliseconds).finally(() =>
+    clearTimeout(noted),
+  );
   if (sent === null) throw noUrl(applicationId);
   return {
     eventId: id,
