@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import * as z from "zod";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
+import { Refusal } from "./support/platform/account.ts";
 import { Rehearsal } from "./support/platform/rehearsal.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-deploy-"));
@@ -43,7 +44,15 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     return response.status;
   }
 
-  const webhooks = () => rehearsal.platform.sent.filter(({ url }) => url.startsWith("https://example.com/"));
+  const webhooks = (path = "hook") =>
+    rehearsal.platform.sent.filter(({ url }) => url === `https://example.com/${path}`);
+
+  /** The webhook comes by the queue: nobody sweeps meanwhile. */
+  async function issueAndDeliver(id: string, udid: string, path = "hook"): Promise<void> {
+    const before = webhooks(path).length;
+    expect(await issueBadge(id, udid)).toBe(201);
+    await until(() => expect(webhooks(path)).toHaveLength(before + 1));
+  }
 
   it("asks for the place of home 1", async () => {
     const { code, stderr } = await rehearsal.deploy("--check");
@@ -62,8 +71,9 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
 
   it("comes before a further home, which anybody can plan before logging in (section 17)", async () => {
     const init = ["init", "--home", "2", "--jurisdiction", "eu", "--env", "production"];
-    const { code, stdout } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
+    const { code, stdout, stderr } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
     expect(code).toBe(0);
+    expect(stderr).toMatch(/^This is what an empty account would need: yours cannot be looked at\. Log in first: /);
     const { steps, done } = planned.parse(JSON.parse(stdout));
     expect(done).toBe(false);
     expect(steps.map(({ action }) => action)).toEqual(
@@ -71,6 +81,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
         "bind badge-distribution-production-2",
         'keep "jurisdiction=eu", which never changes',
         "bind badge-webhooks-production-2",
+        "create badge-distribution-production-2, jurisdiction=eu",
       ]),
     );
     const refused = { code: 1, stderr: "Home 2 needs home 1: run npm run deploy first.\n" };
@@ -86,6 +97,21 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       expect(stderr).toMatch(/^.*set PUBLIC_URL in \[env\.production\.vars\] of wrangler\.toml.*\n$/);
     },
   );
+
+  it.each([
+    [
+      /(?<=\[env\.production\.vars\]\n[^[]*)PUBLIC_URL = .*/,
+      'PUBLIC_URL = "badges.example.com"',
+      /is not an https URL/,
+    ],
+    [/(?<=\[env\.production\.vars\])/, '\nCONSOLE = "on"', /^wrangler\.toml cannot be read at line \d+: .*redefine/],
+  ])("does nothing with a mistake in wrangler.toml, which it names: %s %s", async (place, mistake, problem) => {
+    const before = rehearsal.configuration();
+    rehearsal.configure(before.replace(place, mistake));
+    const { code, stderr } = await rehearsal.deploy("--location", "weur");
+    rehearsal.configure(before);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(problem) });
+  });
 
   it("shows with --check what it would do, and does nothing", async () => {
     const before = rehearsal.configuration();
@@ -126,22 +152,16 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   it("has deployed what issues badges and sends their webhooks", async () => {
     const words = ["--name", "First", "--webhook-url", "https://example.com/hook"];
     application = created.parse(await json("application", "create", ...words)).applicationId;
-    expect(await issueBadge(application, "phone-1")).toBe(201);
-    await until(() => expect(webhooks()).toHaveLength(1));
+    await issueAndDeliver(application, "phone-1");
+    expect((await rehearsal.deploy()).stdout).toContain("\nNext: npm run -s admin -- doctor --env production\n");
     expect(JSON.parse(webhooks()[0]?.body ?? "")).toMatchObject({ event: "badge:created" });
   });
 
   it("is healthy, says the doctor, and names what is not", async () => {
     await rehearsal.platform.sweep();
-    const diagnose = async () => {
-      const { code, stdout } = await rehearsal.admin(
-        "doctor",
-        "--env",
-        "production",
-        "--address",
-        rehearsal.platform.address,
-        "--json",
-      );
+    const diagnose = async (address = rehearsal.platform.address) => {
+      const words = ["--env", "production", "--address", address, "--json"];
+      const { code, stdout } = await rehearsal.admin("doctor", ...words);
       return { code, ...diagnosis.parse(JSON.parse(stdout)) };
     };
     const well = await diagnose();
@@ -150,10 +170,11 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(well.findings.map(({ check }) => check)).toContain("Journals");
     const [queue] = rehearsal.platform.account.queues;
     const consumers = queue?.consumers.splice(0) ?? [];
-    const ill = await diagnose();
+    const ill = await diagnose("http://localhost:1");
     queue?.consumers.push(...consumers);
     expect(ill).toMatchObject({ code: 1, healthy: false });
     expect(ill.findings.filter(({ state }) => state !== "ok")).toMatchObject([
+      { check: "Health", advice: expect.stringContaining("see npx wrangler tail --env production.") },
       { check: "Queues", detail: "nothing consumes badge-webhooks-production", advice: "Run npm run deploy." },
     ]);
   });
@@ -178,11 +199,12 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const put = `Runs npx wrangler secret put ${second} --env production   (the private half goes in by standard input)\n`;
     expect(rotated.stderr).toBe(put);
     let isWaiting = true;
-    const resealed = json("sealing-key", "reseal").finally(() => {
+    const resealed = run("reseal").finally(() => {
       isWaiting = false;
     });
     for (; isWaiting; await setTimeout(200)) await rehearsal.platform.sweep();
-    await resealed;
+    const kept = "A restoration needs the others for 31 days: npm run -s admin -- --env production sealing-key remove";
+    expect(await resealed).toMatchObject({ code: 0, stdout: expect.stringContaining(kept) });
     const removed = await run("remove", "1");
     expect(removed).toMatchObject({ code: 0, stderr: `Runs npx wrangler secret delete ${first} --env production\n` });
     expect(secrets()).toEqual([second]);
@@ -209,7 +231,10 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       { queue_name: "badge-webhooks-dead-production-2", jurisdiction: "eu", consumers: [{}] },
     ]);
     const words = ["--name", "Paris", "--home", "2", "--webhook-url", "https://example.com/paris"];
-    expect(created.parse(await json("application", "create", ...words)).applicationId).toMatch(/^app2_/);
+    const paris = created.parse(await json("application", "create", ...words)).applicationId;
+    expect(paris).toMatch(/^app2_/);
+    await issueAndDeliver(paris, "phone-1", "paris");
+    await issueAndDeliver(application, "phone-3");
   });
 
   it("upgrades: the migration comes to every home, then the new Worker", async () => {
@@ -218,16 +243,24 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       "CREATE TABLE rehearsal (id INTEGER);\n",
     );
     appendFileSync(join(rehearsal.repository, "src/worker/index.ts"), "\n// another release\n");
+    const refusal = new Refusal(400, 10_021, "Script startup exceeded CPU time limit.");
+    rehearsal.platform.fault = (call) => (call === "PUT /workers/scripts/NAME" ? refusal : null);
+    const refused = await rehearsal.deploy();
+    rehearsal.platform.fault = () => null;
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/ failed: .* Script startup exceeded CPU/),
+    });
+    expect(refused.stderr).toContain("… Tables of home 1: apply 1 migration");
+    expect(refused.stderr).toContain("… Tables of home 2: apply 1 migration");
     rehearsal.platform.calls.length = 0;
     const { code, stderr } = await rehearsal.deploy();
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stderr).toContain("… Tables of home 1: apply 1 migration");
-    expect(stderr).toContain("… Tables of home 2: apply 1 migration");
     const uploads = rehearsal.platform.calls.flatMap((call, index) =>
       call === "PUT /workers/scripts/NAME" ? [index] : [],
     );
     expect(uploads).toHaveLength(1);
-    expect(await issueBadge(application, "phone-3")).toBe(201);
+    await issueAndDeliver(application, "phone-4");
   });
 });
 

@@ -42,11 +42,14 @@ export async function healthProblem(address: string): Promise<string | null> {
 }
 
 /** @throws UserError when the service is not well after two minutes */
-export async function untilHealthy(address: string, environment: string): Promise<void> {
+export async function untilHealthy(address: string, environment: string, note: (line: string) => void): Promise<void> {
   const end = Date.now() + HEALTH_LIMIT_MILLISECONDS;
+  let isNoted = false;
   for (;;) {
     const problem = await healthProblem(address);
     if (problem === null) return;
+    if (!isNoted) note(`… ${address}/health: ${problem}; waiting for two minutes at most`);
+    isNoted = true;
     if (Date.now() > end) {
       throw new UserError(
         `${address}/health is not well: ${problem}. If the service is reached elsewhere, set PUBLIC_URL in wrangler.toml or give --address. 503 means that D1 does not respond: see npx wrangler tail --env ${environment} and ${ADMIN} doctor --env ${environment}. Then ${DEPLOY} again.`,

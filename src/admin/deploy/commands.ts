@@ -1,8 +1,11 @@
 import { type Command, Option } from "commander";
+import { application } from "../../shared/schema.ts";
+import { assertPublicUrl } from "../application/settings.ts";
 import { UserError } from "../command-line/errors.ts";
 import { createOutput, type Output } from "../command-line/output.ts";
 import { commonOptions } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { deployedHomes } from "../platform/d1.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { addressOf, untilHealthy } from "./address.ts";
 import { type Deployment, openDeployment } from "./deployment.ts";
@@ -49,7 +52,9 @@ async function deploy(this: Command, { address: given, check = false, ...place }
   const { env: environment, json = false } = commonOptions(this);
   if (environment === undefined) throw new UserError("Say which environment: add --env production.");
   const output = createOutput(json, environment);
-  const deployment = await openDeployment(loadWrangler(), environment, check);
+  const deployment = await openDeployment(loadWrangler(), environment, check ? output.note : undefined);
+  const { publicUrl } = deployment.target;
+  if (publicUrl !== "") assertPublicUrl(publicUrl, environment);
   const steps = await takeSteps(stepsOf(deployment, { number: 1, place: placeOf(place) }, output, true), check, output);
   const changes = steps.filter(({ state }) => state !== "there").length;
   if (check) {
@@ -57,14 +62,22 @@ async function deploy(this: Command, { address: given, check = false, ...place }
     return output.result({ environment, steps, done: false }, () => text);
   }
   const address = await addressOf(deployment, given);
-  await untilHealthy(address, environment);
+  await untilHealthy(address, environment, output.note);
   output.note(`✓ ${address}/health`);
+  const next = (await hasApplication(deployment)) ? "doctor" : 'application create --name "First" --require-secret';
   output.result({ environment, address, steps, done: true }, () =>
     [
       changes === 0 ? `Nothing changed: the service runs at ${address}.` : `The service runs at ${address}.`,
-      `Next: ${ADMIN} application create --name "First" --require-secret --env ${shellWord(environment)}`,
+      `Next: ${ADMIN} ${next} --env ${shellWord(environment)}`,
     ].join("\n"),
   );
+}
+
+async function hasApplication({ account, target }: Deployment): Promise<boolean> {
+  const found = await deployedHomes(account, target).everywhere(({ database }) =>
+    database.run((orm) => orm.select({ id: application.id }).from(application).limit(1)),
+  );
+  return found.flat().length > 0;
 }
 
 /** A home that is to be there. */
@@ -91,7 +104,7 @@ export function* stepsOf(
     // The first deployment asks for home 1's; a further home does not.
     if (number !== 1 || wanted.number === 1) yield placeStep(deployment, number, place);
     yield queueBindingStep(deployment, number, place);
-    yield databaseStep(deployment, number);
+    yield databaseStep(deployment, number, place);
     yield migrationsStep(deployment, number);
   }
   for (const { queue } of deployment.target.consumers) yield queueStep(deployment, queue);

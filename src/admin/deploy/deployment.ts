@@ -50,12 +50,17 @@ export class Deployment {
   }
 }
 
-/** @param isCheck true: without credentials the account is taken for empty, instead of an error */
-export async function openDeployment(wrangler: Wrangler, environment: string, isCheck: boolean): Promise<Deployment> {
+/** @param noteEmpty given: where the account cannot be opened it is taken for empty, and this is told why; otherwise an error */
+export async function openDeployment(
+  wrangler: Wrangler,
+  environment: string,
+  noteEmpty?: (line: string) => void,
+): Promise<Deployment> {
   const { accountId } = readTarget(wrangler, environment);
   const account = await openAccount(accountId).catch((error: unknown) => {
-    if (isCheck && error instanceof UserError) return null;
-    throw error;
+    if (noteEmpty === undefined || !(error instanceof UserError)) throw error;
+    noteEmpty(`This is what an empty account would need: yours cannot be looked at. ${error.message}`);
+    return null;
   });
   return new Deployment(wrangler, environment, account);
 }

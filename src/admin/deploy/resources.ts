@@ -13,10 +13,9 @@ export function databaseBindingStep(deployment: Deployment, number: number): Ste
     name: `Binding ${databaseBindingOf(number)} in wrangler.toml`,
     async inspect() {
       if (deployment.home(number) !== undefined) return null;
-      const [{ database: first }] = deployment.target.homes;
       const entries = {
         binding: databaseBindingOf(number),
-        database_name: `${first.database_name}-${number}`,
+        database_name: databaseNameOf(deployment, number),
         migrations_dir: "migrations",
       };
       return {
@@ -25,6 +24,12 @@ export function databaseBindingStep(deployment: Deployment, number: number): Ste
       };
     },
   };
+}
+
+/** As wrangler.toml has it, or is to have it. */
+function databaseNameOf(deployment: Deployment, number: number): string {
+  const [{ database: first }] = deployment.target.homes;
+  return deployment.home(number)?.database.database_name ?? `${first.database_name}-${number}`;
 }
 
 /**
@@ -70,13 +75,17 @@ export function queueBindingStep(deployment: Deployment, number: number, wanted:
 
 const database = z.object({ uuid: z.string(), name: z.string(), jurisdiction: z.string().nullish() });
 
-/** The database of a home, whose ID is written into wrangler.toml. */
-export function databaseStep(deployment: Deployment, number: number): Step {
+/**
+ * The database of a home, whose ID is written into wrangler.toml.
+ *
+ * @param wanted the home's place, where wrangler.toml does not have it yet
+ */
+export function databaseStep(deployment: Deployment, number: number, wanted: string | null): Step {
   return {
     name: `D1 database of home ${number}`,
     async inspect() {
       const home = deployment.home(number);
-      const databaseName = home?.database.database_name ?? `of home ${number}`;
+      const databaseName = databaseNameOf(deployment, number);
       const id = home?.database.database_id;
       if (id !== undefined) {
         await assertThere(deployment, databaseName, id);
@@ -86,7 +95,7 @@ export function databaseStep(deployment: Deployment, number: number): Step {
       const path = `/d1/database?name=${encodeURIComponent(databaseName)}`;
       const named = (await deployment.find(z.array(database), path)) ?? [];
       const found = named.find(({ name }) => name === databaseName);
-      const place = home?.place ?? null;
+      const place = home?.place ?? wanted;
       if (found !== undefined) assertJurisdiction(`The database ${databaseName}`, found.jurisdiction, place);
       return {
         action: found ? `use ${databaseName} of the account` : `create ${databaseName}${place ? `, ${place}` : ""}`,

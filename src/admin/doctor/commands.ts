@@ -46,7 +46,7 @@ async function checksOf(session: Session, given: string | undefined) {
       localKeyCheck(session, session.place.local),
     ];
   }
-  const deployment = await openDeployment(wrangler, session.place.environment, false);
+  const deployment = await openDeployment(wrangler, session.place.environment);
   return [
     ...serviceChecks(session, () => addressOf(deployment, given), deployment.target.publicUrl),
     logSampleCheck(deployment.target.logSample),

@@ -2,6 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import { parseLogSample } from "../../shared/log-sample.ts";
 import { parsePublicUrl } from "../../shared/public-url.ts";
 import { application } from "../../shared/schema.ts";
+import { counted } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { DEPLOY } from "../command-line/shell.ts";
 import { healthProblem } from "../deploy/address.ts";
@@ -10,6 +11,7 @@ import { missingConsumers } from "../deploy/upload.ts";
 import type { LocalState } from "../platform/paths.ts";
 import { readLocalKeys } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
+import { shownWrangler } from "../platform/wrangler.ts";
 import { missingSecret } from "../sealing-key/deployed.ts";
 import { newestVersion } from "../sealing-key/newest.ts";
 import { broken, type Check, fine, look } from "./checks.ts";
@@ -18,7 +20,8 @@ const TIMEOUT_MILLISECONDS = 10_000;
 
 /** What the running service tells. @param address where it is reached */
 export function serviceChecks(session: Session, address: () => Promise<string>, publicUrl: string): Check[] {
-  const isLocal = "local" in session.place;
+  const { place } = session;
+  const isLocal = "local" in place;
   return [
     {
       name: "Health",
@@ -28,9 +31,9 @@ export function serviceChecks(session: Session, address: () => Promise<string>, 
         if (problem === null) return fine(`${at}/health`);
         return broken(
           `${at}/health: ${problem}`,
-          isLocal
+          "local" in place
             ? "Start the service: npm start. If it runs at another address, add --address."
-            : "503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see npx wrangler tail. Another address: add --address.",
+            : `503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see ${shownWrangler(["tail", "--env", place.environment])}. Another address: add --address.`,
         );
       },
     },
@@ -54,7 +57,7 @@ async function checkPublicUrl(session: Session, publicUrl: string) {
   const needed = (await applicationsWithLists(session)).length;
   if (needed > 0) {
     return broken(
-      `${needed} applications have status lists, and it is ${publicUrl === "" ? "not set" : "not an https URL"}`,
+      `${counted(needed, "application")} with status lists, and it is ${publicUrl === "" ? "not set" : "not an https URL"}`,
       `Set it in wrangler.toml to what it was, and run ${DEPLOY}.`,
     );
   }

@@ -71,7 +71,7 @@ async function initLocally(dryRun: boolean, output: Output): Promise<void> {
 }
 
 async function initDeployed(environment: string, wanted: WantedHome, dryRun: boolean, output: Output): Promise<void> {
-  const deployment = await openDeployment(loadWrangler(), environment, dryRun);
+  const deployment = await openDeployment(loadWrangler(), environment, dryRun ? output.note : undefined);
   const isFirst = wanted.number === 1 || deployment.home(1)?.database.database_id !== undefined;
   if (!isFirst && !dryRun) throw new UserError(`Home ${wanted.number} needs home 1: run ${DEPLOY} first.`);
   const steps = await takeSteps(stepsOf(deployment, wanted, output, false), dryRun, output);

@@ -33,5 +33,5 @@ export function lackingRightIn(output: string): UserError | undefined {
   const [reason, code] = /[^\n.]*\[code: (\d+)\]/.exec(output) ?? [];
   if (reason === undefined || !isAboutRights(Number(code))) return undefined;
   const [, path = ""] = /Cloudflare API \((\S+)\) failed/.exec(output) ?? [];
-  return lackingRight(path, reason.trim());
+  return lackingRight(path, reason.replace(/^[\s-]+/, ""));
 }

@@ -104,7 +104,19 @@ function readPlace(vars: Record<string, unknown>, variable: string): string | nu
   );
 }
 
+/** @throws UserError that says where wrangler.toml is wrong */
 function readConfig(wrangler: Wrangler, environment: string | undefined): z.infer<typeof configSchema> {
   const args = { config: WRANGLER_CONFIG, ...(environment !== undefined && { env: environment }) };
-  return configSchema.parse(wrangler.unstable_readConfig(args, { hideWarnings: true }));
+  try {
+    return configSchema.parse(wrangler.unstable_readConfig(args, { hideWarnings: true }));
+  } catch (error) {
+    const { data } = withLine.safeParse(error);
+    const where = data === undefined ? "" : ` at line ${data.location.line}`;
+    const reason =
+      error instanceof z.ZodError ? z.prettifyError(error) : error instanceof Error ? error.message : error;
+    throw new UserError(`wrangler.toml cannot be read${where}: ${reason}`, { cause: error });
+  }
 }
+
+/** wrangler's errors about the syntax. */
+const withLine = z.object({ location: z.object({ line: z.number() }) });

@@ -64,15 +64,12 @@ export async function runWrangler(words: readonly string[], input = ""): Promise
   if (code === 0) return stdout;
   const lacking = lackingRightIn(stripVTControlCharacters(`${stderr}\n${stdout}`));
   if (lacking !== undefined) throw lacking;
-  throw new UserError(
-    `${shownWrangler(words)} failed: ${errorLine(stderr) ?? errorLine(stdout) ?? "it gave no reason"}`,
-  );
+  throw new UserError(`${shownWrangler(words)} failed: ${reasonIn(stderr) ?? reasonIn(stdout) ?? "it gave no reason"}`);
 }
 
-function errorLine(output: string): string | undefined {
-  const lines = stripVTControlCharacters(output)
-    .split("\n")
-    .map((line) => line.trim());
-  const marked = lines.find((line) => line.includes("[ERROR]"));
-  return marked?.replace(/^.*\[ERROR\]\s*/, "") ?? lines.find((line) => line !== "");
+/** wrangler's first error with the indented lines below it, which have the platform's words; else its first line. */
+function reasonIn(output: string): string | undefined {
+  const plain = stripVTControlCharacters(output).replace(/^ *If you think this is a bug.*/m, "");
+  const [, error] = /\[ERROR\] *(.+(?:\n(?: .*)?)*)/.exec(plain) ?? [];
+  return error ?? plain.split("\n").find((line) => line.trim() !== "");
 }

@@ -6,7 +6,7 @@ import { seconds } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted } from "../command-line/output.ts";
 import { inSession } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
+import { ADMIN, examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { publishNewestEverywhere } from "./newest.ts";
@@ -16,6 +16,8 @@ const POLL_MILLISECONDS = 1000;
 
 /** How many values are named when there is no more progress. */
 const MAX_NAMED_VALUES = 5;
+
+const SEALED = "Everything is sealed to the newest key.";
 
 /** Adds `sealing-key reseal`. */
 export function addResealCommand(group: Command): void {
@@ -29,9 +31,13 @@ export function addResealCommand(group: Command): void {
     .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
     .addHelpText("after", examples("sealing-key reseal --env production"))
     .action(
-      inSession(async ({ homes, output }, { wait: patienceSeconds }: { wait: number }) => {
+      inSession(async ({ homes, output, place }, { wait: patienceSeconds }: { wait: number }) => {
         await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patienceSeconds * 1000);
-        output.result({ left: 0 }, () => "Everything is sealed to the newest key.");
+        output.result({ left: 0 }, () =>
+          "local" in place
+            ? SEALED
+            : `${SEALED} A restoration needs the others for 31 days: ${ADMIN} sealing-key remove VERSION after that.`,
+        );
       }),
     );
 }

@@ -225,6 +225,11 @@ export class StandInAccount {
     }
     const metadata = uploadMetadata.parse(JSON.parse(String(form.get("metadata"))));
     const before = this.scripts.get(name);
+    metadata.bindings = metadata.bindings.map((binding) =>
+      binding.type === "inherit"
+        ? (before?.metadata?.bindings.find(({ name: bound }) => bound === binding.name) ?? binding)
+        : binding,
+    );
     for (const { queue_name: queue } of metadata.bindings) {
       if (queue !== undefined && !this.queues.some((each) => each.queue_name === queue)) {
         throw new Refusal(400, 100_127, `Queue "${queue}" does not exist.`);

@@ -22,9 +22,9 @@ export class Rehearsal {
   static async start(folder: string): Promise<Rehearsal> {
     const repository = join(folder, "repository");
     copyRepository(repository);
-    const path = join(repository, "wrangler.toml");
-    writeFileSync(path, undeployed(readFileSync(path, "utf8")));
-    return new Rehearsal(repository, await PlatformStandIn.start(join(folder, "platform")));
+    const rehearsal = new Rehearsal(repository, await PlatformStandIn.start(join(folder, "platform")));
+    rehearsal.configure(undeployed(rehearsal.configuration()));
+    return rehearsal;
   }
 
   stop(): Promise<void> {
@@ -34,6 +34,11 @@ export class Rehearsal {
   /** wrangler.toml of the copy. */
   configuration(): string {
     return readFileSync(join(this.repository, "wrangler.toml"), "utf8");
+  }
+
+  /** What somebody writes into it. */
+  configure(text: string): void {
+    writeFileSync(join(this.repository, "wrangler.toml"), text);
   }
 
   /** Runs a command of the copy's script, in this process: one of its own takes seconds to load wrangler. */

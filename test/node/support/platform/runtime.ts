@@ -145,7 +145,10 @@ export class PlatformRuntime {
     mkdirSync(directory, { recursive: true });
     for (const [path, content] of assets) write(join(directory, path), content);
     const of = (type: string) => metadata.bindings.filter((binding) => binding.type === type);
-    const texts = of("plain_text").map((binding) => [binding.name, binding.text ?? ""] as const);
+    // workerd refuses jurisdictions, which the platform has.
+    const textOf = ({ name: variable, text = "" }: { name: string; text?: string | undefined }) =>
+      /^HOME_\d+$/.test(variable) && text.startsWith("jurisdiction=") ? "" : text;
+    const texts = of("plain_text").map((binding) => [binding.name, textOf(binding)] as const);
     return {
       name,
       rootPath: root,

@@ -6,8 +6,8 @@ import { Response as RuntimeResponse } from "miniflare";
 import { Refusal, StandInAccount } from "./account.ts";
 import { PlatformRuntime } from "./runtime.ts";
 
-/** What happens to a call of the API: it is refused for want of a right, carried out without a response, or neither. */
-export type Fault = "refuse" | "lose" | null;
+/** What happens to a call of the API: it is refused for want of a right or in other words, carried out without a response, or neither. */
+export type Fault = "refuse" | Refusal | "lose" | null;
 
 export const ACCOUNT_ID = "0123456789abcdef0123456789abcdef";
 
@@ -99,6 +99,7 @@ export class PlatformStandIn {
     };
     if (fault === "refuse") return reply(403, null, [{ code: 10_000, message: "Authentication error" }]);
     try {
+      if (fault instanceof Refusal) throw fault;
       const contentType = request.headers["content-type"] ?? "";
       const result = await this.account.answer({ method, path, query: searchParams, body, contentType });
       if (fault === "lose") response.destroy();
