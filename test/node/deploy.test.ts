@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -243,6 +243,8 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       "CREATE TABLE rehearsal (id INTEGER);\n",
     );
     appendFileSync(join(rehearsal.repository, "src/worker/index.ts"), "\n// another release\n");
+    const { stdout: plan } = await rehearsal.deploy("--check");
+    expect(plan).toMatch(/^3 of \d+ steps would be taken/);
     const refusal = new Refusal(400, 10_021, "Script startup exceeded CPU time limit.");
     rehearsal.platform.fault = (call) => (call === "PUT /workers/scripts/NAME" ? refusal : null);
     const refused = await rehearsal.deploy();
@@ -261,6 +263,16 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     );
     expect(uploads).toHaveLength(1);
     await issueAndDeliver(application, "phone-4");
+  });
+
+  it("leaves the tables of another version alone, and does not name reset, which is for local data", async () => {
+    const migrations = join(rehearsal.repository, "migrations");
+    renameSync(join(migrations, "9999_rehearsal.sql"), join(migrations, "9999_other.sql"));
+    const { code, stderr } = await rehearsal.deploy();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /\nThe database of home 1 is of another version of the service, .*: deploy that version, or a later one\.\n$/,
+    );
   });
 });
 

@@ -2,6 +2,7 @@ import { UserError } from "../command-line/errors.ts";
 import type { Output } from "../command-line/output.ts";
 import { ADMIN, DEPLOY } from "../command-line/shell.ts";
 import { deployedHomes } from "../platform/d1.ts";
+import { Homes } from "../platform/homes.ts";
 import { migrate, migrationFiles, missingMigrations } from "../platform/migrations.ts";
 import { restD1 } from "../platform/rest-d1.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
@@ -23,7 +24,11 @@ export function migrationsStep(deployment: Deployment, number: number): Step {
         async make() {
           const database = openDatabase();
           if (database === null) throw new Error(`home ${number} has no database`);
-          await migrate(database, deployment.wrangler);
+          await migrate(
+            database,
+            deployment.wrangler,
+            `The database of home ${number} is of another version of the service, which this one cannot read: deploy that version, or a later one.`,
+          );
         },
       };
     },
@@ -33,6 +38,13 @@ export function migrationsStep(deployment: Deployment, number: number): Step {
     const id = deployment.home(number)?.database.database_id;
     return id === undefined || deployment.isOffline ? null : restD1(deployment.account, id);
   }
+}
+
+/** The homes that have tables; null when home 1 has none. Only a check finds some without: making them comes before the key. */
+async function homesWithTables(homes: Homes): Promise<Homes | null> {
+  const lacking = await homes.everywhere(({ database }) => database.run((_, d1) => missingMigrations(d1)));
+  const [first, ...others] = homes.all.filter((_, index) => lacking[index]?.length !== migrationFiles().length);
+  return first === homes.first ? new Homes([first, ...others]) : null;
 }
 
 /** A sealing key, in every home, with its private half in the Worker. */
@@ -51,13 +63,8 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
     async inspect() {
       const { target } = deployment;
       if (deployment.isOffline || target.homes[0].database.database_id === undefined) return makeFirst;
-      const homes = deployedHomes(deployment.account, target);
-      const hasTables = await homes.everywhere(async ({ database }) =>
-        database.run(async (_, d1) => (await missingMigrations(d1)).length === 0),
-      );
-      // Only where nothing is made: the tables come before this step.
-      if (hasTables.includes(false)) return makeFirst;
-      if ((await newestVersion(homes)) === 0) return makeFirst;
+      const homes = await homesWithTables(deployedHomes(deployment.account, target));
+      if (homes === null || (await newestVersion(homes)) === 0) return makeFirst;
       const missing = await missingSecret(homes, workerSecrets(environment, output.note));
       if (missing !== null) {
         throw new UserError(

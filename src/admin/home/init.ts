@@ -78,5 +78,5 @@ async function initDeployed(environment: string, wanted: WantedHome, dryRun: boo
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
   const env = `--env ${shellWord(environment)}`;
   const then = wanted.number === 1 ? "" : `, then ${ADMIN} application create --home ${wanted.number} ${env}`;
-  output.result({ steps, done: true }, () => `Ready to upload: ${ADMIN} deploy ${env}${then}`);
+  output.result({ steps, done: true }, () => `Ready to upload: ${DEPLOY}${then}`);
 }

@@ -13,7 +13,8 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 		applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`;
 
-const OTHER_VERSION = "The local data is of another version of the service, which this one can not read: npm run reset";
+const OTHER_LOCAL_VERSION =
+  "The local data is of another version of the service, which this one can not read: npm run reset";
 
 /** Paths of the SQL files that make D1's tables, in the order in which they are applied. */
 export const migrationFiles = (): string[] =>
@@ -28,14 +29,19 @@ const migrationNames = (): string[] => migrationFiles().map((file) => basename(f
  * Brings a database up to date. Each migration and its record are one transaction; when two processes try it at
  * once, one of them finds it done.
  *
+ * @param otherVersion what to say when another version of the service has made the database
  * @returns the names of the migrations that were applied
- * @throws UserError when another version of the service has made the database
+ * @throws UserError that says so
  */
-export async function migrate(database: D1Database, wrangler: Wrangler): Promise<string[]> {
+export async function migrate(
+  database: D1Database,
+  wrangler: Wrangler,
+  otherVersion = OTHER_LOCAL_VERSION,
+): Promise<string[]> {
   const names = migrationNames();
   const applied = await retryDatabase(() => appliedMigrations(database));
   // Nothing converts the data of the versions before the first release.
-  if (applied.some((name) => !names.includes(name))) throw new UserError(OTHER_VERSION);
+  if (applied.some((name) => !names.includes(name))) throw new UserError(otherVersion);
   const missing = names.filter((name) => !applied.includes(name));
   for (const name of missing) {
     const statements = wrangler.unstable_splitSqlQuery(readFileSync(join(MIGRATIONS, name), "utf8"));
