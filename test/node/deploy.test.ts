@@ -237,6 +237,20 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     await issueAndDeliver(application, "phone-3");
   });
 
+  it("takes a domain of its own, also after a run that uploaded and was refused the domain", async () => {
+    const domain = '$&routes = [{ pattern = "badges.example.com", custom_domain = true }]\n';
+    rehearsal.configure(rehearsal.configuration().replace("[env.production]\n", domain));
+    rehearsal.platform.fault = (call) => (call.endsWith("/domains/records") ? "refuse" : null);
+    expect(await rehearsal.deploy()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('lacks the right "Zone, Workers Routes, Edit"'),
+    });
+    rehearsal.platform.fault = () => null;
+    expect((await rehearsal.deploy()).stderr).toContain("upload it (badges.example.com is not its)");
+    expect(rehearsal.platform.account.domains).toMatchObject([{ hostname: "badges.example.com" }]);
+    expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
+  });
+
   it("upgrades: the migration comes to every home, then the new Worker", async () => {
     writeFileSync(
       join(rehearsal.repository, "migrations/9999_rehearsal.sql"),

@@ -13,10 +13,11 @@ const subdomain = z.object({ subdomain: z.string() });
  * @throws UserError when the account has no workers.dev subdomain yet, and wrangler.toml no domain
  */
 export async function addressOf(deployment: Deployment, given: string | undefined): Promise<string> {
-  const { publicUrl, customDomain, worker } = deployment.target;
+  const { publicUrl, customDomains, worker } = deployment.target;
+  const [domain] = customDomains;
   if (given !== undefined) return given;
   if (publicUrl !== "") return publicUrl.replace(/\/$/, "");
-  if (customDomain !== undefined) return `https://${customDomain}`;
+  if (domain !== undefined) return `https://${domain}`;
   const found = await deployment.find(subdomain, "/workers/subdomain");
   if (found !== null) return `https://${worker}.${found.subdomain}.workers.dev`;
   throw new UserError(

@@ -22,6 +22,7 @@ const queues = z.array(
 );
 const schedules = z.object({ schedules: z.array(z.object({ cron: z.string() })) });
 const subdomain = z.object({ enabled: z.boolean() });
+const domains = z.array(z.object({ hostname: z.string(), service: z.string() }));
 
 /**
  * The Worker with its assets, and what calls it: its address, the queues and the clock. wrangler makes all of that, the
@@ -47,7 +48,7 @@ export function uploadStep(deployment: Deployment): Step {
 
 /** @returns null when everything is as wrangler would make it */
 async function reasonToUpload(deployment: Deployment, release: string): Promise<string | null> {
-  const { worker, crons, hasRoutes } = deployment.target;
+  const { worker, crons, hasRoutes, customDomains } = deployment.target;
   const script = `/workers/scripts/${worker}`;
   const deployed = await deployment.find(settings, `${script}/settings`);
   const current = deployed?.bindings.find(({ name }) => name === RELEASE)?.text;
@@ -59,6 +60,11 @@ async function reasonToUpload(deployment: Deployment, release: string): Promise<
   if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
     return "the sweep has no schedule";
   if (!hasRoutes && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) return "it has no address";
+  for (const domain of customDomains) {
+    const found = await deployment.find(domains, `/workers/domains?hostname=${encodeURIComponent(domain)}`);
+    if (!found?.some(({ hostname, service }) => hostname === domain && service === worker))
+      return `${domain} is not its`;
+  }
   return null;
 }
 

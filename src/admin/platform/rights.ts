@@ -11,8 +11,9 @@ export const isAboutRights = (code: number): boolean => CODES.has(code);
 const RIGHTS: readonly (readonly [part: RegExp, right: string])[] = [
   [/\/d1\//, "Account, D1, Edit"],
   [/\/queues/, "Account, Queues, Edit"],
+  // Who attaches a domain has uploaded before.
+  [/\/zones|\/domains\/records/, "Zone, Workers Routes, Edit"],
   [/\/workers\/(scripts|services|assets|subdomain|domains)/, "Account, Workers Scripts, Edit"],
-  [/\/zones/, "Zone, Workers Routes, Edit"],
   [/\/(accounts|memberships)$/, "Account, Account Settings, Read (or set CLOUDFLARE_ACCOUNT_ID)"],
 ];
 

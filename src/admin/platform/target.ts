@@ -63,7 +63,7 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined) 
     /** The queue that each binding sends to. */
     producers: config.queues.producers,
     crons: config.triggers.crons,
-    customDomain: customDomainOf(config),
+    customDomains: customDomainsOf(config),
     hasRoutes: config.routes.length > 0,
     /** Empty when it is not set. `npm start` has its own. */
     publicUrl: config.vars.PUBLIC_URL,
@@ -71,9 +71,9 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined) 
   };
 }
 
-/** Undefined when the Worker is reached below workers.dev, or by other routes. */
-const customDomainOf = ({ routes }: z.infer<typeof configSchema>): string | undefined =>
-  routes.flatMap((route) => (typeof route === "object" && route.custom_domain ? [route.pattern] : []))[0];
+/** Empty when the Worker is reached below workers.dev, or by other routes. */
+const customDomainsOf = ({ routes }: z.infer<typeof configSchema>): string[] =>
+  routes.flatMap((route) => (typeof route === "object" && route.custom_domain ? [route.pattern] : []));
 
 const HOME_BINDING = /^DB(?:_([2-9]|[1-9]\d{1,2}))?$/;
 

@@ -66,6 +66,7 @@ const newConsumer = z.looseObject({
   dead_letter_queue: z.string().optional(),
   settings: z.looseObject({ batch_size: z.number().optional(), max_retries: z.number().optional() }).default({}),
 });
+const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() })) });
 const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
 
 /** An account on the platform: what its API makes, and what wrangler and the script ask for. */
@@ -73,6 +74,8 @@ export class StandInAccount {
   readonly databases: Database[] = [];
   readonly queues: Queue[] = [];
   readonly scripts = new Map<string, Script>();
+  /** Domains of their own that lead to a Worker. */
+  readonly domains: { hostname: string; service: string }[] = [];
   readonly #uploads = new Map<string, Uint8Array>();
   #manifest: z.output<typeof manifestSchema>["manifest"] = {};
   readonly #query: (databaseId: string, batch: Statement[]) => Promise<unknown>;
@@ -111,6 +114,7 @@ export class StandInAccount {
     if (area === "d1") return this.#d1(method, parts.slice(1), query, json);
     if (area === "queues") return this.#queue(method, parts, query, json);
     if (area === "workers") return this.#worker(method, parts, body, contentType);
+    if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
     throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
   }
 
@@ -164,6 +168,7 @@ export class StandInAccount {
   async #worker(method: string, [kind, name = "", what, detail]: string[], body: Buffer, contentType: string) {
     const json = (): unknown => JSON.parse(body.toString() || "{}");
     if (kind === "subdomain") return { subdomain: "rehearsal" };
+    if (kind === "domains") return this.domains;
     if (kind === "assets") return this.#takeAssets(body, contentType);
     if (kind === "services") return this.#service(name);
     if (kind !== "scripts") throw new Refusal(404, 7003, `the stand-in does not know workers/${kind}`);
@@ -186,6 +191,10 @@ export class StandInAccount {
       case "subdomain":
         if (method === "POST") script.isReachable = z.object({ enabled: z.boolean() }).parse(json()).enabled;
         return { enabled: script.isReachable, previews_enabled: false };
+      case "domains":
+        if (detail === "changeset") return { added: [], removed: [], updated: [], conflicting: [] };
+        for (const { hostname } of newDomains.parse(json()).origins) this.domains.push({ hostname, service: name });
+        return this.domains;
       case "deployments":
         return { deployments: [] };
       case "script-settings":
