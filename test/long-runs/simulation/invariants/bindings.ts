@@ -74,7 +74,7 @@ export class Bindings extends Member {
   /** Whether INVALID_PROOF is true. */
   mayRefuse(attempt: Attempt<CallName>): boolean {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
-    const { history } = this.world;
+    const { history, entries } = this.world;
     const { request, from, to } = attempt;
     const { applicationId, key } = request;
     const settings = this.#settings(applicationId, from - STALE_REFUSAL_MILLISECONDS, to);
@@ -88,7 +88,9 @@ export class Bindings extends Member {
       .filter(({ row }) => (named === null ? row.retired_at === null : row.number === named))
       .filter((span) => !mayBind(span))
       .some(({ row }) => (row.key_thumbprint === null ? isRequired : row.key_thumbprint !== key));
-    return (isRequired && key === null) || (isLocked && !isChosen);
+    // A restored D1 may lack the badge of this key that would be chosen.
+    const isThere = isChosen && !entries.lacked(applicationId, from, to);
+    return (isRequired && key === null) || (isLocked && !isThere);
   }
 
   #isUsable({ request, from, to }: Attempt<"badge"> | Attempt<"sign">, spans: readonly Span[]): boolean {
