@@ -44,7 +44,8 @@ export class Timeline {
 
   /** Waits until nobody else has anything more to do. */
   async rest(): Promise<void> {
-    for (let [last] = this.#tasks; last; [last] = this.#tasks) await this.sleep(last.at - this.now);
+    // At least a millisecond, so that a last task of this moment has its turn, whatever lot it drew.
+    for (let [last] = this.#tasks; last; [last] = this.#tasks) await this.sleep(Math.max(1, last.at - this.now));
   }
 
   /** Lets time pass. @throws Error when it is never enough */
