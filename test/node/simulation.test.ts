@@ -11,6 +11,8 @@ const FIRST = byEffort(41, 1);
 const PLANTED_IN_SERVICE = [
   { fault: "abandons-without-an-empty-entry", first: 50 },
   { fault: "forgets-that-a-range-grew", first: 70 },
+  { fault: "forgets-signing-keys", first: 20 },
+  { fault: "notices-no-restoration", first: 60 },
   { fault: "ignores-that-D1-is-ahead", first: 7 },
 ];
 const seedsOf = (first: number): string[] =>

@@ -25,14 +25,14 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "keeps-what-D1-did-not-choose": { file: "core/journal.ts", from: "AND id <> ?", to: "AND id <> ? AND false" },
   "forgets-that-a-range-grew": { file: "storage/entry-writes.ts", from: "lastNumber === null", to: "lastNumber !== 0" },
-  "forgets-signing-keys": { file: "storage/entry-writes.ts", from: "key === null", to: "key !== undefined" },
+  "forgets-signing-keys": { file: "storage/entry-writes.ts", from: "keys.length > 0", to: "keys.length < 0" },
   "ignores-that-D1-is-ahead": { file: "core/catch-up.ts", from: "at.sequence > last.sequence", to: "false" },
   "skips-an-entry": {
     file: "core/journal.ts",
     from: "lastPlace(sequence), this.#fromPlace - 1",
     to: "lastPlace(sequence + 1), this.#fromPlace - 1",
   },
-  "compares-only-when-called": { file: "core/allocator.ts", from: "if (isToCompare)", to: "if (false)" },
+  "notices-no-restoration": { file: "clock/home-clock.ts", from: "tick?.compareAfter == null", to: "tick !== null" },
   "blocks-without-pauses": { file: "core/allocator.ts", from: "USER_PAUSE_FACTOR * taken", to: "0" },
   "counts-in-one-chunk": { file: "../shared/limits.ts", from: "_CHUNK_ROWS = 2000;", to: "_CHUNK_ROWS = 200_000;" },
 };
