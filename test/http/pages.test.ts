@@ -180,9 +180,12 @@ describe("paging while badges are issued (contract section 4)", () => {
     const issuing = inParallel(later, (udid) => issue(application, udid, "later user"), 4);
     const shown: string[] = [];
     for await (const found of pages(application, () => 3)) shown.push(...ids(found));
-    await issuing;
+    const issued = await issuing;
     expect(new Set(shown).size).toBe(shown.length);
     expect(shown.slice(0, before.length)).toEqual(before);
+    const after = ids(await page(application));
+    expect(after.slice(0, before.length)).toEqual(before);
+    expect(new Set(after.slice(before.length))).toEqual(new Set(issued));
   });
 });
 

@@ -32,15 +32,18 @@ export async function issue(application: TestApplication, udid: string, userId: 
   return String(body.badgeId);
 }
 
-/** Badges as the service writes them, without the time that issuing takes: one for each of these users, in this order. */
+/**
+ * Badges as the service writes them, without the time that issuing takes: one for each of these users, in this order. They are
+ * the first of the application; the next that it issues comes after them.
+ */
 export async function insert({ id, firstNumber }: TestApplication, userIds: readonly string[]): Promise<void> {
-  await homeDatabase()
-    .prepare(
-      `INSERT INTO badge (number, application_id, device, user_id, position, turn)
+  const d1 = homeDatabase();
+  const badges = d1.prepare(
+    `INSERT INTO badge (number, application_id, device, user_id, position, turn)
      SELECT ?3 + key, ?2, 'device ' || key, value, key + 1, 1 FROM json_each(?1)`,
-    )
-    .bind(JSON.stringify(userIds), id, firstNumber)
-    .run();
+  );
+  const position = d1.prepare("UPDATE position SET last_position = ?1 WHERE application_id = ?2");
+  await d1.batch([badges.bind(JSON.stringify(userIds), id, firstNumber), position.bind(userIds.length, id)]);
 }
 
 export const users = (count: number) => Array.from({ length: count }, (_, place) => `user ${place}`);
