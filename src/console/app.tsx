@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { watchIdle } from "./idle.ts";
 import { SessionContext } from "./parts/hooks.ts";
 import { Loading } from "./parts/states.tsx";
@@ -22,9 +22,10 @@ export function App() {
       .then(setSession, () => setEnd("left"))
       .finally(() => setKept(null));
   }, []);
-  useEffect(() => (session === null ? undefined : watchIdle(() => session.end("idle"))), [session]);
+  // An effect would begin only after the next frame; nobody may use the page unwatched until then.
+  useLayoutEffect(() => (session === null ? undefined : watchIdle(() => session.end("idle"))), [session]);
   // A browser keeps a page that one leaves, with its memory, and shows it again on Back.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (session === null) return undefined;
     const leave = () => {
       keepForReload(session.kept);

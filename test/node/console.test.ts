@@ -747,15 +747,15 @@ describe.skipIf(executablePath === null)(
       });
 
       it("is signed out when a computer has slept for an hour, before its first key counts, and whoever sets its clock back", async () => {
-        const setClock = async (hours: number) =>
-          page.clock.setSystemTime(await page.evaluate((by) => Date.now() + by * 3_600_000, hours));
+        const setClock = async (minutes: number) =>
+          page.clock.setSystemTime(await page.evaluate((by) => Date.now() + by * 60_000, minutes));
         const text = "You were signed out after an hour without activity.";
         await signInAs(page, "Ann");
-        await setClock(1);
+        await setClock(61);
         await page.keyboard.press("Shift");
         await page.getByText(text).waitFor();
         await signInAs(page, "Ann");
-        await setClock(-24);
+        await setClock(-24 * 60);
         await page.clock.runFor(59 * 60_000);
         await page.getByRole("button", { name: "Sign out" }).waitFor();
         await page.clock.runFor(2 * 60_000);
