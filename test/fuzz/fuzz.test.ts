@@ -17,7 +17,7 @@ import { type FuzzRequest, type Route, requestsTo } from "./requests.ts";
 import { createWorld } from "./world.ts";
 
 /** A long form, or a failure once more: `FUZZ_REQUESTS=1000 FUZZ_SEED=… npx vitest run --project workers test/fuzz`. */
-const REQUESTS = Number(env.TEST_FUZZ.requests || byEffort(50, 2000));
+const REQUESTS = Number(env.TEST_FUZZ.requests || byEffort(50, 500));
 const FIRST_SEED = Number(env.TEST_FUZZ.seed || SEED);
 const REPEATED = `FUZZ_SEED=${FIRST_SEED} FUZZ_REQUESTS=${REQUESTS}`;
 /** Storage is compared before and after so many requests. */

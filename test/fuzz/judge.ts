@@ -45,8 +45,10 @@ function faultsOfGranted(
   const header = (name: string) => (headers[name.toLowerCase()] ?? "").trim();
   // A device says nothing of who asked for it: without a secret that header counts for nothing (contract section 23).
   const isIgnored = (name: string) => name === "actor" && header("applicationsecret") === "";
+  // What is not UTF-8 is taken as it is written, percent signs included; the URL's own reader has U+FFFD for it.
+  const texts = (name: string) => searchParams.getAll(name).filter((text) => !text.includes("\ufffd"));
   const given = ({ in: place, name }: Parameter) =>
-    isIgnored(name) ? [] : place === "query" ? searchParams.getAll(name) : [header(name)].filter((text) => text !== "");
+    isIgnored(name) ? [] : place === "query" ? texts(name) : [header(name)].filter((text) => text !== "");
   const wrong = parameters.flatMap((parameter) => {
     const validator = validatorOf(parameter.schema, schemas);
     const read = parameter.schema.type === "integer" ? integer : (text: string) => text;
@@ -60,7 +62,9 @@ function faultsOfGranted(
     const isOfMany = operationId === "createInvitations";
     if (body.byteLength > (isOfMany ? 256 * 1024 : MAX_BODY_BYTES)) wrong.push(`granted with ${body.byteLength} bytes`);
     const one = isOfMany ? schemas.InvitationRequest : schema;
-    const whole = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body);
+    // An empty or blank body counts as {} (contract section 2).
+    const whole = text.trim() === "" ? "{}" : text;
     const values = isOfMany ? grantedInvitations(whole, response) : [JSON.parse(whole)];
     for (const value of values)
       wrong.push(...faultsOfGrantedBody(JSON.stringify(value), validatorOf(one ?? {}, schemas)));
