@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   cpSync,
@@ -57,9 +57,13 @@ function chosen(): Mutant[] {
 }
 
 function copyProject(): void {
-  const names = readdirSync(PROJECT).filter((name) => /^(src|test|migrations|.*\.(json|toml|ts|yaml))$/.test(name));
+  const names = readdirSync(PROJECT).filter((name) =>
+    /^(src|test|migrations|.*\.(json|toml|ts|yaml)|\.gitignore)$/.test(name),
+  );
   for (const name of names) cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
   copyPages();
+  // The rehearsal of a deployment asks git what a clone has.
+  execFileSync("git", ["init", "--quiet"], { cwd: copy });
   // Package by package, so that what vitest keeps beside them stays in here.
   mkdirSync(join(copy, "node_modules"));
   for (const name of readdirSync(join(PROJECT, "node_modules")).filter((one) => !/^\.(?!bin)/.test(one))) {
