@@ -3,43 +3,28 @@ import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   JOURNAL_PRUNE_ENTRIES,
   MAX_ENTRY_ATTEMPTS,
-  MAX_GROUP_CHARACTERS,
-  MAX_REMEMBERED_CALLS,
-  MAX_REMEMBERED_CHARACTERS,
   MAX_REPEAT_MILLISECONDS,
   PLATFORM_RETRY_BASE_MILLISECONDS,
-  REMEMBERED_CALL_MILLISECONDS,
 } from "../../shared/limits.ts";
-import { BoundedCache } from "../bounded-cache.ts";
 import type { Custody } from "../keys/custody.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
-import { type GroupRows, NOTHING_READ, readGroup, readRevokedBy } from "../storage/group-reads.ts";
+import { type GroupRows, NOTHING_READ, readGroup } from "../storage/group-reads.ts";
 import type { Position } from "../storage/rows.ts";
+import { Answers } from "./answers.ts";
 import { applyEntry } from "./apply.ts";
 import { catchUp, type Gap } from "./catch-up.ts";
 import type { Outcome } from "./commands.ts";
-import type { Again, Revoked } from "./decide/block.ts";
-import { decide } from "./decide/decide.ts";
 import { Draft } from "./decide/draft.ts";
-import { expireInvitations } from "./decide/due.ts";
+import { type Decided, decideGroup, toldBy } from "./decide-group.ts";
 import { type Entry, isEmpty, toEntry } from "./entry.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
-import { inboxResultOf } from "./inbox-result.ts";
 import type { Journal } from "./journal.ts";
 import { assumptionsOf, needsOf } from "./needs.ts";
-import { type CallQueue, fail, giveUp, splitByDeadline, userOf, type Waiting, waitingFor } from "./queue.ts";
+import { type CallQueue, fail, giveUp, splitByDeadline, type Waiting, waitingFor } from "./queue.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
-
-/** What a group has decided for a call. */
-interface Decided {
-  waiting: Waiting;
-  outcome: Outcome | Again;
-  /** Badges that it erased. */
-  erased: number;
-}
 
 type Step = { kind: "done"; rest: readonly Waiting[] } | { kind: "repeat" | "split" } | { kind: "behind" } | Gap;
 
@@ -61,10 +46,7 @@ interface Platform {
 export class Groups {
   readonly #platform: Platform;
   readonly #freshNumbers: FreshNumbers;
-  /** Outcomes of the last minutes by the call's ID, so that a repeated call gets its own. */
-  readonly #outcomes = new BoundedCache<Outcome>(MAX_REMEMBERED_CALLS);
-  /** Users whose block was answered. */
-  readonly #answeredBlocks = new BoundedCache<true>(MAX_REMEMBERED_CALLS);
+  readonly #answers = new Answers();
   /** Whether this instance has written an entry: until then another one may be ahead. */
   #isProven = false;
   /** Where the last group left the list; null: this instance has not read it yet. */
@@ -74,9 +56,6 @@ export class Groups {
   #isUnsettled = false;
   /** The empty entry that is to take its place. */
   #settling: Entry | null = null;
-
-  /** Whether the outcomes of what was caught up with, and of an earlier instance, were read. */
-  #hasRemembered = false;
 
   constructor(platform: Platform) {
     this.#platform = platform;
@@ -99,7 +78,7 @@ export class Groups {
   }
 
   outcomeOf(callId: string): Outcome | undefined {
-    return this.#outcomes.get(callId);
+    return this.#answers.outcomeOf(callId);
   }
 
   /**
@@ -164,17 +143,18 @@ export class Groups {
       const level = await catchUp(db, applicationId, journal);
       if (level.kind === "gap") return level;
       this.#at = level.at;
-      this.#hasRemembered = false;
+      this.#answers.missEarlier();
       this.#platform.wake(level.events);
       return level.kind === "level" ? { kind: "repeat" } : { kind: "behind" };
     }
-    this.#rememberEarlier(db.bookmark);
+    // What an earlier instance has decided, or what was caught up with, counts once D1 has it.
+    if (!this.#isUnsettled && this.#answers.addEarlier(journal, now())) this.#bookmark = db.bookmark ?? this.#bookmark;
     this.#at = position;
     // While D1 accepts no write, the entries that it may still apply do not grow in number: an empty one goes first.
     const isCrowded = journal.countAttempts(position.sequence + 1) >= MAX_ENTRY_ATTEMPTS - 1;
     const taken = isCrowded ? [] : calls;
     const draft = await this.#draft(taken, rows, position, startedAt);
-    const decided = await this.#decide(db, draft, taken, rows);
+    const decided = await decideGroup(draft, taken, rows, { db, applicationId, answers: this.#answers });
     const rest = calls.slice(decided.length);
     const entry = toEntry(position, draft, { ...toldBy(decided, rows, startedAt), unless });
     if (isEmpty(entry, position) && !this.#mustWrite) {
@@ -254,7 +234,7 @@ export class Groups {
           journal.confirm(entry.position);
           this.#isProven = true;
           this.#isUnsettled = false;
-          this.#remember(entry);
+          this.#answers.addEntry(entry);
           this.#platform.wake(applied.events);
           return applied;
         case "hindered":
@@ -290,42 +270,10 @@ export class Groups {
     return draft;
   }
 
-  /** As many calls as fit into one entry. */
-  async #decide(db: Database, draft: Draft, calls: readonly Waiting[], rows: GroupRows): Promise<Decided[]> {
-    const decided: Decided[] = [];
-    if (rows.isDueRead) expireInvitations(draft);
-    for (const waiting of calls) {
-      if (decided.length > 0 && draft.size > MAX_GROUP_CHARACTERS) break;
-      const known = waiting.call.until === null ? undefined : this.#outcomes.get(waiting.call.id);
-      if (known) {
-        decided.push({ waiting, outcome: known, erased: 0 });
-        continue;
-      }
-      // A restoration, or a lost result, may have shown it as open.
-      if (waiting.inboxId !== null && !rows.openCommands.includes(waiting.inboxId)) {
-        decided.push({ waiting, outcome: { kind: "recorded" }, erased: 0 });
-        continue;
-      }
-      const wasAnswered = this.#answeredBlocks.get(userOf(waiting.call) ?? "") === true;
-      const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
-      decided.push({ waiting, outcome: await this.#complete(db, outcome), erased });
-    }
-    return decided;
-  }
-
-  /** The numbers that earlier groups of a block revoked are in D1. */
-  async #complete(db: Database, outcome: Outcome | Again | Revoked): Promise<Outcome | Again> {
-    if (outcome.kind !== "revoked-by") return outcome;
-    const { block, numbers } = outcome;
-    const earlier = await readRevokedBy(db, this.#platform.applicationId, block);
-    return { kind: "user", userId: block.userId, numbers: [...earlier, ...numbers] };
-  }
-
   #respond(decided: readonly Decided[], { eventsThrough }: GroupRows, bookmark: string | null): void {
     const { queue, now } = this.#platform;
     this.#bookmark = bookmark ?? this.#bookmark;
     for (const { waiting, outcome, erased } of decided) {
-      const { command, until } = waiting.call;
       if (outcome.kind === "again") {
         waiting.isBegun = true;
         waiting.erased += erased;
@@ -333,26 +281,9 @@ export class Groups {
         queue.continueLater(waiting);
         continue;
       }
-      if (command.kind === "block" && (until === null || now() < until)) this.#answeredBlocks.set(command.userId, true);
-      if (command.kind === "unblock") this.#answeredBlocks.delete(command.userId);
-      // Also what wrote nothing: a copy of the call must not be decided again, after something has changed.
-      if (until !== null) this.#outcomes.set(waiting.call.id, outcome);
+      this.#answers.add(waiting.call, outcome, now());
       waiting.done.resolve({ outcome, bookmark: this.#bookmark });
     }
-  }
-
-  #remember(entry: Entry): void {
-    for (const { id, outcome } of entry.calls) this.#outcomes.set(id, outcome);
-  }
-
-  /** What an earlier instance has decided, or what was caught up with, counts once D1 has it. */
-  #rememberEarlier(bookmark: string | null): void {
-    if (this.#hasRemembered || this.#isUnsettled) return;
-    this.#hasRemembered = true;
-    this.#bookmark = bookmark ?? this.#bookmark;
-    const { journal, now } = this.#platform;
-    const since = now() - REMEMBERED_CALL_MILLISECONDS;
-    for (const entry of journal.recent(since, MAX_REMEMBERED_CALLS, MAX_REMEMBERED_CHARACTERS)) this.#remember(entry);
   }
 }
 
@@ -370,28 +301,4 @@ class EntryRefused extends Error {
     super("D1 refuses an entry");
     this.isAboutRows = isAboutRows;
   }
-}
-
-/** What an entry has for those who asked. */
-function toldBy(
-  decided: readonly Decided[],
-  { historyThrough, eventsThrough }: GroupRows,
-  now: number,
-): Pick<Entry, "calls" | "results" | "erasures"> {
-  const finished = decided.flatMap(({ waiting, outcome }) => (outcome.kind === "again" ? [] : [{ waiting, outcome }]));
-  return {
-    calls: finished.flatMap(({ waiting: { call }, outcome }) =>
-      call.until === null ? [] : [{ id: call.id, outcome }],
-    ),
-    results: finished.flatMap(({ waiting: { inboxId }, outcome }) =>
-      inboxId === null || outcome.kind === "recorded"
-        ? []
-        : [{ id: inboxId, result: JSON.stringify(inboxResultOf(outcome, now)) }],
-    ),
-    erasures: decided.flatMap(({ waiting: { call, eventsAfter }, outcome }) => {
-      if (call.command.kind !== "erase" || outcome.kind === "recorded") return [];
-      const { userId, alias } = call.command;
-      return [{ userId, alias, historyThrough, eventsAfter, eventsThrough }];
-    }),
-  };
 }
