@@ -57,9 +57,8 @@ function chosen(): Mutant[] {
 }
 
 function copyProject(): void {
-  const names = readdirSync(PROJECT).filter((name) =>
-    /^(src|test|migrations|.*\.(json|toml|ts|yaml)|\.gitignore)$/.test(name),
-  );
+  const isLeftOut = (name: string) => /^(\.git|\.wrangler|\.dev\.vars.*|dist|node_modules)$/.test(name);
+  const names = readdirSync(PROJECT).filter((name) => !isLeftOut(name));
   for (const name of names) cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
   copyPages();
   // The rehearsal of a deployment asks git what a clone has.
