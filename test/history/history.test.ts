@@ -165,6 +165,21 @@ describe("who did what (contract section 23)", () => {
     ]);
   });
 
+  it("has the end or return of a badge that another end brings about, besides that it was rescheduled", async () => {
+    const application = await createApplication();
+    const badgeId = await issue(application, "phone", "ada");
+    for (const expiresAt of ["2020-01-01T00:00:00Z", null]) {
+      await call("PATCH", `/v1/badges/${badgeId}`, { headers: serverHeaders(application), body: { expiresAt } });
+    }
+    const actor = { kind: "server" };
+    expect(await historyOf(application)).toMatchObject([
+      { action: "badge:resumed", actor, badgeId },
+      { action: "badge:rescheduled", actor, badgeId, detail: { expiresAt: null } },
+      { action: "badge:expired", actor, badgeId },
+      { action: "badge:rescheduled", actor, badgeId, detail: { expiresAt: "2020-01-01T00:00:00.000Z" } },
+    ]);
+  });
+
   it("has the reason of a PATCH, of 1 to 500 characters", async () => {
     const application = await createApplication();
     const badgeId = await issue(application, "phone", "ada");

@@ -55,11 +55,25 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   }
 
   it("asks for the place of home 1", async () => {
-    const { code, stderr } = await rehearsal.deploy("--check");
+    const { code, stderr } = await rehearsal.deploy();
     expect(code).toBe(1);
     expect(stderr).toContain(
       "--location wnam|enam|weur|eeur|apac|oc (near most devices), or --jurisdiction eu|us|fedramp",
     );
+    const check = await rehearsal.deploy("--check");
+    expect(check).toMatchObject({ code: 0, stdout: "7 of 9 steps would be taken.\n" });
+    expect(check.stderr).toContain("✗ Place of home 1 (HOME_1 in wrangler.toml): would ask where the data is to be");
+  });
+
+  it("takes another place as long as the database is not made", async () => {
+    const before = rehearsal.configuration();
+    rehearsal.configure(before.replace("[env.production.vars]", '$&\nHOME_1 = "location=weur"'));
+    const { code, stderr } = await rehearsal.deploy("--jurisdiction", "eu", "--check");
+    rehearsal.configure(before);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining("would create badge-distribution-production, jurisdiction=eu"),
+    });
   });
 
   it("comes before every other command", async () => {

@@ -29,7 +29,7 @@ export function jurisdictionOf(place: string | null | undefined): string | null 
 
 /**
  * Where a home is made. It is asked for once and kept in wrangler.toml: the Worker makes the home's objects there, and with
- * another place they would be other, empty objects.
+ * another place they would be other, empty objects. Until its database is made, another place may be given.
  *
  * @param wanted what the command line says; null for nothing
  */
@@ -40,25 +40,24 @@ export function placeStep(deployment: Deployment, number: number, wanted: string
     async inspect() {
       const home = deployment.home(number);
       const kept = home?.place ?? null;
-      if (kept !== null) {
-        if (wanted === null || wanted === kept) return null;
-        throw new UserError(
-          `wrangler.toml has HOME_${number} = "${kept}" for "${environment}", and a home's place never changes.`,
-        );
-      }
+      if (wanted === null ? kept !== null : wanted === kept) return null;
       if (home?.database.database_id !== undefined) {
         // Made before places were kept: its objects are wherever they were first called from.
         if (wanted === null) return null;
         throw new UserError(
-          `wrangler.toml binds home ${number} of "${environment}" without HOME_${number}. If the home has no application yet, add HOME_${number} = "${wanted}" under [env.${environment}.vars]. Otherwise leave it out: its applications would get other, empty objects.`,
+          kept === null
+            ? `wrangler.toml binds home ${number} of "${environment}" without HOME_${number}. If the home has no application yet, add HOME_${number} = "${wanted}" under [env.${environment}.vars]. Otherwise leave it out: its applications would get other, empty objects.`
+            : `wrangler.toml has HOME_${number} = "${kept}" for "${environment}", where its database is: leave out the option, for the place of a home never changes.`,
         );
       }
       // Only the first home must have one: others are made wherever D1 chooses.
       if (wanted === null && number > 1) return null;
-      const place = wanted ?? (await askForPlace());
       return {
-        action: `keep "${place}", which never changes`,
-        make: async () => deployment.edit((text) => withVariable(text, environment, `HOME_${number}`, place)),
+        action: wanted === null ? "ask where the data is to be" : `keep "${wanted}", which never changes`,
+        async make() {
+          const place = wanted ?? (await askForPlace());
+          deployment.edit((text) => withVariable(text, environment, `HOME_${number}`, place));
+        },
       };
     },
   };

@@ -95,7 +95,7 @@ export function databaseStep(deployment: Deployment, number: number, wanted: str
       const path = `/d1/database?name=${encodeURIComponent(databaseName)}`;
       const named = (await deployment.find(z.array(database), path)) ?? [];
       const found = named.find(({ name }) => name === databaseName);
-      const place = home?.place ?? wanted;
+      const place = wanted ?? home?.place ?? null;
       if (found !== undefined) assertJurisdiction(`The database ${databaseName}`, found.jurisdiction, place);
       return {
         action: found ? `use ${databaseName} of the account` : `create ${databaseName}${place ? `, ${place}` : ""}`,

@@ -246,7 +246,8 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
       badge: { endedAt: null, change: 43 },
     });
     expect(eventsOf(draft)[1]).toMatchObject({ event: "badge:resumed", data: { state: "active" } });
-    expect(actionsOf(draft)).toEqual(["badge:rescheduled", "badge:rescheduled", "badge:rescheduled"]);
+    const rescheduled = "badge:rescheduled";
+    expect(actionsOf(draft)).toEqual([rescheduled, rescheduled, "badge:expired", rescheduled, "badge:resumed"]);
   });
 
   it("rebind opens 24 hours, changes nothing that callers see, and begins them again when repeated", () => {

@@ -34,14 +34,16 @@ export function takeStep(draft: Draft, origin: Origin, badge: IssuedBadge, step:
   const decision = decideStep(badge, step, draft.now);
   if (decision.kind !== "changed") return badge;
   const changed = draft.change({ ...badge, ...decision.next });
-  const event = decision.becomes && EVENT_OF_STATE[decision.becomes];
-  if (event !== null) tellOfBadge(draft, event, changed);
-  const { startsAt, expiresAt } = changed;
-  const times = { startsAt: isoTime(startsAt), expiresAt: isoTime(expiresAt) };
+  const about = { badge: badge.number, userId: badge.userId };
   if (step.kind === "reschedule") {
-    draft.note("badge:rescheduled", origin, { badge: badge.number, userId: badge.userId, detail: times });
-  } else if (event !== null) {
-    draft.note(event, origin, { badge: badge.number, userId: badge.userId });
+    const { startsAt, expiresAt } = changed;
+    const detail = { startsAt: isoTime(startsAt), expiresAt: isoTime(expiresAt) };
+    draft.note("badge:rescheduled", origin, { ...about, detail });
+  }
+  if (decision.becomes !== null) {
+    const event = EVENT_OF_STATE[decision.becomes];
+    tellOfBadge(draft, event, changed);
+    draft.note(event, origin, about);
   }
   return changed;
 }
