@@ -332,6 +332,27 @@ describe("the lists of contract section 4 with the states of section 12", () => 
     expect((await getBadge(application, replaced)).body.state).toBe("replaced");
   });
 
+  it("have no badge that the clock has ended, before that is recorded, in whatever order and search", async () => {
+    const application = await createApplication();
+    const numbers: string[] = [];
+    for (let place = 0; place < 3; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
+    const [active = "", suspended = "", left = ""] = numbers;
+    await takeStep(application, suspended, "suspend");
+    for (const number of [active, suspended]) await setEnd(application, number, ahead(MINUTE));
+    moveClock(MINUTE);
+    const searches = ["", "?order=newest", "?q=ali", "?state=active", "?endsBefore=2999-01-01T00:00:00Z"];
+    for (const path of ["/v1/users/alice/badges", ...searches.map((search) => `/v1/badges${search}`)]) {
+      const { body } = await callServer(application, "GET", path);
+      const shown = path.includes("endsBefore") ? [] : [expect.objectContaining({ id: left })];
+      expect(body.badges, path).toEqual(shown);
+    }
+    const { body } = await callServer(application, "GET", "/v1/badges?state=expired");
+    expect(body.badges).toMatchObject([
+      { id: active, state: "expired" },
+      { id: suspended, state: "expired" },
+    ]);
+  });
+
   it("show a badge again after its end is moved ahead, once and at its old position", async () => {
     const application = await createApplication();
     const first = await issueTo(application, "phone-1", "alice");

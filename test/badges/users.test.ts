@@ -62,6 +62,14 @@ describe("blocking a user (contract section 12)", () => {
     expect(await badgeRows(application)).toHaveLength(2);
   });
 
+  it("is why the user gets none, also where nobody gets any for an hour (section 7)", async () => {
+    const application = await createApplication({ newBadgesPerHour: 1 });
+    await issueTo(application, "phone", "bob");
+    await block(application, "alice");
+    expect(outcome(await requestBadge(application, "tablet", { userId: "carol" }))).toBe("429 RATE_LIMITED");
+    expect(outcome(await requestBadge(application, "laptop", { userId: "alice" }))).toBe("403 BLOCKED_USER");
+  });
+
   it("refuses the user a claim, which consumes nothing", async () => {
     const application = await createApplication();
     const { token, number } = await invite(application);

@@ -217,6 +217,19 @@ describe("--bind-until (contract section 15)", () => {
     expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
   });
 
+  it("binds from when it was set, whatever settings were looked up before", async () => {
+    const application = await createApplication();
+    const phone = await newPhone(application);
+    const badgeId = String((await phone.logInUnproved()).body.badgeId);
+    await homeDatabase()
+      .prepare("UPDATE application SET bind_until = ? WHERE id = ?")
+      .bind(Date.now() + HOUR_MILLISECONDS, application.id)
+      .run();
+    setClock(Date.now() + 1000);
+    expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
+    expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
+  });
+
   it("binds nothing once its time has come", async () => {
     const bindUntil = Date.now() + HOUR_MILLISECONDS;
     const application = await createApplication({ bindUntil });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { requestBadge, serverHeaders } from "../support/http.ts";
+import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
@@ -73,6 +73,31 @@ describe("which number comes next (contract section 5)", () => {
     // Each comes up 5 times of 20; never in 20 has a probability of 3 in 1,000, and 17 times one far less.
     expect(Math.max(...drawn.values()), JSON.stringify([...drawn])).toBeLessThan(17);
     expect(drawn.size, JSON.stringify([...drawn])).toBeGreaterThanOrEqual(6);
+  });
+
+  it.each(["in one call", "at once"])("is a freed one for all who ask %s where too few are fresh", async (how) => {
+    const application = await createApplication({ size: 8 });
+    const reserved = [await invite(application), await invite(application), await invite(application)];
+    for (const { token } of reserved) await revoke(application, token);
+    const asServer = { ...serverHeaders(application), udid: "server" };
+    const body = { expiresAt: ahead(HOUR) };
+    for (let fresh = 5; fresh > 1; fresh--) await nextNumber(application);
+    if (how === "in one call") {
+      const answer = await call("POST", "/v1/invitations", {
+        headers: asServer,
+        body: { invitations: [body, body, body, body] },
+      });
+      expect(answer.body.invitations).toEqual(Array(4).fill(expect.objectContaining({ badgeId: expect.any(String) })));
+    } else {
+      // While the object is busy with the first, the others wait, and are carried out together.
+      const busy = call("PATCH", "/v1/users/nobody/block", { headers: asServer, body: {} });
+      const answers = await inParallel(4, (index) =>
+        index % 2 === 0 ? nextNumber(application) : requestInvitation(application, body).then(outcome),
+      );
+      expect((await busy).status).toBe(200);
+      expect(answers).not.toContain("503 NUMBERS_EXHAUSTED");
+    }
+    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
   });
 
   it("is not one that rests, until the application's delay is over", async () => {

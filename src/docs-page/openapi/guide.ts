@@ -195,8 +195,8 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "When does a badge expire?",
-    "At `expiresAt`, without any request. Lists, changes and events show it within about a minute.",
-    "Device calls decide by the clock; what is stored is brought up to date by a job that runs every minute.",
+    "At `expiresAt`, without any request: device calls and lists go by the clock. Changes and events tell of it within about a minute.",
+    "Nobody is let in because a job is late; what is stored is brought up to date by one that runs every minute.",
   ],
   [
     "May a cursor of `GET /v1/changes` be kept for long?",

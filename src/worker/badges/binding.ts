@@ -1,6 +1,6 @@
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import { type KeyOfBadge, mayUse } from "../core/decide/keys.ts";
+import { type KeyOfBadge, mayBind, mayUse } from "../core/decide/keys.ts";
 import type { AcceptedProof } from "../proofs/proof.ts";
 
 /** A key whose private half the caller has proved to hold. */
@@ -28,4 +28,19 @@ export async function requiresProof(
   if (!application.requireProof) return false;
   const recent = await registry.findForDenial(db, application.id, now());
   return recent?.requireProof ?? true;
+}
+
+/**
+ * The application, at most a second old where its settings decide that a proved key does not bind the badge: an administrator
+ * may just have set `--bind-until`.
+ */
+export async function settingsOfBinding(
+  { registry, db, now }: Pick<Context, "registry" | "db" | "now">,
+  application: Application,
+  badge: KeyOfBadge,
+  thumbprint: string | null,
+): Promise<Application> {
+  const isDenied =
+    thumbprint !== null && badge.keyThumbprint === null && !mayBind(badge, thumbprint, application, now());
+  return (isDenied && (await registry.findForDenial(db, application.id, now()))) || application;
 }

@@ -8,6 +8,7 @@ import type { Answer } from "../core/client.ts";
 import type { BadgeCommand } from "../core/commands.ts";
 import { mayBind, mayUse } from "../core/decide/keys.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
+import { settingsOfBinding } from "./binding.ts";
 import { carryOutByRules } from "./rules.ts";
 
 /** `POST /v1/badge`. */
@@ -50,7 +51,7 @@ export async function issueBadge(
 ): Promise<IssuedBadge> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  const { badge: known, isUnchanged } = await look(context, application, request, digest);
+  const { badge: known, settings, isUnchanged } = await look(context, application, request, digest);
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
@@ -58,7 +59,7 @@ export async function issueBadge(
   const wanted = { kind: "badge" as const, device, userId, metadata, keyThumbprint, isVerified, isNew, invitation };
   const { answer, rules } = await carryOutByRules(
     context,
-    application,
+    settings,
     (rules): BadgeCommand => ({ ...wanted, rules }),
     origin,
   );
@@ -70,24 +71,29 @@ function toIssued(answer: Answer, publicKey: string): IssuedBadge {
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
 
-/** The user device's badge, and whether a login with it is accepted and changes nothing, which the primary or a recent replica decides. */
+/**
+ * The user device's badge, the settings that a login with it goes by, and whether it is accepted and changes nothing, which the
+ * primary or a recent replica decides.
+ */
 async function look(
-  { db, now: clock }: Context,
+  context: Context,
   application: Application,
   request: BadgeRequest,
   invitation: InvitationDigest | null,
-): Promise<{ badge: StoredBadge | undefined; isUnchanged: boolean }> {
+): Promise<{ badge: StoredBadge | undefined; settings: Application; isUnchanged: boolean }> {
+  const { db, now: clock } = context;
   const { device, userId, bookmark } = request;
   const userDevice = { applicationId: application.id, device, userId };
   const now = clock();
   const seen = await lookForBadge(db, userDevice, bookmark, now);
   const badge = seen.badge && seen.authority === "hint" ? await findBadge(db, userDevice) : seen.badge;
+  if (badge === undefined) return { badge, settings: application, isUnchanged: false };
+  const settings = await settingsOfBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =
-    badge !== undefined &&
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
-    isMereLogin(application, request, badge, now);
-  return { badge, isUnchanged };
+    isMereLogin(settings, request, badge, now);
+  return { badge, settings, isUnchanged };
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */

@@ -28,15 +28,17 @@ export async function pageBadges(
   const now = context.now();
   const isFound = !isPlain(query);
   const { items, last } = await listBadges(context.db, query, now, isFound && isForPerson);
-  const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state, now) : viewListed;
-  return { badges: items.map(view), next: last?.position ?? null };
+  const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
+  // What expired in the last minute is not recorded yet; a page may have fewer badges for that.
+  const isListed = (badge: ListedBadge) => query.state !== null || stateAt(badge, now) !== "expired";
+  return { badges: items.filter(isListed).map(view), next: last?.position ?? null };
 }
 
 /** A page as contract section 4 has it, of active and suspended badges; the others are those of section 24. */
 const isPlain = ({ state, text, endsBefore, isNewestFirst }: BadgePageQuery): boolean =>
   state === null && text === null && endsBefore === null && !isNewestFirst;
 
-/** Active badges have no `state` here (contract section 12). Expired ones leave the list when the object records it. */
+/** Active badges have no `state` here (contract section 12). */
 function viewListed(badge: ListedBadge): ListedView {
   const { number, userId, name, metadata, state, startsAt, expiresAt } = badge;
   return {
@@ -51,8 +53,8 @@ function viewListed(badge: ListedBadge): ListedView {
 }
 
 /** Whoever searches also sees when a badge was issued and changed, by whom, and a state other than active. */
-function viewFound(badge: ListedBadge, asked: BadgeState | null, now: number): ListedView {
-  const state = asked ?? stateAt(badge, now);
+function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
+  const state = asked ?? badge.state;
   return {
     ...viewListed(badge),
     state: state === "active" ? undefined : state,

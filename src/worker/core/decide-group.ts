@@ -8,6 +8,7 @@ import type { Again, Revoked } from "./decide/block.ts";
 import { decide } from "./decide/decide.ts";
 import type { Draft } from "./decide/draft.ts";
 import { expireInvitations } from "./decide/due.ts";
+import { countFree, countWanted } from "./decide/numbers.ts";
 import type { Entry } from "./entry.ts";
 import { inboxResultOf } from "./inbox-result.ts";
 import { userOf, type Waiting } from "./queue.ts";
@@ -26,7 +27,7 @@ interface Sources {
   answers: Answers;
 }
 
-/** @returns as many calls as fit into one entry */
+/** @returns as many calls as fit into one entry, and as the numbers that were read are enough for: none if more must be read first */
 export async function decideGroup(
   draft: Draft,
   calls: readonly Waiting[],
@@ -47,11 +48,18 @@ export async function decideGroup(
       decided.push({ waiting, outcome: { kind: "recorded" }, erased: 0 });
       continue;
     }
+    if (lacksNumbers(draft, waiting, rows) && !(decided.length === 0 && rows.isFreedRead)) break;
     const wasAnswered = answers.hasBlockOf(userOf(waiting.call) ?? "");
     const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
     decided.push({ waiting, outcome: await complete(db, applicationId, outcome), erased });
   }
   return decided;
+}
+
+/** Whether the call may take more numbers than are left of those that were read, while there may be others. */
+function lacksNumbers(draft: Draft, { call: { command } }: Waiting, rows: GroupRows): boolean {
+  if (command.kind !== "badge" && command.kind !== "invite") return false;
+  return (rows.isMoreFreed || rows.isMoreDue) && countWanted(command) > countFree(draft, command.rules);
 }
 
 /** The numbers that earlier groups of a block revoked are in D1. */

@@ -155,9 +155,12 @@ export class Groups {
     const taken = isCrowded ? [] : calls;
     const draft = await this.#draft(taken, rows, position, startedAt);
     const decided = await decideGroup(draft, taken, rows, { db, applicationId, answers: this.#answers });
+    if (decided.length === 0 && taken.length > 0) return { kind: "repeat" };
     const rest = calls.slice(decided.length);
     const entry = toEntry(position, draft, { ...toldBy(decided, rows, startedAt), unless });
     if (isEmpty(entry, position) && !this.#mustWrite) {
+      // Only a write proves what was assumed.
+      if (unless) return { kind: "repeat" };
       this.#respond(decided, rows, db.bookmark);
       return { kind: "done", rest };
     }

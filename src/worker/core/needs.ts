@@ -2,7 +2,8 @@ import { MAX_UNREAD_CALLS } from "../../shared/limits.ts";
 import type { StoredEntry } from "../storage/entry.ts";
 import type { Needs } from "../storage/group-reads.ts";
 import type { Position, RangePart } from "../storage/rows.ts";
-import { hasFresh } from "./decide/numbers.ts";
+import type { BadgeCommand, InviteCommand } from "./commands.ts";
+import { countFresh, countWanted } from "./decide/numbers.ts";
 import type { Waiting } from "./queue.ts";
 
 /**
@@ -31,11 +32,11 @@ export function needsOf(calls: readonly Waiting[], now: number, at: Position | n
         needs.userDevices.push({ device: command.device, userId: command.userId });
         needs.users.push(command.userId);
         if (command.invitation) needs.digests.push(command.invitation.digest);
-        else needFreed(needs, command.rules, now, fresh);
+        else needFreed(needs, command, now, fresh);
         break;
       case "invite":
         needs.digests.push(...command.invitations.map(({ digest }) => digest));
-        needFreed(needs, command.rules, now, fresh);
+        needFreed(needs, command, now, fresh);
         break;
       case "step":
         needs.numbers.push(command.number);
@@ -60,14 +61,15 @@ export function needsOf(calls: readonly Waiting[], now: number, at: Position | n
   return needs;
 }
 
-/** When no number is fresh, freed ones are drawn, also those of invitations that are only waiting to be expired. */
+/** When too few numbers are fresh, freed ones are drawn, also those of invitations that are only waiting to be expired. */
 function needFreed(
   needs: Needs,
-  { range, reuseAfterSeconds }: { range: Parameters<typeof hasFresh>[1]; reuseAfterSeconds: number },
+  command: BadgeCommand | InviteCommand,
   now: number,
   fresh: readonly RangePart[] | null,
 ): void {
-  if (fresh !== null && hasFresh(fresh, range)) return;
+  const { range, reuseAfterSeconds } = command.rules;
+  if (fresh !== null && countFresh(fresh, range) >= countWanted(command)) return;
   const restedBefore = reuseAfterSeconds === 0 ? Number.MAX_SAFE_INTEGER : now - reuseAfterSeconds * 1000;
   needs.restedBefore = Math.max(needs.restedBefore ?? 0, restedBefore);
   needs.dueAt = now;
@@ -86,7 +88,7 @@ export function assumptionsOf(calls: readonly Waiting[], at: Position | null): S
   for (const { call } of calls) {
     const { command } = call;
     if (command.kind !== "badge" || !command.isNew || command.invitation) return null;
-    if (!hasFresh(at.fresh, command.rules.range)) return null;
+    if (countFresh(at.fresh, command.rules.range) < calls.length) return null;
     devices.push(command.device);
     users.push(command.userId);
   }

@@ -53,6 +53,9 @@ export interface GroupRows {
   invitations: InvitationRow[];
   blocks: BlockRow[];
   freed: FreedRow[];
+  /** Whether freed numbers were asked for, and whether there may be more than were read. */
+  isFreedRead: boolean;
+  isMoreFreed: boolean;
   turns: { device: DeviceId; turn: number }[];
   /** Whether what is due was asked for, and whether more is due than was read. */
   isDueRead: boolean;
@@ -219,13 +222,16 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
   const userInvitations = rowsOf(invitationRow, "userInvitations");
   const historyThrough = rowsOf(idRow, "historyThrough")[0]?.id ?? null;
   const eventsThrough = rowsOf(idRow, "eventsThrough")[0]?.id ?? null;
+  const freed = rowsOf(freedRow, "freed");
   const isChunk = (rows: readonly unknown[], size: number) => rows.length >= size;
   return {
     position: positionRow.optional().parse(position?.results[0]),
     badges: rowsOf(badgeRow, "badges", "dueBadges", "userBadges"),
     invitations: rowsOf(invitationRow, "invitations", "dueInvitations", "userInvitations"),
     blocks: rowsOf(blockRow, "blocks"),
-    freed: rowsOf(freedRow, "freed"),
+    freed,
+    isFreedRead: restedBefore !== null,
+    isMoreFreed: restedBefore === null || isChunk(freed, FREED_CHUNK_NUMBERS),
     turns: rowsOf(turnRow, "turns"),
     isDueRead: dueAt !== null,
     isMoreDue:
@@ -254,6 +260,8 @@ export const NOTHING_READ: GroupRows = {
   invitations: [],
   blocks: [],
   freed: [],
+  isFreedRead: false,
+  isMoreFreed: true,
   turns: [],
   isDueRead: false,
   isMoreDue: false,

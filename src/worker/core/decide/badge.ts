@@ -5,7 +5,7 @@ import type { Draft } from "./draft.ts";
 import { tellOfNewBadge } from "./events.ts";
 import { issueNumber } from "./issue-number.ts";
 import { logIn } from "./login.ts";
-import { countNewBadge, hasFresh, takeNumber } from "./numbers.ts";
+import { countFresh, countNewBadge, takeNumber } from "./numbers.ts";
 
 /** `POST /v1/badge` (contract sections 2, 12 and 15): the badge of a user device, a new one, or an invitation's. */
 export function decideBadge(draft: Draft, origin: Origin, command: BadgeCommand): Outcome {
@@ -18,7 +18,7 @@ export function decideBadge(draft: Draft, origin: Origin, command: BadgeCommand)
 function issue(draft: Draft, command: BadgeCommand): Outcome {
   const { device, userId, metadata, keyThumbprint, rules } = command;
   if (draft.isBlocked(userId)) return refused("BLOCKED_USER");
-  if (hasFresh(draft.position.fresh, rules.range) && !countNewBadge(draft, rules)) return refused("RATE_LIMITED");
+  if (countFresh(draft.position.fresh, rules.range) > 0 && !countNewBadge(draft, rules)) return refused("RATE_LIMITED");
   const number = takeNumber(draft, rules);
   if (number === null) return refused("NUMBERS_EXHAUSTED");
   const badge = { number, userId, metadata, keyThumbprint, name: null, startsAt: null };

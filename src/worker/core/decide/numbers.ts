@@ -1,8 +1,8 @@
 import { BEYOND_CHUNK_NUMBERS } from "../../../shared/limits.ts";
 import type { NumberRange } from "../../../shared/number-range.ts";
 import { HOUR_MILLISECONDS } from "../../../shared/time.ts";
-import type { RangePart } from "../../storage/rows.ts";
-import type { Rules } from "../commands.ts";
+import type { FreedRow, RangePart } from "../../storage/rows.ts";
+import type { Command, Rules } from "../commands.ts";
 import type { Draft } from "./draft.ts";
 
 /**
@@ -13,10 +13,21 @@ export function takeNumber(draft: Draft, rules: Rules): number | null {
   return takeFresh(draft, rules.range) ?? takeFreed(draft, rules);
 }
 
-/** Whether the range may have a number that was never used. */
-export function hasFresh(parts: readonly RangePart[], range: NumberRange): boolean {
-  return cover(parts, range).some(({ first, size, used }) => used < size && first <= range.last);
+/** How many numbers of the range were never used; at least so many, where a part reaches beyond it. */
+export function countFresh(parts: readonly RangePart[], range: NumberRange): number {
+  const inRange = ({ first, size }: RangePart) => Math.min(size, range.last - first + 1);
+  return cover(parts, range).reduce((sum, part) => sum + Math.max(0, inRange(part) - part.used), 0);
 }
+
+/** How many numbers a command may take. */
+export function countWanted(command: Command): number {
+  if (command.kind === "invite") return command.invitations.length;
+  return command.kind === "badge" && command.invitation === null ? 1 : 0;
+}
+
+/** How many there are for it, of those that were read. */
+export const countFree = (draft: Draft, rules: Rules): number =>
+  countFresh(draft.position.fresh, rules.range) + restedNumbers(draft, rules).length;
 
 /**
  * The parts with one more if the range has grown at its end. The parts before it keep their order, so no number comes twice. A
@@ -43,11 +54,15 @@ function takeFresh(draft: Draft, range: NumberRange): number | null {
   return null;
 }
 
-function takeFreed(draft: Draft, { range, reuseAfterSeconds }: Rules): number | null {
+function restedNumbers(draft: Draft, { range, reuseAfterSeconds }: Rules): FreedRow[] {
   const restedBefore = draft.now - reuseAfterSeconds * 1000;
-  const ready = [...draft.freed.values()].filter(
+  return [...draft.freed.values()].filter(
     ({ number, freedAt }) => number <= range.last && (reuseAfterSeconds === 0 || freedAt <= restedBefore),
   );
+}
+
+function takeFreed(draft: Draft, rules: Rules): number | null {
+  const ready = restedNumbers(draft, rules);
   const drawn = ready[draft.sources.randomBelow(Math.max(1, ready.length))];
   if (!drawn) return null;
   draft.freed.delete(drawn.number);
