@@ -221,14 +221,18 @@ export class Told extends Member {
    * once, whatever comes and goes meanwhile (contract section 4).
    */
   checkWalk(applicationId: ApplicationId, userId: string | null, from: number, numbers: readonly number[]): void {
-    const { verdict, timeline, history, entries } = this.world;
+    const { verdict, timeline, history, entries, plan } = this.world;
     if (entries.lacked(applicationId, from, timeline.now)) return;
+    // By the clock of the isolate that lists it.
+    const ended = timeline.now + plan.clockErrorMilliseconds;
     const listed = new Set(numbers);
     verdict.expect(listed.size === numbers.length, "no badge appears twice", numbers);
     const values = { application_id: applicationId, ...(userId !== null && { user_id: userId }) };
     const badges = Map.groupBy(history.during("badge", values, from, timeline.now), ({ row }) => Number(row.number));
     for (const [number, spans] of badges) {
-      const isOwed = spans.some((span) => span.from < from) && spans.every(({ row }) => row.ended_at === null);
+      const hasNotEnded = ({ row }: Span) =>
+        row.ended_at === null && (row.expires_at === null || Number(row.expires_at) > ended);
+      const isOwed = spans.some((span) => span.from < from) && spans.every(hasNotEnded);
       verdict.expect(!isOwed || listed.has(number), "a badge that exists all the time is listed", spans);
     }
     const isLive = (number: number) => badges.get(number)?.some(({ row }) => row.ended_at === null);
