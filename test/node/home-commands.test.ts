@@ -226,12 +226,13 @@ describe("home (contract section 17)", () => {
 });
 
 describe("the place of home 1 (contract section 17)", () => {
-  /** wrangler, as it reads a wrangler.toml with a value of HOME_1. */
-  function wranglerWith(place: string) {
+  /** wrangler, as it reads a wrangler.toml with a value of HOME_1. @param id of the database; undefined: it is not made yet */
+  function wranglerWith(place: string, id?: string) {
     const wrangler = loadWrangler();
     const readConfig: typeof wrangler.unstable_readConfig = (...args) => {
       const config = wrangler.unstable_readConfig(...args);
-      return { ...config, vars: { ...config.vars, HOME_1: place } };
+      const d1_databases = [{ binding: "DB", database_name: "badges", database_id: id }];
+      return { ...config, d1_databases, vars: { ...config.vars, HOME_1: place } };
     };
     return { ...wrangler, unstable_readConfig: readConfig };
   }
@@ -242,10 +243,18 @@ describe("the place of home 1 (contract section 17)", () => {
     );
   });
 
-  it("never changes (contract section 25)", async () => {
-    const deployment = new Deployment(wranglerWith("location=weur"), "production", null);
+  it("never changes once its database is made (contract section 25)", async () => {
+    const id = "00000000-0000-4000-8000-000000000001";
+    const deployment = new Deployment(wranglerWith("location=weur", id), "production", null);
     for (const same of [null, "location=weur"]) expect(await placeStep(deployment, 1, same).inspect()).toBeNull();
-    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow("place never changes");
+    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow(
+      "the place of a home never changes",
+    );
+    const unmade = new Deployment(wranglerWith("location=weur"), "production", null);
+    expect(await placeStep(unmade, 1, null).inspect()).toBeNull();
+    expect(await placeStep(unmade, 1, "jurisdiction=eu").inspect()).toMatchObject({
+      action: expect.stringContaining('"jurisdiction=eu"'),
+    });
   });
 });
 

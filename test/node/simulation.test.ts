@@ -7,16 +7,18 @@ const SEEDS = byEffort(10, 2000);
 /** With seed 50 among them: every fiftieth is run twice, and must have the same history. */
 const FIRST = byEffort(41, 1);
 
-/** Faults of catching up that are put into the service, and seeds of which one must notice: in the full test, of the first 500. */
-const PLANTED_IN_SERVICE = [
-  { fault: "abandons-without-an-empty-entry", first: 50 },
-  { fault: "forgets-that-a-range-grew", first: 70 },
-  { fault: "forgets-signing-keys", first: 20 },
-  { fault: "notices-no-restoration", first: 60 },
-  { fault: "ignores-that-D1-is-ahead", first: 7 },
-];
-const seedsOf = (first: number): string[] =>
-  byEffort(["--first", String(first), "--seeds", "10"], ["--first", "1", "--seeds", "500"]);
+/** Faults of catching up that are put into the service, which one of these seeds must notice. One shows that the short test can fail. */
+const PLANTED_IN_SERVICE = byEffort(
+  ["forgets-that-a-range-grew"],
+  [
+    "abandons-without-an-empty-entry",
+    "forgets-that-a-range-grew",
+    "forgets-signing-keys",
+    "notices-no-restoration",
+    "ignores-that-D1-is-ahead",
+  ],
+);
+const PLANTED_SEEDS = byEffort(["--first", "70", "--seeds", "10"], ["--first", "1", "--seeds", "500"]);
 
 /** Of the model of the core's writer. */
 const MODEL_SEEDS = byEffort(100, 10_000);
@@ -50,9 +52,9 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
   );
 
   it.each(PLANTED_IN_SERVICE)(
-    "are found broken when the service $fault (contract section 21)",
-    async ({ fault, first }) => {
-      const { output } = await run("main.ts", "--plant", fault, "--trace", "0", ...seedsOf(first));
+    "are found broken when the service %s (contract section 21)",
+    async (fault) => {
+      const { output } = await run("main.ts", "--plant", fault, "--trace", "0", ...PLANTED_SEEDS);
       expect(output).toMatch(/Seed \d+ broke a promise/);
     },
     byEffort(180_000, 600_000),
@@ -68,7 +70,7 @@ describe("an application beside one that is attacked", () => {
     expect(code, output).toBe(0);
   }, 120_000);
 
-  it.each(["blocks-without-pauses", "counts-in-one-chunk"])(
+  it.runIf(byEffort(false, true)).each(["blocks-without-pauses", "counts-in-one-chunk"])(
     "is found slower when the attacked one %s",
     async (fault) => {
       const { output } = await run("main.ts", ...ISOLATION, "--plant", fault);
