@@ -207,9 +207,9 @@ export async function refuse(
   throw new Refusal(isOver ? "RATE_LIMITED" : code, { applicationId });
 }
 
-/** Whether this is one of the application's live secrets. */
-export async function hasSecret(application: Application, secret: string): Promise<boolean> {
-  return findSecret(application, await digestOf(secret)) !== undefined;
+/** Whether this is a live secret of the application's server. */
+export async function isServerSecret(application: Application, secret: string): Promise<boolean> {
+  return findSecret(application, await digestOf(secret))?.person === null;
 }
 
 /**

@@ -171,5 +171,5 @@ async function identifyDevice(c: HonoContext<HttpEnv>, application: Application)
 }
 
 async function isServer(application: Application, { secret }: authentication.Credentials): Promise<boolean> {
-  return secret !== null && (await authentication.hasSecret(application, secret));
+  return secret !== null && (await authentication.isServerSecret(application, secret));
 }

@@ -5,6 +5,7 @@ import { callWith } from "../../support/bindings.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { inParallel, outcome } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
+import { signIn } from "../support/people.ts";
 
 const CALLS_OF_A_DEVICE = 60;
 const CALLS_OF_A_CLIENT_IP = 1200;
@@ -99,8 +100,8 @@ describe("calls of one device (contract section 7)", () => {
     expect(outcome(answer)).toBe("201");
   });
 
-  it("are limited with a wrong secret, not with a valid one", async () => {
-    const { granted, wrong, wrongInvitation } = await withinOneWindow(async (application) => {
+  it("are limited with a wrong secret and with a console secret, not with the server's", async () => {
+    const { granted, wrong, viewing, wrongInvitation } = await withinOneWindow(async (application) => {
       const headers = { ...serverHeaders(application), udid: "terminal" };
       const issueBy = (by: Record<string, string>) =>
         call("POST", "/v1/badge", { headers: by, body: { userId: "user" } });
@@ -109,11 +110,12 @@ describe("calls of one device (contract section 7)", () => {
       );
       const withWrong = { ...headers, applicationsecret: "wrong" };
       await inParallel(times(CALLS_OF_A_DEVICE), () => issueBy(withWrong));
-      return { granted, wrong: await issueBy(withWrong), wrongInvitation: await inviteBy(withWrong) };
+      const viewing = await issueBy({ ...(await signIn(application, "viewer")), udid: "terminal" });
+      return { granted, wrong: await issueBy(withWrong), viewing, wrongInvitation: await inviteBy(withWrong) };
     });
     // One badge, which all later requests answer again, and 65 invitations.
     expect(tally(granted)).toEqual({ "201": 66, "200": 64 });
-    expect(outcome(wrong)).toBe(LIMITED);
+    expect([wrong, viewing].map(outcome)).toEqual([LIMITED, LIMITED]);
     expect(outcome(wrongInvitation)).toBe("401 INVALID_CREDENTIALS");
   });
 });
