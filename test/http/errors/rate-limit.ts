@@ -102,6 +102,8 @@ describe("calls of one device (contract section 7)", () => {
 
   it("are limited with a wrong secret and with a console secret, not with the server's", async () => {
     const { granted, wrong, viewing, wrongInvitation } = await withinOneWindow(async (application) => {
+      // Before the application is looked up for the first time, and cached.
+      const viewer = await signIn(application, "viewer");
       const headers = { ...serverHeaders(application), udid: "terminal" };
       const issueBy = (by: Record<string, string>) =>
         call("POST", "/v1/badge", { headers: by, body: { userId: "user" } });
@@ -110,7 +112,7 @@ describe("calls of one device (contract section 7)", () => {
       );
       const withWrong = { ...headers, applicationsecret: "wrong" };
       await inParallel(times(CALLS_OF_A_DEVICE), () => issueBy(withWrong));
-      const viewing = await issueBy({ ...(await signIn(application, "viewer")), udid: "terminal" });
+      const viewing = await issueBy({ ...viewer, udid: "terminal" });
       return { granted, wrong: await issueBy(withWrong), viewing, wrongInvitation: await inviteBy(withWrong) };
     });
     // One badge, which all later requests answer again, and 65 invitations.
