@@ -179,5 +179,8 @@ describe("stats (contract section 10)", () => {
     );
     const { numbers } = await readStatistics(database, id);
     expect(numbers).toMatchObject({ size: 3, reserved: 1, resting: 1, used: 2, left: 1, usedPercent: 66.6 });
+    // An administrator sees what was changed a moment ago, unlike the callers of GET /v1/stats.
+    await database.run((orm) => orm.delete(invitation).where(eq(invitation.applicationId, id)));
+    expect((await readStatistics(database, id)).numbers).toMatchObject({ resting: 0, left: 2 });
   });
 });

@@ -33,7 +33,7 @@ const PATIENCE_MILLISECONDS = 60_000;
 const POLL_MILLISECONDS = 1000;
 
 /**
- * What `GET /v1/stats` responds, counted now if it is time to, by the clock of D1.
+ * What `GET /v1/stats` responds, by the clock of D1, and counted now unless the application is large and that was done lately.
  *
  * @throws UserError when that takes too long or failed a moment ago
  */
@@ -46,7 +46,8 @@ export async function readStatistics(database: Database, applicationId: Applicat
   const now = () => Date.now() + ahead;
   const endAt = now() + PATIENCE_MILLISECONDS;
   do {
-    const patience = { countMilliseconds: endAt - now(), waitMilliseconds: endAt - now() };
+    const left = endAt - now();
+    const patience = { countMilliseconds: left, waitMilliseconds: left, freshFrom: endAt - PATIENCE_MILLISECONDS };
     const counts = await countWithin({ db, now, wait }, application, patience);
     if (counts !== null) {
       const logins = await countLogins(db, applicationId, now());

@@ -40,6 +40,8 @@ const isLarge = ({ badgesByState }: Counts): boolean =>
 export interface Patience {
   countMilliseconds: number;
   waitMilliseconds: number;
+  /** An application that is not large is counted anew if its last counts began before that, in milliseconds. */
+  freshFrom?: number;
 }
 
 /** @param large seconds, of a large application */
@@ -63,7 +65,7 @@ export const isDue = (counts: Counts, now: number): boolean =>
 export async function countWithin(
   tools: CountingTools,
   application: CountedApplication,
-  { countMilliseconds, waitMilliseconds }: Patience,
+  { countMilliseconds, waitMilliseconds, freshFrom = 0 }: Patience,
 ): Promise<Counts | null> {
   const { db, now, wait } = tools;
   const { applicationId } = application;
@@ -71,7 +73,7 @@ export async function countWithin(
   const claim = { applicationId, id: crypto.randomUUID() };
   for (let waited = STATISTICS_POLL_MILLISECONDS; ; waited += STATISTICS_POLL_MILLISECONDS) {
     const { counts, retryAt } = await findCounts(db, applicationId);
-    if (counts && !isDue(counts, now())) return counts;
+    if (counts && !isDue(counts, now()) && (isLarge(counts) || counts.startedAt >= freshFrom)) return counts;
     if (retryAt > now()) return null;
     const progress = await claimStatistics(db, claim, counts, now());
     if (progress !== undefined) return countClaimed(tools, application, claim, progress, startedAt + countMilliseconds);
