@@ -1,9 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ERASE_CHUNK_HISTORY, ERASE_CHUNK_INVITATIONS, USER_CHUNK_BADGES } from "../../src/shared/limits.ts";
+import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
+import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, putIntoInbox, resultOf, wake } from "../core/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
+import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
@@ -130,8 +133,8 @@ describe("erasing a person whom much names (contract section 24)", () => {
   const HISTORY = 3 * ERASE_CHUNK_HISTORY + 1;
 
   /** Rows of one user, made by SQLite. */
-  async function rememberMuch() {
-    const application = await createApplication();
+  async function rememberMuch(columns: Parameters<typeof createApplication>[0] = {}) {
+    const application = await createApplication(columns);
     const [user, name] = [`user ${crypto.randomUUID()}`, `name ${crypto.randomUUID()}`];
     const fill = (count: number, insert: string) =>
       homeDatabase()
@@ -163,7 +166,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
         .bind(application.id, BADGES),
     ]);
     const namedIn = () => Promise.all([user, name].map(tablesWith));
-    return { application, user, namedIn };
+    return { application, user, namedIn, last: taken + BADGES - 1 };
   }
 
   /** @param dieAt before this entry is written, the object ends */
@@ -201,6 +204,56 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(await namedIn()).toEqual([[], []]);
     const { body } = await asServer(application, "GET", "/v1/history?per_page=1000");
     expect(JSON.stringify(body).match(/user:erased/g)).toHaveLength(1);
+  });
+
+  it("leaves nothing of the person in events that come between its entries", { timeout: 60_000 }, async () => {
+    const webhook = { webhookUrl: "https://hooks.example/x", webhookHeldAt: 1, events: "badge:suspended" };
+    const { application, user, namedIn, last } = await rememberMuch(webhook);
+    let suspended: Promise<Answer> | undefined;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const result = await send();
+      if (isAbout(statements, ENTRY)) suspended ??= asServer(application, "PATCH", `/v1/badges/${last}/suspend`);
+      return result;
+    });
+    expect((await erase(application, user)).body.erased).toBe(BADGES);
+    expect(await suspended).toMatchObject({ status: 200, body: { userId: user } });
+    expect(await namedIn()).toEqual([[], []]);
+  });
+
+  it("leaves nothing of the person in the response to an event that was being sent", async () => {
+    const { application } = await remember();
+    const { db } = testContext().context;
+    await homeDatabase()
+      .prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?")
+      .bind(application.id)
+      .run();
+    await homeDatabase()
+      .prepare("UPDATE webhook_event SET state = 'pending' WHERE application_id = ?")
+      .bind(application.id)
+      .run();
+    const { results } = await homeDatabase()
+      .prepare("SELECT id FROM webhook_event WHERE application_id = ?")
+      .bind(application.id)
+      .all<{ id: string }>();
+    const ids = results.map(({ id }) => ({ applicationId: application.id, eventId: id }));
+    const { events, endpoints } = await claimEvents(db, ids, { now: Date.now(), random: 0 });
+    const endpoint = endpoints.get(application.id);
+    if (!endpoint || events.length === 0) throw new Error("nothing is claimed");
+    await erase(application);
+    const made = events.map((claimed) => ({
+      claimed,
+      endpoint,
+      attempt: { status: 500, outcome: "answered", response: claimed.payload, milliseconds: 1 },
+      next: { state: "exhausted" } as const,
+      health: null,
+    }));
+    await recordAttempts(db, made);
+    const stored = await homeDatabase()
+      .prepare("SELECT last_response FROM webhook_event WHERE application_id = ? AND last_status = 500")
+      .bind(application.id)
+      .all();
+    expect(stored.results).toHaveLength(events.length);
+    expect(JSON.stringify(stored.results)).not.toMatch(new RegExp(`${USER}|${NAME}|${MODEL}`));
   });
 
   it("is finished by the repeated call when the process dies between two entries", { timeout: 60_000 }, async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application/commands.ts";
 import { createApplication } from "../../src/admin/application/create.ts";
@@ -9,7 +9,7 @@ import { showEvent } from "../../src/admin/webhook/show.ts";
 import { testEndpoint } from "../../src/admin/webhook/test.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { application, webhookEvent } from "../../src/shared/schema.ts";
+import { application, history, webhookEvent } from "../../src/shared/schema.ts";
 import { localHomes } from "./support/script.ts";
 
 const { homes, database } = await localHomes();
@@ -120,13 +120,29 @@ describe("webhook replay (contract section 10)", () => {
       await record(applicationId, 1, { state: "exhausted", attempts: 14 }),
       await record(applicationId, 2, { state: "exhausted", attempts: 14 }),
     ];
+    const test = await record(applicationId, 3, { event: "webhook:test", state: "exhausted", attempts: 1 });
     const delivered = await record(applicationId, 4, { state: "delivered" });
     const replayed = { applicationId, disabled: false };
     expect(await replayExhausted(database, applicationId)).toEqual({ ...replayed, replayed: 3 });
     expect(await replayExhausted(database, applicationId)).toEqual({ ...replayed, replayed: 0 });
     for (const id of ids) expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: 0 });
     expect((await find(delivered))?.state).toBe("delivered");
+    expect((await find(test))?.state).toBe("exhausted");
     expect((await find(other))?.state).toBe("exhausted");
+  });
+
+  it("makes thousands of exhausted events due, some hundred in one statement", async () => {
+    const applicationId = await create();
+    await database.run((orm) =>
+      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1201)
+        INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+        SELECT ${applicationId}, 'evt_' || printf('%026d', n), 'badge:created', '{}', 'exhausted', 0, 1 FROM place`),
+    );
+    expect(await replayExhausted(database, applicationId)).toMatchObject({ replayed: 1201 });
+    const rows = await database.run((orm) =>
+      orm.select().from(history).where(eq(history.applicationId, applicationId)),
+    );
+    expect(rows).toMatchObject([{ action: "event:replayed" }]);
   });
 
   it("is refused without a URL and while the endpoint is held", async () => {

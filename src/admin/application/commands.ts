@@ -11,6 +11,7 @@ import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { secretTable } from "../secret/commands.ts";
 import { listSecrets } from "../secret/secrets.ts";
+import { isStopped } from "../webhook/event.ts";
 import { addCreateCommand } from "./create.ts";
 import {
   applicationIdArgument,
@@ -102,7 +103,7 @@ function applicationTable(applications: readonly ShownApplication[]): string {
 async function showApplication({ homes }: Session, id: ApplicationId) {
   const database = homes.of(id);
   const application = shownApplication(await findApplication(database, id));
-  const isHeld = and(eq(webhookEvent.applicationId, id), eq(webhookEvent.state, "held"));
+  const isHeld = and(eq(webhookEvent.applicationId, id), isStopped("held"));
   const [heldEvents, secrets, signingKeys] = await Promise.all([
     database.run((orm) => orm.$count(webhookEvent, isHeld)),
     listSecrets(database, id),

@@ -1,18 +1,5 @@
-import { sql } from "drizzle-orm";
-import type { ApplicationId } from "../../shared/identifiers.ts";
-import { badge } from "../../shared/schema.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import type { Database } from "../platform/database.ts";
 import type { ShownApplication } from "./record.ts";
-
-/** Badges of an application that have not ended and are not bound to a key. */
-export const countUnboundBadges = (database: Database, id: ApplicationId): Promise<number> =>
-  database.run((orm) =>
-    orm.$count(
-      badge,
-      sql`application_id = ${id} AND (ended_at IS NOT NULL) = 0 AND position IS NOT NULL AND key_thumbprint IS NULL`,
-    ),
-  );
 
 /** Says what `--require-proof` means for the application's existing badges. */
 export function requiredProofText({ applicationId, bindUntil: until }: ShownApplication, unbound: number): string {

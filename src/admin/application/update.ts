@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
+import { countBadges } from "../badge/count.ts";
 import { badgeNumber, onOneLine } from "../command-line/arguments.ts";
 import { UserError } from "../command-line/errors.ts";
 import { withSession } from "../command-line/session.ts";
@@ -23,7 +24,7 @@ import {
   shownApplication,
   unknownApplication,
 } from "./record.ts";
-import { countUnboundBadges, requiredProofText } from "./required-proof.ts";
+import { requiredProofText } from "./required-proof.ts";
 import { addSettingOptions, readSettings, type SettingOptions, type Settings } from "./settings.ts";
 
 interface UpdateOptions extends SettingOptions {
@@ -70,7 +71,7 @@ async function update(this: Command, id: ApplicationId, options: UpdateOptions):
   await withSession(this, async ({ homes, output, actor }) => {
     const application = await updateApplication(homes, id, changes, actor);
     if (!changes.requireProof) return output.result(application, () => applicationText(application));
-    const unboundBadges = await countUnboundBadges(homes.of(id), id);
+    const { unbound: unboundBadges } = await countBadges(homes.of(id), application);
     output.result({ ...application, unboundBadges }, () =>
       [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
     );

@@ -98,12 +98,19 @@ async function changeBadge(session: Session, command: StepCommand): Promise<Badg
 const unknownBadge = (number: number): UserError =>
   new UserError(`Unknown badge: ${number} is not issued, see ${ADMIN} badge show ${number}.`);
 
-const endedBadge = ({ number, state }: ShownBadge): UserError =>
-  new UserError(
-    state === "expired"
-      ? `Ended badge: ${number} is expired. Give it a later end first: ${ADMIN} badge expire ${number} --at TIME`
-      : `Ended badge: ${number} is ${state}, which is final.`,
-  );
+function endedBadge({ number, state }: ShownBadge): UserError {
+  switch (state) {
+    case "expired":
+      return new UserError(
+        `Ended badge: ${number} is expired. Give it a later end first: ${ADMIN} badge expire ${number} --at TIME`,
+      );
+    case "revoked":
+    case "replaced":
+      return new UserError(`Ended badge: ${number} is ${state}, which is final.`);
+    default:
+      return new UserError(`Badge ${number} changed meanwhile: run the command again.`);
+  }
+}
 
 function stepText({ id, state, expiresAt }: BadgeView): string {
   const isFinal = state === "revoked" || state === "replaced";

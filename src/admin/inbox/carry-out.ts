@@ -3,7 +3,7 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import { type InboxCommand, type InboxResult, inboxResult } from "../../shared/inbox.ts";
 import { inbox } from "../../shared/schema.ts";
-import { UserError } from "../command-line/errors.ts";
+import { describeError, UserError } from "../command-line/errors.ts";
 import type { Session } from "../command-line/session.ts";
 import type { Database } from "../platform/database.ts";
 import { catchInterrupt } from "./interrupt.ts";
@@ -18,47 +18,61 @@ export type Carried = Exclude<InboxResult, { kind: "failed" }>;
  * Has the service carry out a command (contract section 21), and waits until it has. While the service is not running the
  * command waits, and so does this, with progress on standard error. Carrying one out again does no harm.
  *
- * @throws UserError when the service cannot store it, or when somebody interrupts the wait
+ * @throws UserError when the service cannot store it, or when somebody interrupts the wait; like any error, it says if the
+ *   command may still be carried out
  */
 export async function carryOut(
   session: Session,
   applicationId: ApplicationId,
   command: InboxCommand,
 ): Promise<Carried> {
-  const database = session.homes.of(applicationId);
   const id = newRandomId();
   const { kind, name = null } = session.actor;
-  const row = {
-    ...{ id, applicationId, command: JSON.stringify({ command, actor: { kind, name } }) },
-    // By D1's clock: this computer's may be wrong by hours.
-    createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`,
-  };
-  const put = () => database.run((orm) => orm.insert(inbox).values(row).onConflictDoNothing());
-  const progress = createProgress(session);
+  const row = { id, applicationId, command: JSON.stringify({ command, actor: { kind, name } }) };
   const interrupt = catchInterrupt();
+  let failure: unknown = new UserError(
+    "Interrupted, and the command is withdrawn. Only if the service was at work on it this moment does it still happen.",
+  );
   try {
-    await put();
-    for (;;) {
-      const stored = await readCommand(database, id);
-      if (stored?.result != null) {
-        // A command may name a user; nobody needs it any more.
-        await database.run((orm) => orm.delete(inbox).where(eq(inbox.id, id)));
-        return expectCarried(stored.result);
-      }
-      // D1 was restored meanwhile.
-      if (stored === undefined) await put();
-      progress();
-      await interrupt.orWait(wait(POLL_MILLISECONDS));
-      if (interrupt.isCaught()) return await withdraw(session, applicationId, id);
-    }
-  } catch (error) {
-    // Ctrl-C in a terminal also ends the process behind the database, before this one has heard of it.
-    await interrupt.orWait(wait(0));
-    if (!interrupt.isCaught() || error instanceof UserError) throw error;
-    return await withdraw(session, applicationId, id);
+    let result = await untilCarriedOut(session, row, interrupt).catch(async (error: unknown) => {
+      // Ctrl-C in a terminal also ends the process behind the database, before this one has heard of it.
+      await interrupt.orWait(wait(0));
+      if (!interrupt.isCaught()) failure = error;
+      return null;
+    });
+    result ??= await withdraw(session, row, interrupt.isCaught() ? null : failure);
+    if (result !== null) return expectCarried(result);
+    throw failure;
   } finally {
     interrupt.release();
   }
+}
+
+/** @returns the command's result as JSON; null when somebody has interrupted the wait */
+async function untilCarriedOut(
+  session: Session,
+  row: Pick<typeof inbox.$inferInsert, "id" | "applicationId" | "command">,
+  interrupt: ReturnType<typeof catchInterrupt>,
+): Promise<string | null> {
+  const database = session.homes.of(row.applicationId);
+  // By D1's clock: this computer's may be wrong by hours.
+  const values = { ...row, createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)` };
+  const put = () => database.run((orm) => orm.insert(inbox).values(values).onConflictDoNothing());
+  const progress = createProgress(session);
+  await put();
+  while (!interrupt.isCaught()) {
+    const stored = await readCommand(database, row.id);
+    if (stored?.result != null) {
+      // A command may name a user; nobody needs it any more. What is left here the service deletes later.
+      await database.run((orm) => orm.delete(inbox).where(eq(inbox.id, row.id))).catch(() => undefined);
+      return stored.result;
+    }
+    // D1 was restored meanwhile.
+    if (stored === undefined) await put();
+    progress();
+    await interrupt.orWait(wait(POLL_MILLISECONDS));
+  }
+  return null;
 }
 
 function expectCarried(json: string): Carried {
@@ -75,32 +89,28 @@ async function readCommand(database: Database, id: string): Promise<{ result: st
 /**
  * Takes a command back that nobody has carried out.
  *
- * @returns the result, if it has one
- * @throws UserError that says whether it may still be carried out
+ * @param failure why, unless somebody has interrupted it
+ * @returns its result, if it has one; null: it is withdrawn
+ * @throws UserError when it may still be carried out
  */
-async function withdraw(session: Session, applicationId: ApplicationId, id: string): Promise<Carried> {
+async function withdraw(
+  session: Session,
+  { id, applicationId }: { id: string; applicationId: ApplicationId },
+  failure: unknown,
+): Promise<string | null> {
   try {
     const { homes, close } = await session.reopen();
     try {
       const database = homes.of(applicationId);
-      const [withdrawn] = await database.run((orm) =>
-        orm
-          .delete(inbox)
-          .where(and(eq(inbox.id, id), isNull(inbox.result)))
-          .returning({ id: inbox.id }),
-      );
-      const row = withdrawn ? undefined : await readCommand(database, id);
-      if (row?.result != null) return expectCarried(row.result);
+      const isOpen = and(eq(inbox.id, id), isNull(inbox.result));
+      const [withdrawn] = await database.run((orm) => orm.delete(inbox).where(isOpen).returning({ id: inbox.id }));
+      const stored = withdrawn ? undefined : await readCommand(database, id);
+      return stored?.result ?? null;
     } finally {
       await close();
     }
-  } catch (error) {
-    if (error instanceof UserError) throw error;
-    throw new UserError("Interrupted. The command waits for the service, which may still carry it out.", {
-      cause: error,
-    });
+  } catch (cause) {
+    const reason = failure === null ? "Interrupted." : describeError(failure);
+    throw new UserError(`${reason} The command waits for the service, which may still carry it out.`, { cause });
   }
-  throw new UserError(
-    "Interrupted, and the command is withdrawn. Only if the service was at work on it this moment does it still happen.",
-  );
 }

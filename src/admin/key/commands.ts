@@ -1,12 +1,13 @@
 import type { Command } from "commander";
-import { and, asc, between, count, eq, exists, getTableColumns, inArray, isNotNull, sql } from "drizzle-orm";
+import { and, asc, eq, exists, getTableColumns, sql } from "drizzle-orm";
 import type { Actor } from "../../shared/actor.ts";
 import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
-import { application, badge, sealingKey, signingKey } from "../../shared/schema.ts";
+import { application, sealingKey, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { countBadges } from "../badge/count.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, shownTime, tableLines } from "../command-line/output.ts";
 import { inSession, printing } from "../command-line/session.ts";
@@ -121,36 +122,23 @@ type ShownSigningKey = Awaited<ReturnType<typeof listSigningKeys>>[number];
 
 /** The signing keys of an application, newest first. Badges that were revoked or replaced never sign again and are not counted. */
 export async function listSigningKeys(database: Database, applicationId: ApplicationId) {
-  const { firstNumber, lastNumber } = await findApplication(database, applicationId);
-  const [rows, uses] = await database.run((orm) =>
-    orm.batch([
-      orm
-        .select({ ...getTableColumns(signingKey), now: sql<number>`unixepoch() * 1000` })
-        .from(signingKey)
-        .where(eq(signingKey.applicationId, applicationId))
-        .orderBy(asc(signingKey.id)),
-      orm
-        .select({ id: badge.signingKeyId, badges: count() })
-        .from(badge)
-        .where(
-          and(
-            between(badge.number, firstNumber, lastNumber),
-            isNotNull(badge.position),
-            inArray(badge.state, ["active", "suspended"]),
-          ),
-        )
-        .groupBy(badge.signingKeyId),
-    ]),
+  const owner = await findApplication(database, applicationId);
+  const rows = await database.run((orm) =>
+    orm
+      .select({ ...getTableColumns(signingKey), now: sql<number>`unixepoch() * 1000` })
+      .from(signingKey)
+      .where(eq(signingKey.applicationId, applicationId))
+      .orderBy(asc(signingKey.id)),
   );
   const [first, ...later] = rows;
   if (!first) return [];
   const current = currentSigningKey([first, ...later], first.now);
-  const badges = new Map(uses.map((use) => [use.id, use.badges]));
+  const { ofKey } = await countBadges(database, owner);
   const shown = rows.map((row, index) => ({
     keyId: row.kid,
     /** Whether new badges get this key now. */
     current: row === current,
-    badges: badges.get(row.id) ?? 0,
+    badges: ofKey.get(row.id) ?? 0,
     createdAt: isoTime(row.createdAt),
     /** Null: a key that was made later took effect no later, so new badges never got this one. */
     signsFrom: rows.slice(index + 1).some((key) => key.signsFrom <= row.signsFrom) ? null : isoTime(row.signsFrom),

@@ -88,9 +88,11 @@ export async function addSecret(
     return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
   }
   if (secrets.length < 2) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
-  const next = secrets.some(({ role }) => role === "added") ? "promote" : "retire";
+  const newer = secrets.find(({ role }) => role === "added");
   throw new UserError(
-    `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret ${next} ${applicationId}.`,
+    newer
+      ? `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret promote ${applicationId}, or, if nobody has the added one, take it back with ${ADMIN} secret retire ${applicationId} --secret ${newer.id}.`
+      : `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret retire ${applicationId}.`,
   );
 }
 

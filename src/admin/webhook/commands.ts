@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
@@ -8,7 +8,7 @@ import { tableLines } from "../command-line/output.ts";
 import { printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import { listedEvent } from "./event.ts";
+import { isStopped, listedEvent } from "./event.ts";
 import { addReplayCommand } from "./replay.ts";
 import { addShowCommand } from "./show.ts";
 import { addTestCommand } from "./test.ts";
@@ -46,8 +46,7 @@ interface ListOptions {
 /** The newest events of an application. */
 export async function listEvents(database: Database, applicationId: ApplicationId, { state, limit }: ListOptions) {
   await findApplication(database, applicationId);
-  // Written into the statement, not bound: SQLite uses the partial index of stopped events only then.
-  const inState = state && sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
+  const inState = state === "held" || state === "exhausted" ? isStopped(state) : state && eq(webhookEvent.state, state);
   const rows = await database.run((orm) =>
     orm
       .select()

@@ -1,4 +1,4 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, inArray, ne, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
@@ -65,15 +65,31 @@ const DUE_AT_ONCE = 0;
 export const DUE_FIRST = -1;
 
 /**
- * Makes all stopped events of an application due; the sweep sends them oldest first. The state is written into the
- * statement, not bound: SQLite uses the partial index of stopped events only then.
+ * As the index of stopped events has it: SQLite uses that only where its own condition stands in the statement, and the state is
+ * not bound. Otherwise it reads all events of the application.
+ */
+export const isStopped = (state: "held" | "exhausted"): SQL =>
+  sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)} AND ${webhookEvent.state} IN ('exhausted', 'held')`;
+
+/** Events that one statement makes due: their rows and indexes are written, and meanwhile D1 does nothing else. */
+export const DUE_CHUNK_EVENTS = 500;
+
+/**
+ * Makes the oldest stopped events of an application due, `DUE_CHUNK_EVENTS` at most; the sweep sends them oldest first. Test events
+ * stay as they are: each is sent once.
  *
  * @param condition must hold too
  */
 export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | "exhausted", condition: SQL) {
-  const isStopped = sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)}`;
+  const ofApplication = eq(webhookEvent.applicationId, applicationId);
+  const oldest = orm
+    .select({ id: webhookEvent.id })
+    .from(webhookEvent)
+    .where(and(ofApplication, isStopped(state), ne(webhookEvent.event, "webhook:test"), condition))
+    .orderBy(webhookEvent.id)
+    .limit(DUE_CHUNK_EVENTS);
   return orm
     .update(webhookEvent)
     .set({ state: "pending", attempts: 0, dueAt: DUE_AT_ONCE })
-    .where(and(eq(webhookEvent.applicationId, applicationId), isStopped, condition));
+    .where(and(ofApplication, inArray(webhookEvent.id, oldest)));
 }

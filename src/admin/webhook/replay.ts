@@ -10,7 +10,7 @@ import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
-import { DUE_FIRST, databaseOfEvent, findEvent, makeDue, noUrl } from "./event.ts";
+import { DUE_CHUNK_EVENTS, DUE_FIRST, databaseOfEvent, findEvent, isStopped, makeDue, noUrl } from "./event.ts";
 
 /** Adds `webhook replay`. */
 export function addReplayCommand(group: Command): void {
@@ -97,12 +97,19 @@ export async function replayExhausted(database: Database, applicationId: Applica
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
-  const isAny = sql`${takesEvents(applicationId)} AND EXISTS (SELECT 1 FROM webhook_event
-    WHERE application_id = ${applicationId} AND state = 'exhausted')`;
-  const [, { meta }] = await database.run((orm) =>
-    orm.batch([insertNote(orm, note, isAny), makeDue(orm, applicationId, "exhausted", takesEvents(applicationId))]),
-  );
-  return { applicationId, replayed: meta.changes, disabled: owner.disabledAt !== null };
+  const areThere = sql`${takesEvents(applicationId)} AND EXISTS (SELECT 1 FROM webhook_event
+    WHERE application_id = ${applicationId} AND ${isStopped("exhausted")} AND event <> 'webhook:test')`;
+  let replayed = 0;
+  for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {
+    const [, { meta }] = await database.run((orm) =>
+      orm.batch([
+        insertNote(orm, note, areThere),
+        makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)),
+      ]),
+    );
+    ({ changes } = meta);
+  }
+  return { applicationId, replayed, disabled: owner.disabledAt !== null };
 }
 
 const takesEvents = (applicationId: ApplicationId): SQL =>

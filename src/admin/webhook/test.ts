@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
-import { and, eq, lte, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { type ApplicationId, newEventId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
@@ -56,11 +56,12 @@ export async function testEndpoint(
     );
   }
   if (url === null) throw noUrl(applicationId);
-  const createdAt = Date.now();
+  // By D1's clock, as the service sees it: this computer's may be wrong by hours.
+  const createdAt = await database.readClock();
   const id = newEventId(createdAt);
   await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
   const noted = setTimeout(note, NOTE_AFTER_MILLISECONDS, "Waiting for the service, which sends it within a minute.");
-  const sent = await untilSent(database, applicationId, id, createdAt + waitMilliseconds).finally(() =>
+  const sent = await untilSent(database, applicationId, id, Date.now() + waitMilliseconds).finally(() =>
     clearTimeout(noted),
   );
   if (sent === null) throw noUrl(applicationId);
@@ -98,7 +99,7 @@ async function untilSent(database: Database, applicationId: ApplicationId, id: s
     await wait(POLL_MILLISECONDS);
   }
   // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: it is leased to the sender.
-  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), lte(webhookEvent.leaseUntil, Date.now()));
+  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), sql`lease_until <= unixepoch('subsec') * 1000`);
   await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }

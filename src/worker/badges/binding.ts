@@ -1,6 +1,7 @@
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { type KeyOfBadge, mayBind, mayUse } from "../core/decide/keys.ts";
+import { Unavailable } from "../platform.ts";
 import type { AcceptedProof } from "../proofs/proof.ts";
 
 /** A key whose private half the caller has proved to hold. */
@@ -40,7 +41,13 @@ export async function settingsOfBinding(
   badge: KeyOfBadge,
   thumbprint: string | null,
 ): Promise<Application> {
-  const isDenied =
-    thumbprint !== null && badge.keyThumbprint === null && !mayBind(badge, thumbprint, application, now());
-  return (isDenied && (await registry.findForDenial(db, application.id, now()))) || application;
+  const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
+  if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
+  try {
+    return (await registry.findForDenial(db, application.id, now())) ?? application;
+  } catch (error) {
+    // Without the primary it is a login like any other.
+    if (error instanceof Unavailable) return application;
+    throw error;
+  }
 }

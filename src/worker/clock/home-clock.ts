@@ -25,6 +25,8 @@ const tickRow = z.object({
  */
 export class HomeClock extends DurableObject<Env> {
   #dueAt = 0;
+  /** One chunk at a time, however slow its objects are. */
+  #isComparing = false;
   readonly #work = new DueWork();
   readonly #cursors: Cursors = {
     get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
@@ -76,15 +78,20 @@ export class HomeClock extends DurableObject<Env> {
   /** After a restoration of D1: a chunk of the home's objects compares itself with D1, then the next one. */
   async #compare(context: Context): Promise<void> {
     const tick = this.#read();
-    if (tick?.compareAfter == null) return;
-    const compareAfter = await compareObjects(context, tick.compareAfter);
-    // Unless another restoration was noticed meanwhile.
-    this.ctx.storage.sql.exec(
-      "UPDATE tick SET compare_after = ? WHERE sequence = ? OR compare_after = ?",
-      compareAfter,
-      tick.sequence,
-      tick.compareAfter === "" ? null : tick.compareAfter,
-    );
+    if (tick?.compareAfter == null || this.#isComparing) return;
+    this.#isComparing = true;
+    try {
+      const compareAfter = await compareObjects(context, tick.compareAfter);
+      // Unless another restoration was noticed meanwhile.
+      this.ctx.storage.sql.exec(
+        "UPDATE tick SET compare_after = ? WHERE sequence = ? OR compare_after = ?",
+        compareAfter,
+        tick.sequence,
+        tick.compareAfter === "" ? null : tick.compareAfter,
+      );
+    } finally {
+      this.#isComparing = false;
+    }
   }
 
   #open(number: number): Context {

@@ -10,8 +10,8 @@ import type { Entry } from "./entry.ts";
 
 export type Applied =
   | { kind: "applied"; events: string[]; bookmark: string | null }
-  /** D1 is at another place than the entry before. */
-  | { kind: "elsewhere" }
+  /** D1 is at another place than the entry before. `isRefused`: and that is why this attempt was never applied, and never will be. */
+  | { kind: "elsewhere"; isRefused: boolean }
   /** What must be true for the entry is not. */
   | { kind: "hindered" }
   /** D1 refuses the entry for another reason. */
@@ -47,6 +47,10 @@ export async function applyEntry(
   }
 }
 
+/** What D1 says when the fence refuses an entry: because D1 is not at the entry before, or for what must be true besides. */
+const NOT_NEXT = "NOT NULL constraint failed: position.sequence";
+const HINDERED = "NOT NULL constraint failed: position.entry";
+
 /** The message only tells what to suspect; what happened is what the position says. */
 async function explain(db: Database, applicationId: ApplicationId, entry: Entry, error: unknown): Promise<Applied> {
   let at: string | undefined;
@@ -56,12 +60,12 @@ async function explain(db: Database, applicationId: ApplicationId, entry: Entry,
     return { kind: "unknown", error };
   }
   if (at === entry.id) return { kind: "applied", events: entry.events.map(({ id }) => id), bookmark: db.bookmark };
-  if (at !== entry.previous) return { kind: "elsewhere" };
   const message = messageOf(error);
-  if (message.includes("NOT NULL constraint failed: position.entry")) return { kind: "hindered" };
+  if (at !== entry.previous) return { kind: "elsewhere", isRefused: message.includes(NOT_NEXT) };
+  if (message.includes(HINDERED)) return { kind: "hindered" };
   const isTransient = isRetryable(error) || isOverloaded(error) || !/SQLITE|constraint|D1_ERROR/i.test(message);
   // The position was read after a refusal in another's turn: a later write may have come in between.
-  if (isTransient || message.includes("position.sequence")) return { kind: "unknown", error };
+  if (isTransient || message.includes(NOT_NEXT)) return { kind: "unknown", error };
   return { kind: "refused", error, isAboutRows: /constraint|too ?big/i.test(message) };
 }
 

@@ -57,9 +57,10 @@ export async function decideGroup(
 }
 
 /** Whether the call may take more numbers than are left of those that were read, while there may be others. */
-function lacksNumbers(draft: Draft, { call: { command } }: Waiting, rows: GroupRows): boolean {
-  if (command.kind !== "badge" && command.kind !== "invite") return false;
-  return (rows.isMoreFreed || rows.isMoreDue) && countWanted(command) > countFree(draft, command.rules);
+function lacksNumbers(draft: Draft, { call: { command } }: Waiting, { isMoreFreed }: GroupRows): boolean {
+  if (!isMoreFreed || (command.kind !== "badge" && command.kind !== "invite")) return false;
+  if (command.kind === "badge" && draft.badgeOf(command.device, command.userId)) return false;
+  return countWanted(command) > countFree(draft, command.rules);
 }
 
 /** The numbers that earlier groups of a block revoked are in D1. */

@@ -165,7 +165,7 @@ export class Groups {
       return { kind: "done", rest };
     }
     const kept = decided.length === 0 ? this.#settlingEntry(entry) : this.#keep(entry);
-    const written = await this.#write(db, kept, decided);
+    const written = await this.#write(db, kept, decided, calls.length > 1);
     if (written.kind === "abandoned") {
       // Kept before anybody is told: whoever goes on from here, another instance too, does not repeat what was given up.
       this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, now()), NOTHING_TOLD));
@@ -226,6 +226,7 @@ export class Groups {
     db: Database,
     entry: Entry,
     decided: readonly Decided[],
+    isDivisible: boolean,
   ): Promise<
     { kind: "applied"; bookmark: string | null } | { kind: "repeat" | "split" } | { kind: "abandoned"; error: unknown }
   > {
@@ -244,10 +245,12 @@ export class Groups {
           journal.drop(entry.id);
           return { kind: "repeat" };
         case "elsewhere":
+          // Or else it would be applied when D1 is here again, after its callers were told 503.
+          if (applied.isRefused && tries === 0) journal.drop(entry.id);
           return { kind: "repeat" };
         case "refused": {
           journal.drop(entry.id);
-          if (decided.length > 1) return { kind: "split" };
+          if (isDivisible) return { kind: "split" };
           log("error", { event: "entry-refused", application: applicationId, error: applied.error });
           throw new EntryRefused(applied.isAboutRows);
         }
@@ -280,7 +283,7 @@ export class Groups {
       if (outcome.kind === "again") {
         waiting.isBegun = true;
         waiting.erased += erased;
-        waiting.eventsAfter = eventsThrough ?? AFTER_ALL_EVENTS;
+        waiting.eventsAfter = eventsThrough ?? waiting.eventsAfter;
         queue.continueLater(waiting);
         continue;
       }
@@ -289,9 +292,6 @@ export class Groups {
     }
   }
 }
-
-/** Sorts after every event ID. */
-const AFTER_ALL_EVENTS = "~";
 
 const NOTHING_TOLD = { calls: [], results: [], erasures: [], unless: null };
 

@@ -32,16 +32,13 @@ export interface ScannedPage<Row> {
   last: Row | null;
 }
 
-/**
- * How many rows a page may look at (contract section 24): half of what it may read, because a page that ends early reads them once
- * more to see where.
- */
+/** How many rows a page may look at: half of what it may read (contract section 24), because they are read twice. */
 export const scanLimit = (perPage: number): number => (MAX_ROWS_PER_ITEM * perPage + MAX_ROWS_PER_PAGE) / 2;
 
 /**
- * Reads a page. One round trip; two when it ends early, because it has looked at `limit` rows and listed too few of them.
+ * Reads a page. One round trip.
  *
- * @param limit for a page with conditions
+ * @param limit for a page with conditions: it ends early when it has looked at so many rows
  */
 export async function scanPage<Row>(
   db: Database,
@@ -59,13 +56,14 @@ export async function scanPage<Row>(
   // Rows leave the inner statement in its order. To order them again would read all of them before the first is listed.
   const page = `SELECT ${columns} FROM (${rowsOfPage}) AS scanned
     ${isFiltered ? `WHERE ${conditions.join(" AND ")}` : ""} LIMIT ${perPage + 1}`;
-  const rows = await read(db, scan, page, values);
-  const items = rows.slice(0, perPage);
-  if (rows.length > perPage) return { items, last: items.at(-1) ?? null };
-  if (!isFiltered) return { items, last: null };
   const end = `SELECT ${columns} FROM (${rowsOfPage}) AS scanned LIMIT 1 OFFSET ${limit - 1}`;
-  const [last = null] = await read(db, scan, end, rangeValues);
-  return { items, last };
+  // In one transaction: between two, rows would come and go, and the next page begin too late or too early.
+  const results = await db.run((d1) =>
+    d1.batch([d1.prepare(page).bind(...values), ...(isFiltered ? [d1.prepare(end).bind(...rangeValues)] : [])]),
+  );
+  const [rows = [], [last = null] = []] = results.map((each) => scan.rows.parse(each.results));
+  const items = rows.slice(0, perPage);
+  return { items, last: rows.length > perPage ? (items.at(-1) ?? null) : last };
 }
 
 function scannedRows(
@@ -78,14 +76,4 @@ function scannedRows(
   );
   if (scans.length === 1) return scans.join();
   return `SELECT * FROM (${scans.map((one) => `SELECT * FROM (${one})`).join(" UNION ALL ")}) ORDER BY ${order} LIMIT ${limit}`;
-}
-
-async function read<Row>(db: Database, { rows }: Scan<Row>, sql: string, values: readonly unknown[]): Promise<Row[]> {
-  const { results } = await db.run((d1) =>
-    d1
-      .prepare(sql)
-      .bind(...values)
-      .all(),
-  );
-  return rows.parse(results);
 }

@@ -53,13 +53,15 @@ export interface GroupRows {
   invitations: InvitationRow[];
   blocks: BlockRow[];
   freed: FreedRow[];
-  /** Whether freed numbers were asked for, and whether there may be more than were read. */
+  /** Whether freed numbers were asked for, and whether there may be more, or invitations that leave some, than were read. */
   isFreedRead: boolean;
   isMoreFreed: boolean;
   turns: { device: DeviceId; turn: number }[];
   /** Whether what is due was asked for, and whether more is due than was read. */
   isDueRead: boolean;
   isMoreDue: boolean;
+  /** Numbers of the badges of `badgesOf` that were read, with the invitations that they were claimed from. */
+  numbersOfUser: number[];
   /** Up to which position all badges of `badgesOf` were read; null: all were. */
   readThrough: number | null;
   /** The last row of the user's history, and the last event, that an erasure may look at; null: all that are left. */
@@ -224,6 +226,7 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
   const eventsThrough = rowsOf(idRow, "eventsThrough")[0]?.id ?? null;
   const freed = rowsOf(freedRow, "freed");
   const isChunk = (rows: readonly unknown[], size: number) => rows.length >= size;
+  const areMoreInvitationsDue = isChunk(rowsOf(invitationRow, "dueInvitations"), DUE_CHUNK_ROWS);
   return {
     position: positionRow.optional().parse(position?.results[0]),
     badges: rowsOf(badgeRow, "badges", "dueBadges", "userBadges"),
@@ -231,12 +234,11 @@ export async function readGroup(db: Database, applicationId: ApplicationId, need
     blocks: rowsOf(blockRow, "blocks"),
     freed,
     isFreedRead: restedBefore !== null,
-    isMoreFreed: restedBefore === null || isChunk(freed, FREED_CHUNK_NUMBERS),
+    isMoreFreed: restedBefore === null || isChunk(freed, FREED_CHUNK_NUMBERS) || areMoreInvitationsDue,
     turns: rowsOf(turnRow, "turns"),
     isDueRead: dueAt !== null,
-    isMoreDue:
-      isChunk(rowsOf(badgeRow, "dueBadges"), DUE_CHUNK_ROWS) ||
-      isChunk(rowsOf(invitationRow, "dueInvitations"), DUE_CHUNK_ROWS),
+    isMoreDue: isChunk(rowsOf(badgeRow, "dueBadges"), DUE_CHUNK_ROWS) || areMoreInvitationsDue,
+    numbersOfUser: userBadges.map(({ number }) => number),
     readThrough: isChunk(userBadges, USER_CHUNK_BADGES) ? (userBadges.at(-1)?.position ?? null) : null,
     historyThrough,
     eventsThrough,
@@ -265,6 +267,7 @@ export const NOTHING_READ: GroupRows = {
   turns: [],
   isDueRead: false,
   isMoreDue: false,
+  numbersOfUser: [],
   readThrough: null,
   historyThrough: null,
   eventsThrough: null,

@@ -33,7 +33,10 @@ export interface MadeAttempt {
   health: HealthChange | null;
 }
 
-/** A success counts from any sender, so that no attempt follows it; a failure only from the holder of the lease. */
+/**
+ * A success counts from any sender, so that no attempt follows it; a failure only from the holder of the lease. The response to a
+ * payload whose person was erased meanwhile may repeat it.
+ */
 const RECORD_ATTEMPTS = `
   UPDATE webhook_event SET
     state = made ->> 'state',
@@ -43,7 +46,7 @@ const RECORD_ATTEMPTS = `
     delivered_at = coalesce(made ->> 'deliveredAt', delivered_at),
     last_status = made ->> 'status',
     last_outcome = made ->> 'outcome',
-    last_response = made ->> 'response',
+    last_response = iif(payload = made ->> 'payload', made ->> 'response', NULL),
     last_milliseconds = made ->> 'milliseconds'
   FROM (SELECT value AS made FROM json_each(?1))
   WHERE application_id = made ->> 'applicationId' AND id = made ->> 'eventId'
@@ -66,9 +69,10 @@ const RECORD_HEALTH = `
 
 /** Records attempts of one claim and what they say of their endpoints, in one transaction. */
 export async function recordAttempts(db: Database, made: readonly MadeAttempt[]): Promise<void> {
-  const events = made.map(({ claimed: { applicationId, eventId, leaseUntil, attempts }, attempt, next }) => ({
+  const events = made.map(({ claimed: { applicationId, eventId, payload, leaseUntil, attempts }, attempt, next }) => ({
     applicationId,
     eventId,
+    payload,
     leaseUntil,
     attempts: attempts + 1,
     ...attempt,

@@ -4,7 +4,7 @@ import { BEYOND_CHUNK_NUMBERS, MAX_GROUP_CHARACTERS } from "../../../src/shared/
 import type { NewInvitation, Revoker, Rules } from "../../../src/worker/core/commands.ts";
 import { AGAIN } from "../../../src/worker/core/decide/block.ts";
 import type { Draft } from "../../../src/worker/core/decide/draft.ts";
-import { decideDue } from "../../../src/worker/core/decide/due.ts";
+import { decideDue, expireInvitations } from "../../../src/worker/core/decide/due.ts";
 import { decideInvite, decideRevocation } from "../../../src/worker/core/decide/invitation.ts";
 import { takeNumber } from "../../../src/worker/core/decide/numbers.ts";
 import {
@@ -152,6 +152,19 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
     expect(eventsOf(draft).map(({ event }) => event)).toEqual(["badge:expired", "invitation:expired"]);
     expect(decideDue(draft, false)).toEqual({ kind: "recorded" });
     expect(draft.events).toHaveLength(2);
+  });
+
+  it("leaves an invitation alone that was read without the row of its number", () => {
+    const draft = draftAt();
+    const { number } = loadInvitation(draft, { state: "revoked" });
+    draft.invitations.set(DIGEST, {
+      ...loadInvitation(draft),
+      state: "pending",
+      number: number + 1,
+      expiresAtTime: NOW,
+    });
+    expect(expireInvitations(draft)).toBe(true);
+    expect([draft.invitations.get(DIGEST)?.state, draft.freed.changes().inserted]).toEqual(["pending", []]);
   });
 
   it("goes on in another group when more is due, or does not fit", () => {

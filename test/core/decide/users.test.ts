@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MAX_GROUP_CHARACTERS, REPEATED_BLOCK_MILLISECONDS } from "../../../src/shared/limits.ts";
+import { decideBadge } from "../../../src/worker/core/decide/badge.ts";
 import {
   AGAIN,
   decideBlock,
@@ -10,7 +11,19 @@ import {
 import type { Draft } from "../../../src/worker/core/decide/draft.ts";
 import { decideErase } from "../../../src/worker/core/decide/erase.ts";
 import { toEntry } from "../../../src/worker/core/entry.ts";
-import { actionsOf, DIGEST, device, draftAt, eventsOf, loadBadge, loadInvitation, NOW, SERVER } from "./support.ts";
+import {
+  actionsOf,
+  DEVICE,
+  DIGEST,
+  device,
+  draftAt,
+  eventsOf,
+  loadBadge,
+  loadInvitation,
+  NOW,
+  request,
+  SERVER,
+} from "./support.ts";
 
 /** Three of alice's badges at the positions 3, 1 and 2, and one of bob's. */
 function loadBadges(draft: Draft) {
@@ -121,8 +134,8 @@ describe("unblocking a user (contract section 12)", () => {
 
 describe("erasing a person (contract section 24)", () => {
   const command = { kind: "erase", userId: "alice", alias: "erased:1" } as const;
-  const erase = (draft: Draft, { isLast = true, isBegun = false, erased = 0 } = {}) =>
-    decideErase(draft, SERVER, command, isLast, { isBegun, erased });
+  const erase = (draft: Draft, { isLast = true, numbers = [1001, 1002, 1003], isBegun = false, erased = 0 } = {}) =>
+    decideErase(draft, SERVER, command, { isLastOfUser: isLast, numbersOfUser: numbers }, { isBegun, erased });
 
   it("revokes the badges under the alias, without metadata and name, in every event and change too", () => {
     const draft = draftAt();
@@ -156,6 +169,29 @@ describe("erasing a person (contract section 24)", () => {
     const outcome = { kind: "erased", userId: "erased:1", erased: 3 };
     expect(erase(draft, { isBegun: true, erased: 3 })).toEqual({ outcome, erased: 0 });
     expect(actionsOf(draft).filter((action) => action === "user:erased")).toHaveLength(1);
+  });
+
+  it("leaves a badge that was read for another call to the group that reads its invitation too", () => {
+    const draft = draftAt();
+    loadBadges(draft);
+    expect(erase(draft, { isLast: false, numbers: [1001] })).toEqual({ outcome: AGAIN, erased: 1 });
+    expect([1001, 1002, 1003].map((number) => draft.issued(number)?.userId)).toEqual(["erased:1", "alice", "alice"]);
+  });
+
+  it("takes the person out of events of the calls before it in the group, and of no others", () => {
+    const draft = draftAt();
+    const metadata = JSON.stringify({ os: "Ada's" });
+    for (const userId of ["alice", "bob"])
+      decideBadge(draft, DEVICE, request({ userId, metadata, device: device(userId) }));
+    erase(draft);
+    decideBadge(draft, DEVICE, request({ metadata }));
+    expect(eventsOf(draft)).toMatchObject([
+      { event: "badge:created", data: { userId: "erased:1" } },
+      { event: "badge:created", data: { userId: "bob", metadata: { os: "Ada's" } } },
+      { event: "badge:revoked", data: { userId: "erased:1" } },
+      { event: "badge:created", data: { userId: "alice", metadata: { os: "Ada's" } } },
+    ]);
+    expect(eventsOf(draft)[0]?.data).not.toHaveProperty("metadata");
   });
 
   it("again, or of somebody unknown, is nothing, and history does not say so", () => {

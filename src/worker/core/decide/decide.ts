@@ -18,9 +18,10 @@ import { decideStepCommand } from "./step.ts";
 export function decide(
   draft: Draft,
   { call: { command, origin }, isBegun, erased }: Pick<Waiting, "call" | "isBegun" | "erased">,
-  { readThrough, isLastOfUser, isMoreDue }: Pick<GroupRows, "readThrough" | "isLastOfUser" | "isMoreDue">,
+  rows: Pick<GroupRows, "readThrough" | "numbersOfUser" | "isLastOfUser" | "isMoreDue">,
   wasAnswered: boolean,
 ): { outcome: Outcome | Again | Revoked; erased?: number } {
+  const { readThrough, isMoreDue } = rows;
   switch (command.kind) {
     case "badge":
       return { outcome: decideBadge(draft, origin, command) };
@@ -33,7 +34,7 @@ export function decide(
     case "finish-block":
       return { outcome: decideFinishBlock(draft, command.userId, readThrough) };
     case "erase":
-      return decideErase(draft, origin, command, isLastOfUser, { isBegun, erased });
+      return decideErase(draft, origin, command, rows, { isBegun, erased });
     case "invite":
       return { outcome: decideInvite(draft, origin, command) };
     case "revoke-invitation":

@@ -23,6 +23,8 @@ export function decideDue(draft: Draft, hasMore: boolean): Outcome | Again {
 export function expireInvitations(draft: Draft): boolean {
   for (const invitation of [...draft.invitations.values()]) {
     if (invitation.state !== "pending" || invitation.expiresAtTime > draft.now) continue;
+    // Read for another reason, without the row of its number.
+    if (!draft.badges.get(invitation.number)) continue;
     if (draft.size > MAX_GROUP_CHARACTERS) return false;
     endInvitation(draft, BY_CLOCK, invitation, "expired");
   }

@@ -1,0 +1,43 @@
+import * as z from "zod";
+import type { ApplicationRow } from "../application/record.ts";
+import type { Database } from "../platform/database.ts";
+
+/** Badges of one statement: D1 carries out one at a time, and all callers of the home wait for it. */
+const CHUNK_BADGES = 10_000;
+
+/** `last`: the last number of the chunk that has the key. */
+const COUNT_CHUNK = `
+  SELECT signing_key_id AS keyId, count(*) AS numbers, max(number) AS last,
+    sum(position IS NOT NULL AND state IN ('active', 'suspended')) AS badges,
+    sum(position IS NOT NULL AND ended_at IS NULL AND key_thumbprint IS NULL) AS unbound
+  FROM (SELECT * FROM badge WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ${CHUNK_BADGES})
+  GROUP BY signing_key_id`;
+
+const chunkRows = z.array(
+  z.object({
+    ...{ keyId: z.number().nullable(), numbers: z.number(), last: z.number() },
+    ...{ badges: z.number(), unbound: z.number() },
+  }),
+);
+
+/**
+ * Counts an application's badges that were neither revoked nor replaced by their signing keys, and those that have not ended and
+ * are bound to no key. In chunks, between which the service is served.
+ */
+export async function countBadges(
+  database: Database,
+  { firstNumber, lastNumber }: Pick<ApplicationRow, "firstNumber" | "lastNumber">,
+): Promise<{ ofKey: Map<number | null, number>; unbound: number }> {
+  const ofKey = new Map<number | null, number>();
+  let unbound = 0;
+  for (let after = firstNumber - 1; ; ) {
+    const { results } = await database.run((_, d1) => d1.prepare(COUNT_CHUNK).bind(after, lastNumber).all());
+    const rows = chunkRows.parse(results);
+    for (const row of rows) {
+      ofKey.set(row.keyId, (ofKey.get(row.keyId) ?? 0) + row.badges);
+      unbound += row.unbound;
+    }
+    if (rows.reduce((sum, { numbers }) => sum + numbers, 0) < CHUNK_BADGES) return { ofKey, unbound };
+    after = Math.max(...rows.map(({ last }) => last));
+  }
+}
