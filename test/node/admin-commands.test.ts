@@ -208,7 +208,7 @@ describe("a message of a command for a deployed environment (contract section 10
     expect((await adminOf("production", "secret", "add", id)).stdout).toContain(
       `\n  npm run -s admin -- secret promote ${id} --env production\n`,
     );
-    expect((await adminHere(["secret", "add", id], "main")).stderr).toContain(`-- secret promote ${id}.`);
+    expect((await adminHere(["secret", "add", id], "main")).stderr).toContain(`-- secret promote ${id}, or`);
   });
 
   it("does not deploy production from another environment", () => {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { and, eq, exists, isNotNull, isNull } from "drizzle-orm";
+import { and, eq, exists, isNotNull, isNull, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, webhookEvent } from "../../shared/schema.ts";
+import { application } from "../../shared/schema.ts";
 import { shorten, tableLines } from "../command-line/output.ts";
 import { printing, type Session } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
@@ -11,7 +11,7 @@ import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { secretTable } from "../secret/commands.ts";
 import { listSecrets } from "../secret/secrets.ts";
-import { isStopped } from "../webhook/event.ts";
+import { idsOfEvents } from "../webhook/event.ts";
 import { addCreateCommand } from "./create.ts";
 import {
   applicationIdArgument,
@@ -103,9 +103,8 @@ function applicationTable(applications: readonly ShownApplication[]): string {
 async function showApplication({ homes }: Session, id: ApplicationId) {
   const database = homes.of(id);
   const application = shownApplication(await findApplication(database, id));
-  const isHeld = and(eq(webhookEvent.applicationId, id), isStopped("held"));
   const [heldEvents, secrets, signingKeys] = await Promise.all([
-    database.run((orm) => orm.$count(webhookEvent, isHeld)),
+    database.run((orm) => orm.$count(sql`(${idsOfEvents(id, "held")})`)),
     listSecrets(database, id),
     listSigningKeys(database, id),
   ]);

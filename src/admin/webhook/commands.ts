@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { and, desc, eq } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { applicationIdArgument, findApplication } from "../application/record.ts";
@@ -8,7 +8,7 @@ import { tableLines } from "../command-line/output.ts";
 import { printing } from "../command-line/session.ts";
 import { examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import { isStopped, listedEvent } from "./event.ts";
+import { idsOfEvents, listedEvent } from "./event.ts";
 import { addReplayCommand } from "./replay.ts";
 import { addShowCommand } from "./show.ts";
 import { addTestCommand } from "./test.ts";
@@ -46,7 +46,11 @@ interface ListOptions {
 /** The newest events of an application. */
 export async function listEvents(database: Database, applicationId: ApplicationId, { state, limit }: ListOptions) {
   await findApplication(database, applicationId);
-  const inState = state === "held" || state === "exhausted" ? isStopped(state) : state && eq(webhookEvent.state, state);
+  const newest = sql`ORDER BY id DESC LIMIT ${limit}`;
+  const inState =
+    state === undefined || state === "delivered"
+      ? state && eq(webhookEvent.state, state)
+      : sql`id IN (${idsOfEvents(applicationId, state, newest)})`;
   const rows = await database.run((orm) =>
     orm
       .select()

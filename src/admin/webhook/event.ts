@@ -1,6 +1,6 @@
-import { and, eq, inArray, ne, type SQL, sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, webhookEvent } from "../../shared/schema.ts";
+import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
@@ -64,32 +64,36 @@ const DUE_AT_ONCE = 0;
 /** `due_at` of an event that is sent before all others of its application, because an administrator waits for it. */
 export const DUE_FIRST = -1;
 
-/**
- * As the index of stopped events has it: SQLite uses that only where its own condition stands in the statement, and the state is
- * not bound. Otherwise it reads all events of the application.
- */
-export const isStopped = (state: "held" | "exhausted"): SQL =>
-  sql`${webhookEvent.state} = ${sql.raw(`'${state}'`)} AND ${webhookEvent.state} IN ('exhausted', 'held')`;
+/** The index that has the events in a state, if any has. Without it SQLite reads all events of the application. */
+const INDEXES: Readonly<Record<Exclude<EventState, "delivered">, string>> = {
+  pending: "webhook_event_due WHERE state = 'pending'",
+  exhausted: "webhook_event_stopped WHERE state = 'exhausted' AND state IN ('exhausted', 'held')",
+  held: "webhook_event_stopped WHERE state = 'held' AND state IN ('exhausted', 'held')",
+};
+
+/** A query of the IDs of an application's events in a state. @param rest further conditions, order and limit */
+export const idsOfEvents = (applicationId: ApplicationId, state: keyof typeof INDEXES, rest = sql``): SQL =>
+  sql`SELECT id FROM webhook_event INDEXED BY ${sql.raw(INDEXES[state])} AND application_id = ${applicationId} ${rest}`;
+
+/** A test event is sent once. */
+export const IS_NO_TEST = sql`AND event <> 'webhook:test'`;
 
 /** Events that one statement makes due: their rows and indexes are written, and meanwhile D1 does nothing else. */
 export const DUE_CHUNK_EVENTS = 500;
 
 /**
- * Makes the oldest stopped events of an application due, `DUE_CHUNK_EVENTS` at most; the sweep sends them oldest first. Test events
- * stay as they are: each is sent once.
+ * Makes the oldest stopped events of an application due, `DUE_CHUNK_EVENTS` at most; the sweep sends them oldest first.
  *
  * @param condition must hold too
  */
 export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | "exhausted", condition: SQL) {
-  const ofApplication = eq(webhookEvent.applicationId, applicationId);
-  const oldest = orm
-    .select({ id: webhookEvent.id })
-    .from(webhookEvent)
-    .where(and(ofApplication, isStopped(state), ne(webhookEvent.event, "webhook:test"), condition))
-    .orderBy(webhookEvent.id)
-    .limit(DUE_CHUNK_EVENTS);
+  const oldest = idsOfEvents(
+    applicationId,
+    state,
+    sql`${IS_NO_TEST} AND ${condition} ORDER BY id LIMIT ${DUE_CHUNK_EVENTS}`,
+  );
   return orm
     .update(webhookEvent)
     .set({ state: "pending", attempts: 0, dueAt: DUE_AT_ONCE })
-    .where(and(ofApplication, inArray(webhookEvent.id, oldest)));
+    .where(and(eq(webhookEvent.applicationId, applicationId), sql`id IN (${oldest})`));
 }

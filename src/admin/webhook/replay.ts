@@ -10,7 +10,16 @@ import { withSession } from "../command-line/session.ts";
 import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
-import { DUE_CHUNK_EVENTS, DUE_FIRST, databaseOfEvent, findEvent, isStopped, makeDue, noUrl } from "./event.ts";
+import {
+  DUE_CHUNK_EVENTS,
+  DUE_FIRST,
+  databaseOfEvent,
+  findEvent,
+  IS_NO_TEST,
+  idsOfEvents,
+  makeDue,
+  noUrl,
+} from "./event.ts";
 
 /** Adds `webhook replay`. */
 export function addReplayCommand(group: Command): void {
@@ -97,8 +106,8 @@ export async function replayExhausted(database: Database, applicationId: Applica
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
-  const areThere = sql`${takesEvents(applicationId)} AND EXISTS (SELECT 1 FROM webhook_event
-    WHERE application_id = ${applicationId} AND ${isStopped("exhausted")} AND event <> 'webhook:test')`;
+  const exhausted = idsOfEvents(applicationId, "exhausted", IS_NO_TEST);
+  const areThere = sql`${takesEvents(applicationId)} AND EXISTS (${exhausted})`;
   let replayed = 0;
   for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {
     const [, { meta }] = await database.run((orm) =>

@@ -71,7 +71,7 @@ const RECORDED_STATE = `(CASE WHEN ended_at IS NULL THEN state WHEN state = 'act
 const IS_LISTED = "(ended_at IS NOT NULL) = 0";
 
 /**
- * A page of badges. One round trip, or two.
+ * A page of badges. One round trip.
  *
  * @param now milliseconds
  * @param withEntries whether each comes with the newest row of its history

@@ -42,7 +42,7 @@ const COLUMNS = `
   last_outcome AS lastOutcome, last_response AS lastResponse, created_at AS createdAt, delivered_at AS deliveredAt`;
 
 /**
- * An application's events, newest first, and the endpoint they go to. Two or three round trips.
+ * An application's events, newest first, and the endpoint they go to. Two round trips, or three of pending events.
  *
  * @param page `after`: the last event of the previous page
  */
