@@ -13,7 +13,15 @@ import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
 import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import { application, applicationSecret, badge, position, signingKey, webhookEvent } from "../../src/shared/schema.ts";
+import {
+  application,
+  applicationSecret,
+  badge,
+  freedNumber,
+  position,
+  signingKey,
+  webhookEvent,
+} from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { commandsIn, localHomes } from "./support/script.ts";
 
@@ -272,6 +280,24 @@ describe("doctor (contract section 25)", () => {
     for (const check of ["Migrations", "Journals", "Clock", "Number ranges"])
       expect(found.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
+  });
+
+  it("counts deliveries that wait, and says how full a range is", async () => {
+    const { applicationId: id } = await createIn(1, "--first", "500", "--last", "509");
+    const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
+    const states = ["held", "exhausted", "exhausted", "delivered"] as const;
+    await homes.everywhere(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
+    const fresh = JSON.stringify([{ first: 500, size: 10, used: 10 }]);
+    await homes.first.database.run((orm) =>
+      orm.batch([
+        orm.update(position).set({ fresh }).where(eq(position.applicationId, id)),
+        orm.insert(freedNumber).values({ applicationId: id, number: 505, freedAt: 1 }),
+        orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
+      ]),
+    );
+    const { stdout } = await run("doctor", "--address", "http://127.0.0.1:9");
+    expect(stdout).toContain("1 held, 2 exhausted");
+    expect(stdout).toContain(`${id} (In 1): 90 % used`);
   });
 
   it.each([
