@@ -26,6 +26,7 @@ export async function carryOut(
   applicationId: ApplicationId,
   command: InboxCommand,
 ): Promise<Carried> {
+  const database = session.homes.of(applicationId);
   const id = newRandomId();
   const { kind, name = null } = session.actor;
   const row = { id, applicationId, command: JSON.stringify({ command, actor: { kind, name } }) };
@@ -34,12 +35,14 @@ export async function carryOut(
     "Interrupted, and the command is withdrawn. Only if the service was at work on it this moment does it still happen.",
   );
   try {
-    let result = await untilCarriedOut(session, row, interrupt).catch(async (error: unknown) => {
-      // Ctrl-C in a terminal also ends the process behind the database, before this one has heard of it.
-      await interrupt.orWait(wait(0));
-      if (!interrupt.isCaught()) failure = error;
-      return null;
-    });
+    let result = await untilCarriedOut(database, row, createProgress(session), interrupt).catch(
+      async (error: unknown) => {
+        // Ctrl-C in a terminal also ends the process behind the database, before this one has heard of it.
+        await interrupt.orWait(wait(0));
+        if (!interrupt.isCaught()) failure = error;
+        return null;
+      },
+    );
     result ??= await withdraw(session, row, interrupt.isCaught() ? null : failure);
     if (result !== null) return expectCarried(result);
     throw failure;
@@ -50,15 +53,14 @@ export async function carryOut(
 
 /** @returns the command's result as JSON; null when somebody has interrupted the wait */
 async function untilCarriedOut(
-  session: Session,
+  database: Database,
   row: Pick<typeof inbox.$inferInsert, "id" | "applicationId" | "command">,
+  progress: () => void,
   interrupt: ReturnType<typeof catchInterrupt>,
 ): Promise<string | null> {
-  const database = session.homes.of(row.applicationId);
   // By D1's clock: this computer's may be wrong by hours.
   const values = { ...row, createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)` };
   const put = () => database.run((orm) => orm.insert(inbox).values(values).onConflictDoNothing());
-  const progress = createProgress(session);
   await put();
   while (!interrupt.isCaught()) {
     const stored = await readCommand(database, row.id);
