@@ -132,6 +132,17 @@ describe("rotation of the sealing key (contract section 9)", () => {
     expect(trips).toEqual([4, 3]);
   });
 
+  it("writes nothing that is sealed to a key which has been removed meanwhile", async () => {
+    await createApplication();
+    await rotateSealingKey();
+    const d1 = aroundD1(homeDatabase(), async (statements, send) => {
+      if (isAbout(statements, "UPDATE")) await orm.delete(sealingKey).where(eq(sealingKey.version, 2));
+      return send();
+    });
+    expect(await resealChunk(new Database(d1), testContext().context.sealingKeys)).toMatchObject({ resealed: 0 });
+    expect(await versions()).toEqual([1]);
+  });
+
   it("leaves alone what was replaced while it was being re-sealed", async () => {
     const { id } = await createApplication();
     await rotateSealingKey();
