@@ -18,7 +18,7 @@ const PLANTED_IN_SERVICE = byEffort(
     "ignores-that-D1-is-ahead",
   ],
 );
-const PLANTED_SEEDS = byEffort(["--first", "70", "--seeds", "10"], ["--first", "1", "--seeds", "500"]);
+const PLANTED_SEEDS = byEffort(["--first", "213", "--seeds", "10"], ["--first", "1", "--seeds", "500"]);
 
 /** Of the model of the core's writer. */
 const MODEL_SEEDS = byEffort(100, 10_000);

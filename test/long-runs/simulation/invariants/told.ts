@@ -79,7 +79,7 @@ export class Told extends Member {
       kind === "created"
         ? issuedAt >= from && ofUser.filter(isNews).length === 1
         : // An object that was restored does not know that this very call has issued it.
-          this.world.objects.get(request.applicationId)?.hasForgotten === true ||
+          (this.world.objects.get(request.applicationId)?.forgottenAt ?? -Infinity) >= from ||
           ofUser.some((other) => other !== attempt && other.from <= issuedAt && issuedAt <= other.to);
     this.#expect(isTrue, "a badge is answered with 201 once, when it is issued", attempt, spans);
     const isKey = kind === "existing" || outcome.granted.publicKey === this.#publicKeyOf(number);

@@ -30,6 +30,8 @@ interface StoredObject {
   earlier: Content[];
   /** Whether it was restored or lost, and nobody called it since. */
   hasForgotten: boolean;
+  /** When that was the last time, in milliseconds. */
+  forgottenAt: number;
   live?: { process: Process; instance: Instance };
 }
 
@@ -83,6 +85,7 @@ export class ObjectHost extends Member {
     }
     object.alarm = null;
     object.hasForgotten = true;
+    object.forgottenAt = this.world.timeline.now;
   }
 
   /** The object of an application, or undefined when it was never called. */
@@ -93,7 +96,14 @@ export class ObjectHost extends Member {
   #enliven(of: ClassName, name: string): NonNullable<StoredObject["live"]> {
     const key = `${of} ${name}`;
     const object: StoredObject = this.#objects.get(key) ?? {
-      ...{ sqlite: new Sqlite(), values: new Map(), alarm: null, earlier: [], hasForgotten: false },
+      ...{
+        sqlite: new Sqlite(),
+        values: new Map(),
+        alarm: null,
+        earlier: [],
+        hasForgotten: false,
+        forgottenAt: -Infinity,
+      },
     };
     this.#objects.set(key, object);
     object.hasForgotten = false;
