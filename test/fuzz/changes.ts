@@ -1,3 +1,4 @@
+import { tryDecode } from "hono/utils/url";
 import { z } from "zod";
 import type { Exchange } from "../support/documented.ts";
 
@@ -44,14 +45,8 @@ function grantedNames(batch: readonly Exchange[]): Set<unknown> {
   );
 }
 
-/** A user of a path; one that is no percent-encoding is the text itself. */
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
-}
+/** A user of a path, as the router reads it: what is no percent-encoding is the text itself. */
+const decoded = (segment: string): string => tryDecode(segment, decodeURIComponent);
 
 /** Whole values of the row, such as a user, and the badge numbers and events in them. */
 const namesIn = (row: string): unknown[] =>
