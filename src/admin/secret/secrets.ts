@@ -88,11 +88,11 @@ export async function addSecret(
     return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
   }
   if (secrets.length < 2) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
-  const newer = secrets.find(({ role }) => role === "added");
+  const isFull = `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret`;
+  const other = secrets.find(({ role }) => role === "added");
+  if (other === undefined) throw new UserError(`${isFull} retire ${applicationId}.`);
   throw new UserError(
-    newer
-      ? `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret promote ${applicationId}, or, if nobody has the added one, take it back with ${ADMIN} secret retire ${applicationId} --secret ${newer.id}.`
-      : `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret retire ${applicationId}.`,
+    `${isFull} promote ${applicationId}, or, if nobody has the added one, take it back with ${ADMIN} secret retire ${applicationId} --secret ${other.id}.`,
   );
 }
 

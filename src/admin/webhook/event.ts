@@ -76,7 +76,7 @@ export const idsOfEvents = (applicationId: ApplicationId, state: keyof typeof IN
   sql`SELECT id FROM webhook_event INDEXED BY ${sql.raw(INDEXES[state])} AND application_id = ${applicationId} ${rest}`;
 
 /** A test event is sent once. */
-export const IS_NO_TEST = sql`AND event <> 'webhook:test'`;
+export const IS_NO_TEST = sql`event <> 'webhook:test'`;
 
 /** Events that one statement makes due: their rows and indexes are written, and meanwhile D1 does nothing else. */
 export const DUE_CHUNK_EVENTS = 500;
@@ -90,7 +90,7 @@ export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | 
   const oldest = idsOfEvents(
     applicationId,
     state,
-    sql`${IS_NO_TEST} AND ${condition} ORDER BY id LIMIT ${DUE_CHUNK_EVENTS}`,
+    sql`AND ${IS_NO_TEST} AND ${condition} ORDER BY id LIMIT ${DUE_CHUNK_EVENTS}`,
   );
   return orm
     .update(webhookEvent)

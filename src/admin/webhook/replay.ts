@@ -106,7 +106,7 @@ export async function replayExhausted(database: Database, applicationId: Applica
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
-  const exhausted = idsOfEvents(applicationId, "exhausted", IS_NO_TEST);
+  const exhausted = idsOfEvents(applicationId, "exhausted", sql`AND ${IS_NO_TEST}`);
   const areThere = sql`${takesEvents(applicationId)} AND EXISTS (${exhausted})`;
   let replayed = 0;
   for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {

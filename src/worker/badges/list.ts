@@ -29,7 +29,7 @@ export async function pageBadges(
   const isFound = !isPlain(query);
   const { items, last } = await listBadges(context.db, query, now, isFound && isForPerson);
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
-  // What expired in the last minute is not recorded yet; a page may have fewer badges for that.
+  // What expired in the last minute is not recorded yet, so a page may have fewer badges.
   const isListed = (badge: ListedBadge) => query.state !== null || stateAt(badge, now) !== "expired";
   return { badges: items.filter(isListed).map(view), next: last?.position ?? null };
 }

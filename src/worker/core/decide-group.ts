@@ -27,7 +27,7 @@ interface Sources {
   answers: Answers;
 }
 
-/** @returns as many calls as fit into one entry, and as the numbers that were read are enough for: none if more must be read first */
+/** @returns as many calls as fit into one entry, and as there are numbers for; none when freed numbers must be read first */
 export async function decideGroup(
   draft: Draft,
   calls: readonly Waiting[],
@@ -48,7 +48,9 @@ export async function decideGroup(
       decided.push({ waiting, outcome: { kind: "recorded" }, erased: 0 });
       continue;
     }
-    if (lacksNumbers(draft, waiting, rows) && !(decided.length === 0 && rows.isFreedRead)) break;
+    // Another group reads further numbers; but one that has read some decides at least one call.
+    const isPutOff = decided.length > 0 || !rows.isFreedRead;
+    if (isPutOff && lacksNumbers(draft, waiting, rows)) break;
     const wasAnswered = answers.hasBlockOf(userOf(waiting.call) ?? "");
     const { outcome, erased = 0 } = decide(draft, waiting, rows, wasAnswered);
     decided.push({ waiting, outcome: await complete(db, applicationId, outcome), erased });

@@ -245,7 +245,7 @@ export class Groups {
           journal.drop(entry.id);
           return { kind: "repeat" };
         case "elsewhere":
-          // Or else it would be applied when D1 is here again, after its callers were told 503.
+          // Otherwise a later catch-up would apply it, after its callers were told 503.
           if (applied.isRefused && tries === 0) journal.drop(entry.id);
           return { kind: "repeat" };
         case "refused": {

@@ -50,7 +50,7 @@ export function listInvitations(
       const from = (createdAt: string) => (start ? `AND (${createdAt}, rowid) < (${start})` : "");
       const recorded = `${ofApplication} ${state === null ? "" : `AND state = '${state}'`} ${from("created_at")}`;
       if (state !== "expired") return [recorded];
-      // What expired in the last minute is not recorded yet. By the plus sign SQLite does not look for it in all pending ones.
+      // What expired in the last minute is not recorded yet. The plus sign keeps SQLite from walking through all pending ones.
       const due = `${ofApplication} AND state = 'pending' AND expires_at_time <= ${bind(now)} ${from("+created_at")}`;
       return [recorded, due];
     },

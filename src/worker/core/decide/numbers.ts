@@ -13,7 +13,7 @@ export function takeNumber(draft: Draft, rules: Rules): number | null {
   return takeFresh(draft, rules.range) ?? takeFreed(draft, rules);
 }
 
-/** How many numbers of the range were never used; at least so many, where a part reaches beyond it. */
+/** How many numbers of the range were never used: a lower bound where a part reaches beyond it. */
 export function countFresh(parts: readonly RangePart[], range: NumberRange): number {
   const inRange = ({ first, size }: RangePart) => Math.min(size, range.last - first + 1);
   return cover(parts, range).reduce((sum, part) => sum + Math.max(0, inRange(part) - part.used), 0);
@@ -25,7 +25,7 @@ export function countWanted(command: Command): number {
   return command.kind === "badge" && command.invitation === null ? 1 : 0;
 }
 
-/** How many there are for it, of those that were read. */
+/** How many numbers there are for a command with these rules, of those that were read. */
 export const countFree = (draft: Draft, rules: Rules): number =>
   countFresh(draft.position.fresh, rules.range) + restedNumbers(draft, rules).length;
 
