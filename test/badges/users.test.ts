@@ -118,6 +118,9 @@ describe("blocking a user (contract section 12)", () => {
       ["PATCH", `/v1/users/${tooLong}/block`],
       ["PATCH", `/v1/users/${tooLong}/unblock`],
       ["PATCH", "/v1/users/a%00b/block"],
+      // Not UTF-8: Latin-1 encodes ü like this.
+      ["PATCH", "/v1/users/j%FCrgen/block"],
+      ["PATCH", "/v1/users/j%FCrgen/erase"],
     ] as const) {
       expect(outcome(await call(method, path))).toBe("401 INVALID_CREDENTIALS");
       expect(outcome(await callServer(application, method, path))).toBe("422 INVALID_USERID");

@@ -1,4 +1,3 @@
-import { tryDecode } from "hono/utils/url";
 import { z } from "zod";
 import type { Exchange } from "../support/documented.ts";
 
@@ -40,13 +39,10 @@ function grantedNames(batch: readonly Exchange[]): Set<unknown> {
       const [, user] = /^\/v1\/users\/([^/]+)\//.exec(path) ?? [];
       return [own, ...invitations]
         .flatMap((each) => Object.values(each).flat())
-        .concat(user === undefined ? [] : decoded(user));
+        .concat(user === undefined ? [] : decodeURIComponent(user));
     }),
   );
 }
-
-/** A user of a path, as the router reads it: what is no percent-encoding is the text itself. */
-const decoded = (segment: string): string => tryDecode(segment, decodeURIComponent);
 
 /** Whole values of the row, such as a user, and the badge numbers and events in them. */
 const namesIn = (row: string): unknown[] =>

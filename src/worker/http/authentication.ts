@@ -107,7 +107,7 @@ function namedServer(name: string | null): Actor {
 }
 
 /** @returns null unless the text is ASCII that encodes UTF-8 */
-function decodePercent(text: string): string | null {
+export function decodePercent(text: string): string | null {
   if (!/^[\x20-\x7e]*$/.test(text)) return null;
   try {
     return decodeURIComponent(text);

@@ -3,6 +3,7 @@ import { userId as userIdSchema } from "../../shared/requests.ts";
 import { changeBlock, eraseUser } from "../badges/transitions.ts";
 import { Refusal } from "../refusal.ts";
 import { isBlocked } from "../storage/blocked-users.ts";
+import { decodePercent } from "./authentication.ts";
 import { originOf, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
@@ -20,19 +21,20 @@ export const userRoutes = new Hono<HttpEnv>()
   .patch("/v1/users/:id/unblock", limitBody, authenticateServer, (c) => changeBlockOf(c, "unblock"))
 
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
-    const userId = requireUserId(c.req.param("id"));
+    const userId = requireUserId(c);
     const origin = originOf(c, await readReason(c));
     return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, origin));
   });
 
 async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
-  const userId = requireUserId(c.req.param("id"));
+  const userId = requireUserId(c);
   const origin = originOf(c, await readReason(c));
   return jsonResponse(c, await changeBlock(c.get("context"), authenticatedApplication(c), userId, kind, origin));
 }
 
-function requireUserId(id: string | undefined): string {
-  const parsed = userIdSchema.safeParse(id);
-  if (!parsed.success) throw new Refusal("INVALID_USERID");
+/** The user of the path. Hono leaves what it cannot decode as it stands, which would be another user. */
+function requireUserId(c: HonoContext<HttpEnv>): string {
+  const parsed = userIdSchema.safeParse(c.req.param("id"));
+  if (!parsed.success || decodePercent(new URL(c.req.url).pathname) === null) throw new Refusal("INVALID_USERID");
   return parsed.data;
 }

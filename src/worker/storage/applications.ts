@@ -64,6 +64,6 @@ const SELECT_APPLICATION = `
 
 /** One round trip. */
 export async function findApplication(db: Database, id: ApplicationId): Promise<ApplicationRow | undefined> {
-  const { results } = await db.run((d1) => d1.prepare(SELECT_APPLICATION).bind(id).all());
-  return applicationRow.optional().parse(results[0]);
+  const [row] = await db.rows(applicationRow, SELECT_APPLICATION, [id]);
+  return row;
 }

@@ -33,6 +33,6 @@ export async function isBlocked(
   db: Database,
   { applicationId, userId }: { applicationId: ApplicationId; userId: string },
 ): Promise<boolean> {
-  const { results } = await db.run((d1) => d1.prepare(IS_BLOCKED).bind(applicationId, userId).all());
-  return results.length > 0;
+  const rows = await db.rows(z.unknown(), IS_BLOCKED, [applicationId, userId]);
+  return rows.length > 0;
 }

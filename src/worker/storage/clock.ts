@@ -27,10 +27,10 @@ const TICK = `
   ON CONFLICT (id) DO UPDATE SET sequence = sequence + 1, ticked_at = ?1
   RETURNING sequence`;
 
-const sequenceRows = z.tuple([z.object({ sequence: z.number() })]);
+const sequenceRow = z.object({ sequence: z.number() });
 
 /** @returns the new sequence number */
 export async function tickClock(db: Database, now: number): Promise<number> {
-  const { results } = await db.run((d1) => d1.prepare(TICK).bind(now).all());
-  return sequenceRows.parse(results)[0].sequence;
+  const [row] = await db.rows(sequenceRow, TICK, [now]);
+  return sequenceRow.parse(row).sequence;
 }

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { retryPlatform, withDeadline } from "../platform.ts";
@@ -33,10 +34,22 @@ export class Database {
     this.#bookmark = bookmark;
   }
 
-  /** The rows of a query, by the primary, in a session. One round trip. */
-  async primaryRows(sql: string, values: readonly unknown[]): Promise<unknown[]> {
+  /** The rows of a query. One round trip. */
+  async rows<Row>(row: z.ZodType<Row>, sql: string, values: readonly unknown[]): Promise<Row[]> {
+    const { results } = await this.run((d1) => bound(d1, sql, values).all());
+    return results.map((each) => row.parse(each));
+  }
+
+  /** The same, in a session. */
+  async primaryRows<Row>(row: z.ZodType<Row>, sql: string, values: readonly unknown[]): Promise<Row[]> {
     const { results } = await this.atPrimary((session) => bound(session, sql, values).all());
-    return results;
+    return results.map((each) => row.parse(each));
+  }
+
+  /** Runs a statement that returns nothing. One round trip. @returns how many rows it changed */
+  async change(sql: string, values: readonly unknown[]): Promise<number> {
+    const { meta } = await this.run((d1) => bound(d1, sql, values).run());
+    return meta.changes;
   }
 
   /**
@@ -65,7 +78,7 @@ export class Database {
     } catch (error) {
       this.#farTrips++;
       log("warn", { event: "near-read-failed", error });
-      return { rows: await this.primaryRows(sql, values), isPrimary: true };
+      return { rows: await this.primaryRows(z.unknown(), sql, values), isPrimary: true };
     }
   }
 
@@ -99,5 +112,5 @@ export class Database {
   }
 }
 
-const bound = (d1: D1DatabaseSession, sql: string, values: readonly unknown[]): D1PreparedStatement =>
+const bound = (d1: Pick<D1Database, "prepare">, sql: string, values: readonly unknown[]): D1PreparedStatement =>
   d1.prepare(sql).bind(...values);

@@ -93,8 +93,8 @@ export async function findBadge(
   db: Database,
   { applicationId, device, userId }: UserDevice,
 ): Promise<StoredBadge | undefined> {
-  const [row] = await db.primaryRows(SELECT_BADGE, [applicationId, device, userId]);
-  return foundBadge.parse(row);
+  const [badge] = await db.primaryRows(storedBadge, SELECT_BADGE, [applicationId, device, userId]);
+  return badge;
 }
 
 /**
@@ -168,8 +168,8 @@ export interface Signer extends Omit<UserDevice, "userId"> {
 /** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
   const { sql, values } = statementOf(signer);
-  const [row] = await db.primaryRows(sql.atPrimary, values);
-  return foundSigningBadge.parse(row);
+  const [badge] = await db.primaryRows(signingBadge, sql.atPrimary, values);
+  return badge;
 }
 
 /**

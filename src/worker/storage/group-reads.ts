@@ -161,6 +161,7 @@ const SELECT_OPEN_COMMANDS = `
 
 const turnRow = z.object({ device: deviceId, turn: z.number() });
 const idRow = z.object({ id: z.string() });
+const numberRow = z.object({ number: z.number() });
 
 /** What the rows of a statement are for. */
 type Kind =
@@ -278,17 +279,17 @@ export const NOTHING_READ: GroupRows = {
 /** Numbers of the badges that a block revoked, in the order of issue. One round trip. */
 export async function readRevokedBy(db: Database, applicationId: ApplicationId, block: BlockRow): Promise<number[]> {
   const { userId, throughPosition, afterChange } = block;
-  const { results } = await db.atPrimary((d1) =>
-    d1.prepare(SELECT_REVOKED_BY).bind(userId, applicationId, throughPosition, afterChange).all(),
-  );
-  return z
-    .array(z.object({ number: z.number() }))
-    .parse(results)
-    .map(({ number }) => number);
+  const rows = await db.primaryRows(numberRow, SELECT_REVOKED_BY, [
+    userId,
+    applicationId,
+    throughPosition,
+    afterChange,
+  ]);
+  return rows.map(({ number }) => number);
 }
 
 /** How far the application's entries have come in D1. One round trip. @returns undefined: it does not exist */
 export async function readPosition(db: Database, applicationId: ApplicationId): Promise<Position | undefined> {
-  const { results } = await db.atPrimary((d1) => d1.prepare(SELECT_POSITION).bind(applicationId).all());
-  return positionRow.optional().parse(results[0]);
+  const [row] = await db.primaryRows(positionRow, SELECT_POSITION, [applicationId]);
+  return row;
 }

@@ -14,13 +14,12 @@ const SELECT_OPEN = `
   SELECT id, command FROM inbox WHERE application_id = ?1 AND result IS NULL
   ORDER BY command ->> '$.command.kind' = 'reconcile' DESC, created_at LIMIT ?2`;
 
-const openRows = z.array(z.object({ id: z.string(), command: z.string() }));
+const openRow = z.object({ id: z.string(), command: z.string() });
 
 /** The oldest commands of an application; before all others what ends a gap, for which they wait. One round trip. */
 export async function readInbox(db: Database, id: ApplicationId, limit: number): Promise<InboxItem[]> {
-  const { results } = await db.atPrimary((d1) => d1.prepare(SELECT_OPEN).bind(id, limit).all());
   const items: InboxItem[] = [];
-  for (const { id: itemId, command } of openRows.parse(results)) {
+  for (const { id: itemId, command } of await db.primaryRows(openRow, SELECT_OPEN, [id, limit])) {
     const parsed = inboxRequest.safeParse(JSON.parse(command));
     if (parsed.success) {
       items.push({ id: itemId, ...parsed.data });
@@ -34,23 +33,17 @@ export async function readInbox(db: Database, id: ApplicationId, limit: number):
 
 /** Stores the result of a command that changes nothing else. */
 export async function storeInboxResult(db: Database, itemId: string, result: InboxResult): Promise<void> {
-  await db.run((d1) =>
-    d1
-      .prepare("UPDATE inbox SET result = ?2 WHERE id = ?1 AND result IS NULL")
-      .bind(itemId, JSON.stringify(result))
-      .run(),
-  );
+  await db.change("UPDATE inbox SET result = ?2 WHERE id = ?1 AND result IS NULL", [itemId, JSON.stringify(result)]);
 }
 
 const DELETE_OLD = "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE created_at < ?1 LIMIT ?2)";
 
 /** Deletes old commands, carried out or not: nobody waits for them. @returns how many */
-export async function deleteOldCommands(db: Database, before: number, limit: number): Promise<number> {
-  const { meta } = await db.run((d1) => d1.prepare(DELETE_OLD).bind(before, limit).run());
-  return meta.changes;
+export function deleteOldCommands(db: Database, before: number, limit: number): Promise<number> {
+  return db.change(DELETE_OLD, [before, limit]);
 }
 
-const applicationRows = z.array(z.object({ application_id: applicationId }));
+const applicationRow = z.object({ application_id: applicationId });
 
 /**
  * Applications that have something in a partial index which begins with the application: one search for each application that is
@@ -81,7 +74,7 @@ interface ApplicationChunk {
 }
 
 function toChunk(lists: readonly unknown[][], limit: number): ApplicationChunk {
-  const found = lists.map((rows) => applicationRows.parse(rows).map((row) => row.application_id));
+  const found = lists.map((rows) => rows.map((row) => applicationRow.parse(row).application_id));
   const ends = found.flatMap((ids) => (ids.length < limit ? [] : [ids.at(-1) ?? ""]));
   return { applications: [...new Set(found.flat())], next: ends.sort()[0] ?? "" };
 }
@@ -92,8 +85,7 @@ export async function findApplicationsWithCommands(
   after: string,
   limit: number,
 ): Promise<ApplicationChunk> {
-  const { results } = await db.run((d1) => d1.prepare(WITH_COMMANDS).bind(after, limit).all());
-  return toChunk([results], limit);
+  return toChunk([await db.rows(z.unknown(), WITH_COMMANDS, [after, limit])], limit);
 }
 
 /** Applications with expiries that are not recorded, or blocks that are not finished. One round trip. @param now milliseconds */
@@ -120,17 +112,14 @@ const UNFINISHED_BLOCKS = `
 
 /** Users of an application whose block is not finished. One round trip. */
 export async function findUnfinishedBlocks(db: Database, id: ApplicationId, limit: number): Promise<string[]> {
-  const { results } = await db.run((d1) => d1.prepare(UNFINISHED_BLOCKS).bind(id, limit).all());
-  return z
-    .array(z.object({ user_id: z.string() }))
-    .parse(results)
-    .map((row) => row.user_id);
+  const rows = await db.rows(z.object({ user_id: z.string() }), UNFINISHED_BLOCKS, [id, limit]);
+  return rows.map((row) => row.user_id);
 }
 
 const EACH_APPLICATION = "SELECT id AS application_id FROM application WHERE id > ?1 ORDER BY id LIMIT ?2";
 
 /** Applications of a home, by ID. One round trip. */
 export async function listApplications(db: Database, after: string, limit: number): Promise<ApplicationId[]> {
-  const { results } = await db.run((d1) => d1.prepare(EACH_APPLICATION).bind(after, limit).all());
-  return applicationRows.parse(results).map((row) => row.application_id);
+  const rows = await db.rows(applicationRow, EACH_APPLICATION, [after, limit]);
+  return rows.map((row) => row.application_id);
 }

@@ -14,8 +14,8 @@ export async function findIssuedBadge(
   applicationId: ApplicationId,
   number: number,
 ): Promise<IssuedBadge | undefined> {
-  const { results } = await db.run((d1) => d1.prepare(SELECT_ISSUED).bind(applicationId, number).all());
-  return issuedBadge.optional().parse(results[0]);
+  const [row] = await db.rows(issuedBadge, SELECT_ISSUED, [applicationId, number]);
+  return row;
 }
 
 /** As the index `badge_user_page` has it. */
@@ -25,14 +25,13 @@ const SELECT_LISTED_OF_USER = `
   ORDER BY badge.position DESC LIMIT ?3`;
 
 /** A user's badges that are not noted to have ended, newest first. One round trip. */
-export async function findListedOfUser(
+export function findListedOfUser(
   db: Database,
   applicationId: ApplicationId,
   userId: string,
   limit: number,
 ): Promise<IssuedBadge[]> {
-  const { results } = await db.run((d1) => d1.prepare(SELECT_LISTED_OF_USER).bind(applicationId, userId, limit).all());
-  return z.array(issuedBadge).parse(results);
+  return db.rows(issuedBadge, SELECT_LISTED_OF_USER, [applicationId, userId, limit]);
 }
 
 const SELECT_EPOCH = "SELECT epoch FROM position WHERE application_id = ?1";

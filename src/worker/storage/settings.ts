@@ -17,13 +17,13 @@ const settingsRow = z.object({
   invitationLink: z.string().nullable(),
 });
 
-const settings = z.object({ applicationId, ...settingsRow.shape }).optional();
+const settings = z.object({ applicationId, ...settingsRow.shape });
 
 const SELECT_SETTINGS = `
   SELECT id AS applicationId, ${selectOf(application, "application", settingsRow)} FROM application WHERE id = ?1`;
 
 /** An application's settings that its own server may see (contract section 19). One round trip. */
-export async function findSettings(db: Database, id: ApplicationId): Promise<z.infer<typeof settings>> {
-  const { results } = await db.run((d1) => d1.prepare(SELECT_SETTINGS).bind(id).all());
-  return settings.parse(results[0]);
+export async function findSettings(db: Database, id: ApplicationId): Promise<z.infer<typeof settings> | undefined> {
+  const [row] = await db.rows(settings, SELECT_SETTINGS, [id]);
+  return row;
 }

@@ -108,5 +108,5 @@ export async function saveStatusList(
   db: Database,
   { applicationId, list, through, lst }: StatusListKey & { through: number; lst: string },
 ): Promise<void> {
-  await db.run((d1) => d1.prepare(SAVE).bind(applicationId, list, through, lst).run());
+  await db.change(SAVE, [applicationId, list, through, lst]);
 }

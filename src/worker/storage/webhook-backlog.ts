@@ -1,5 +1,5 @@
 import type { Database } from "./database.ts";
-import { type EventId, eventIdRows } from "./webhook-events.ts";
+import { type EventId, eventIdRow } from "./webhook-events.ts";
 
 /**
  * The sweep's queries of the outbox. They take a limited number of each application's events, so that one receiver's
@@ -25,14 +25,11 @@ const SELECT_DUE = `
  *
  * @param now milliseconds, like `createdBefore`
  */
-export async function findDueEvents(
+export function findDueEvents(
   db: Database,
   { now, createdBefore, perApplication, limit }: Record<"now" | "createdBefore" | "perApplication" | "limit", number>,
 ): Promise<EventId[]> {
-  const { results } = await db.run((d1) =>
-    d1.prepare(SELECT_DUE).bind(now, createdBefore, perApplication, limit).all(),
-  );
-  return eventIdRows.parse(results);
+  return db.rows(eventIdRow, SELECT_DUE, [now, createdBefore, perApplication, limit]);
 }
 
 /**
@@ -56,7 +53,6 @@ const RELEASE_HELD = `
  * @param perApplication maximum number of events of one application
  * @returns how many events became due
  */
-export async function releaseHeldEvents(db: Database, perApplication: number): Promise<number> {
-  const { meta } = await db.run((d1) => d1.prepare(RELEASE_HELD).bind(perApplication).run());
-  return meta.changes;
+export function releaseHeldEvents(db: Database, perApplication: number): Promise<number> {
+  return db.change(RELEASE_HELD, [perApplication]);
 }

@@ -10,11 +10,9 @@ export interface EventId {
 }
 
 /** Rows of SQL that name an event by `application_id` and `id`. */
-export const eventIdRows = z.array(
-  z
-    .object({ application_id: applicationId, id: z.string() })
-    .transform(({ application_id: applicationId, id: eventId }): EventId => ({ applicationId, eventId })),
-);
+export const eventIdRow = z
+  .object({ application_id: applicationId, id: z.string() })
+  .transform(({ application_id: applicationId, id: eventId }): EventId => ({ applicationId, eventId }));
 
 /** An event leased to one sender; no other sends it before the lease ends. */
 export interface ClaimedEvent extends EventId {
@@ -153,5 +151,5 @@ const MARK_DEAD_LETTERED = `
 
 /** Records that an event's wake-up reached the dead-letter queue. The event stays due, so the sweep finds it. */
 export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
-  await db.run((d1) => d1.prepare(MARK_DEAD_LETTERED).bind(applicationId, eventId).run());
+  await db.change(MARK_DEAD_LETTERED, [applicationId, eventId]);
 }

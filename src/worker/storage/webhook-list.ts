@@ -73,8 +73,8 @@ export async function listEvents(
     },
     limit,
   );
-  const endpoint = await db.run((d1) => d1.prepare(SELECT_ENDPOINT).bind(applicationId).all());
-  return { ...events, endpoint: endpointState.optional().parse(endpoint.results[0]) };
+  const [endpoint] = await db.rows(endpointState, SELECT_ENDPOINT, [applicationId]);
+  return { ...events, endpoint };
 }
 
 /**
@@ -94,11 +94,11 @@ const COUNT_PENDING = `
   SELECT count(*) AS pending FROM (SELECT 1 FROM webhook_event INDEXED BY webhook_event_due
     WHERE application_id = ?1 AND state = 'pending' LIMIT ?2)`;
 
-const pendingRows = z.tuple([z.object({ pending: z.number() })]);
+const pendingRow = z.object({ pending: z.number() });
 
 async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
-  const { results } = await db.run((d1) => d1.prepare(COUNT_PENDING).bind(applicationId, limit).all());
-  return pendingRows.parse(results)[0].pending;
+  const [row] = await db.rows(pendingRow, COUNT_PENDING, [applicationId, limit]);
+  return pendingRow.parse(row).pending;
 }
 
 /** `due_at` -1: before all other events of its application, because somebody is waiting for it. */
