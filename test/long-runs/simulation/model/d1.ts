@@ -1,7 +1,6 @@
 import { Sqlite, type Value } from "../platform/sqlite.ts";
 import type { Timeline } from "../platform/timeline.ts";
 import type { Counters, Row } from "./decide.ts";
-import { Refused } from "./wire.ts";
 
 export interface Statement {
   sql: string;
@@ -20,8 +19,6 @@ export interface Content {
   rows: Row[];
 }
 
-const TICK_VALID_MILLISECONDS = 5000;
-
 interface Commit {
   content: Content;
   tick: number;
@@ -29,20 +26,18 @@ interface Commit {
   at: number;
 }
 
-const COLUMNS = ["key", "kind", "device", "user", "state", "number", "list", "cause", "place"] as const;
+/** SQLite's own error: D1 rolled the batch back. */
+export class Refused extends Error {}
 
-const SCHEMA = `
-  CREATE TABLE position (application TEXT PRIMARY KEY, sequence INTEGER NOT NULL, entry TEXT NOT NULL,
-    fresh INTEGER NOT NULL, list INTEGER NOT NULL, change INTEGER NOT NULL);
-  CREATE TABLE item (key TEXT PRIMARY KEY, kind TEXT NOT NULL, device TEXT, user TEXT,
-    state TEXT CHECK (state <> 'refused by D1'), number INTEGER, list INTEGER, cause TEXT, place TEXT UNIQUE)`;
+const TICK_VALID_MILLISECONDS = 5000;
+const START: Position = { sequence: 0, entry: "start", fresh: 0, list: 0, change: 0 };
 
 /** One for all seeds, emptied for each. */
-const sqlite = new Sqlite(SCHEMA);
-
-const KINDS = ["badge", "invitation", "freed", "block", "change"] as const;
-const text = (value: unknown) => (value === null || value === undefined ? null : String(value));
-const whole = (value: unknown) => (value === null ? null : Number(value));
+const sqlite = new Sqlite(`
+  CREATE TABLE position (application TEXT PRIMARY KEY, sequence INTEGER NOT NULL, entry TEXT NOT NULL,
+    fresh INTEGER NOT NULL, list INTEGER NOT NULL, change INTEGER NOT NULL);
+  CREATE TABLE item (key TEXT PRIMARY KEY, row TEXT NOT NULL CHECK (row ->> 'state' <> 'refused by D1'));
+  CREATE UNIQUE INDEX one_place ON item (row ->> 'place')`);
 
 /** D1 with its Time Travel: what it was after each transaction, a restoration among them. */
 export class Database {
@@ -57,23 +52,21 @@ export class Database {
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
     this.tick = timeline.now;
-    sqlite.clear();
-    this.#commit();
+    this.#become(this.#content);
+    // The application is made a moment later: D1 may be restored to when there was none.
+    timeline.now++;
+    this.#become({ position: START, rows: [] });
   }
 
   /** One transaction. @throws Refused when a statement fails; then nothing was changed */
   execute(statements: readonly Statement[]): void {
     const before = this.#content;
-    sqlite.db.exec("BEGIN");
     try {
-      for (const { sql, parameters } of statements) sqlite.run(sql, parameters);
-      sqlite.db.exec("COMMIT");
+      sqlite.transaction(() => run(statements));
     } catch (error) {
-      sqlite.db.exec("ROLLBACK");
       throw new Refused(String(error));
     }
-    this.#content = read();
-    this.#commit();
+    this.#commit(read());
     this.onCommit(before, this.#content);
   }
 
@@ -85,74 +78,66 @@ export class Database {
   writeTick(tick: number, read: number, isTimed: boolean): void {
     if (this.tick !== read || (isTimed && this.#timeline.now > tick + TICK_VALID_MILLISECONDS)) return;
     this.tick = tick;
-    this.#commit();
+    this.#commit(this.#content);
   }
 
   /** Times of what Time Travel reaches: of each transaction since `oldest`, and of the last one before. */
   moments(oldest: number): number[] {
     const times = this.#commits.map(({ at }) => at);
-    const last = times.findLast((at) => at < oldest);
-    return [...(last === undefined ? [] : [last]), ...times.filter((at) => at >= oldest)];
+    return times.slice(
+      Math.max(
+        0,
+        times.findLastIndex((at) => at < oldest),
+      ),
+    );
   }
 
   /** Time Travel to what it was at some moment. */
   restore(moment: number): void {
-    this.#become(this.#commits.findLast(({ at }) => at <= moment));
+    this.#return(this.#commits.findLast(({ at }) => at <= moment));
   }
 
   /** Time Travel to the last that had a position. */
   restoreForward(): void {
-    this.#become(this.#commits.findLast(({ content }) => content.position !== null));
+    this.#return(this.#commits.findLast(({ content }) => content.position !== null));
   }
 
-  #become(found: Commit | undefined): void {
-    if (!found) return;
+  #return(commit: Commit | undefined): void {
+    if (!commit) return;
+    this.tick = commit.tick;
+    this.#become(commit.content);
+  }
+
+  #become(content: Content): void {
+    const { position, rows } = content;
     sqlite.clear();
-    const { position, rows } = found.content;
     if (position) sqlite.run("INSERT INTO position VALUES ('app', ?, ?, ?, ?, ?)", Object.values(position));
-    for (const { sql, parameters } of rows.map((row) => write(null, row))) sqlite.run(sql, parameters);
-    this.#content = found.content;
-    this.tick = found.tick;
-    this.#commit();
+    run(rows.map((row) => write(null, row)));
+    this.#commit(content);
   }
 
-  #commit(): void {
-    this.#commits.push({ content: this.#content, tick: this.tick, at: this.#timeline.now });
+  #commit(content: Content): void {
+    this.#content = content;
+    this.#commits.push({ content, tick: this.tick, at: this.#timeline.now });
   }
 }
 
+function run(statements: readonly Statement[]): void {
+  for (const { sql, parameters } of statements) sqlite.run(sql, parameters);
+}
+
 function read(): Content {
-  const [found] = sqlite.run("SELECT * FROM position").rows;
-  const position = found && {
-    sequence: Number(found.sequence),
-    entry: String(found.entry),
-    fresh: Number(found.fresh),
-    list: Number(found.list),
-    change: Number(found.change),
-  };
-  const rows = sqlite.run("SELECT * FROM item ORDER BY key").rows.map(
-    (row): Row => ({
-      key: String(row.key),
-      kind: KINDS.find((kind) => kind === row.kind) ?? "change",
-      device: text(row.device),
-      user: text(row.user),
-      state: text(row.state),
-      number: whole(row.number),
-      list: whole(row.list),
-      cause: text(row.cause),
-      place: text(row.place),
-    }),
-  );
-  return { position: position ?? null, rows };
+  const columns = "'sequence', sequence, 'entry', entry, 'fresh', fresh, 'list', list, 'change', change";
+  const [position] = sqlite.run(`SELECT json_object(${columns}) AS json FROM position`).rows;
+  const rows = sqlite.run("SELECT row FROM item ORDER BY key").rows.map(({ row }) => JSON.parse(String(row)));
+  return { position: position ? JSON.parse(String(position.json)) : null, rows };
 }
 
 /** How one row becomes another. */
 export function write(before: Row | null, after: Row | null): Statement {
-  if (after === null) return { sql: "DELETE FROM item WHERE key = ?", parameters: [before?.key ?? null] };
-  const values = COLUMNS.map((column) => after[column]);
-  if (before === null) {
-    return { sql: `INSERT INTO item (${COLUMNS}) VALUES (${COLUMNS.map(() => "?")})`, parameters: values };
-  }
-  const assignments = COLUMNS.map((column) => `${column} = ?`);
-  return { sql: `UPDATE item SET ${assignments} WHERE key = ?`, parameters: [...values, before.key] };
+  const key = (after ?? before)?.key ?? null;
+  if (after === null) return { sql: "DELETE FROM item WHERE key = ?", parameters: [key] };
+  const row = JSON.stringify(after);
+  if (before === null) return { sql: "INSERT INTO item VALUES (?, ?)", parameters: [key, row] };
+  return { sql: "UPDATE item SET row = ?2 WHERE key = ?1", parameters: [key, row] };
 }

@@ -1,15 +1,19 @@
-/** A row of any of the kinds that the model has; `place` is a unique place, of a device's current badge. */
+/** A row of any of the kinds that the model has. */
 export interface Row {
   key: string;
   kind: "badge" | "invitation" | "freed" | "block" | "change";
-  device: string | null;
-  user: string | null;
-  state: string | null;
-  number: number | null;
-  list: number | null;
-  cause: string | null;
+  device: string;
+  user: string;
+  state: string;
+  number: number;
+  list: number;
+  /** The command that made it. */
+  cause: string;
+  /** A unique one: of a device's current badge. */
   place: string | null;
 }
+
+const EMPTY = { device: "", user: "", state: "", number: 0, list: 0, cause: "", place: null };
 
 export interface Counters {
   /** Numbers that were ever handed out: those from 1 to this. */
@@ -20,24 +24,17 @@ export interface Counters {
   change: number;
 }
 
+/** What clients ask for, `fault` what D1 refuses; a `chunk` of a block is decided by the object itself. */
+export type Kind =
+  | ("issue" | "login" | "suspend" | "resume" | "revoke" | "invite" | "claim" | "withdraw")
+  | ("block" | "unblock" | "chunk" | "fault");
+
 export interface Command {
   /** The same in every repetition. */
   id: string;
   /** One call of a client, or the object itself. */
   call: string;
-  kind:
-    | "issue"
-    | "login"
-    | "suspend"
-    | "resume"
-    | "revoke"
-    | "invite"
-    | "claim"
-    | "withdraw"
-    | "block"
-    | "unblock"
-    | "chunk"
-    | "fault";
+  kind: Kind;
   device: string;
   user: string;
   /** A badge's number, or the ID of the command that made an invitation. */
@@ -61,13 +58,13 @@ export interface Result {
 /** The rows as a group sees them: those of D1, with what the commands before it did. */
 export class View {
   readonly counters: Counters;
-  readonly before: ReadonlyMap<string, Row>;
+  readonly #before: ReadonlyMap<string, Row>;
   readonly #rows: Map<string, Row>;
 
   constructor(counters: Counters, rows: readonly Row[]) {
     this.counters = { ...counters };
-    this.before = new Map(rows.map((row) => [row.key, row]));
-    this.#rows = new Map(this.before);
+    this.#before = new Map(rows.map((row) => [row.key, row]));
+    this.#rows = new Map(this.#before);
   }
 
   get(key: string): Row | undefined {
@@ -79,8 +76,7 @@ export class View {
   }
 
   put(row: Partial<Row> & Pick<Row, "key" | "kind">): void {
-    const empty = { device: null, user: null, state: null, number: null, list: null, cause: null, place: null };
-    this.#rows.set(row.key, { ...empty, ...this.#rows.get(row.key), ...row });
+    this.#rows.set(row.key, { ...EMPTY, ...this.#rows.get(row.key), ...row });
   }
 
   delete(key: string): void {
@@ -88,12 +84,10 @@ export class View {
   }
 
   /** What differs: null stands for a row that is none any more. */
-  diff(): { key: string; before: Row | null; after: Row | null }[] {
-    const keys = new Set([...this.before.keys(), ...this.#rows.keys()]);
-    return [...keys].flatMap((key) => {
-      const [before, after] = [this.before.get(key) ?? null, this.#rows.get(key) ?? null];
-      return before === after ? [] : [{ key, before, after }];
-    });
+  diff(): { before: Row | null; after: Row | null }[] {
+    const keys = new Set([...this.#before.keys(), ...this.#rows.keys()]);
+    const changes = [...keys].map((key) => ({ before: this.#before.get(key) ?? null, after: this.get(key) ?? null }));
+    return changes.filter(({ before, after }) => before !== after);
   }
 }
 
@@ -106,149 +100,152 @@ export interface Settings {
   random(below: number): number;
   unblockFinishes: boolean;
   /** A block that the object remembers; without the rule, its chunks are decided by this. */
-  remembered?: Row | undefined;
+  remembered: Row | undefined;
 }
 
 /** Decides one command. @returns null when it has to wait for the end of a block */
 export function decide(view: View, command: Command, settings: Settings): Result | null {
   const { counters } = view;
-  const facts: Result["facts"] = [];
+  const { id, call, device, user, subject } = command;
+  const noted: Result["facts"] = [];
+  const block = () => view.get(`block ${user}`);
+  const isTheirs = (row: Row) => row.device === device && row.user === user && row.state !== "revoked";
+  const badge = view.all("badge").find(isTheirs);
+  const known = view.get(`invitation ${subject}`);
+  const invitation = known?.state === "pending" ? known : null;
+
+  const answer = (value: string, owner: Result["owner"] = null, facts = noted): Result => {
+    return { value, facts, owner, base: counters.change };
+  };
+  const answerBadge = ({ key, number }: Pick<Row, "key" | "number">) =>
+    answer(key, { number, of: `${device}/${user}` });
+  /** Under the next change number. */
   const note = (what: string) => {
     const change = ++counters.change;
-    const content = `${command.call}: ${what}`;
-    view.put({ key: `change ${change}`, kind: "change", number: change, state: content, cause: command.id });
-    facts.push({ change, content });
+    const content = `${call}: ${what}`;
+    view.put({ key: `change ${change}`, kind: "change", number: change, state: content, cause: id });
+    noted.push({ change, content });
   };
-  const answer = (value: string, owner: Result["owner"] = null): Result => ({
-    value,
-    facts,
-    owner,
-    base: counters.change,
-  });
-  const badgeOf = (device: string, user: string) =>
-    view.all("badge").find((badge) => badge.device === device && badge.user === user && badge.state !== "revoked");
-  const take = (): number | null => {
+  const takeNumber = (): number | null => {
     if (counters.fresh < settings.size) return ++counters.fresh;
     const freed = view.all("freed");
     const chosen = freed[settings.random(freed.length)];
-    if (!chosen) return null;
-    view.delete(chosen.key);
-    return chosen.number;
+    if (chosen) view.delete(chosen.key);
+    return chosen?.number ?? null;
   };
-  const makeCurrent = (key: string, device: string) => {
-    for (const other of view.all("badge")) if (other.place === `current ${device}`) view.put({ ...other, place: null });
-    view.put({ key, kind: "badge", place: `current ${device}` });
+  /** Of the device's current badge, which another one may have had. */
+  const takePlace = () => {
+    const place = `current ${device}`;
+    for (const other of view.all("badge")) if (other.place === place) view.put({ ...other, place: null });
+    return place;
   };
-  const { device, user, subject } = command;
-  const own = () => ({ number: 0, of: `${device}/${user}` });
-  const addBadge = (number: number) => {
-    view.put({ key: `badge ${number}`, kind: "badge", device, user, state: "active", number, list: ++counters.list });
-    makeCurrent(`badge ${number}`, device);
-    note(`badge ${number} active ${device}/${user}`);
-    return answer(`badge ${number}`, { ...own(), number });
+  const issue = (number: number) => {
+    const [place, list] = [takePlace(), ++counters.list];
+    const issued = {
+      key: `badge ${number}`,
+      kind: "badge",
+      device,
+      user,
+      state: "active",
+      number,
+      list,
+      place,
+    } as const;
+    view.put(issued);
+    note(`${issued.key} active ${device}/${user}`);
+    return answerBadge(issued);
   };
-  const block = view.get(`block ${user}`);
-  const chunk = (block: Row) => {
-    const due = view
-      .all("badge")
-      .filter((badge) => badge.user === user && badge.state !== "revoked" && (badge.list ?? 0) <= (block.list ?? 0));
-    for (const badge of due.slice(0, CHUNK_BADGES)) {
-      view.put({ key: badge.key, kind: "badge", state: "revoked", place: null });
-      note(`${badge.key} revoked by ${block.cause}`);
+  const login = (): Result | null => {
+    if (badge?.place === null) {
+      view.put({ ...badge, place: takePlace() });
+      note(`${badge.key} current`);
     }
-    if (due.length <= CHUNK_BADGES) view.put({ ...block, state: "done" });
+    return badge ? answerBadge(badge) : null;
   };
-  switch (command.kind) {
-    case "fault":
-      view.put({ key: `badge ${command.id}`, kind: "badge", state: "refused by D1" });
+  const step = (state: string) => {
+    const named = view.get(`badge ${subject}`);
+    if (!named || named.state === "revoked" || named.state === state) return answer(named?.state ?? "unknown");
+    view.put({ ...named, state, place: state === "revoked" ? null : named.place });
+    note(`${named.key} ${state}`);
+    return answer(state);
+  };
+  /** Of the badges that were there when a block began. */
+  const revokeSome = (by: Row) => {
+    const isDue = (row: Row) => row.user === by.user && row.state !== "revoked" && row.list <= by.list;
+    const due = view.all("badge").filter(isDue);
+    for (const revoked of due.slice(0, CHUNK_BADGES)) {
+      view.put({ ...revoked, state: "revoked", place: null });
+      note(`${revoked.key} revoked by ${by.cause}`);
+    }
+    if (due.length <= CHUNK_BADGES) view.put({ ...by, state: "done" });
+  };
+
+  const decisions: Record<Kind, () => Result | null> = {
+    fault() {
+      view.put({ key: `badge ${id}`, kind: "badge", state: "refused by D1" });
       return answer("D1 took it");
-    case "issue":
-    case "login": {
-      const badge = badgeOf(device, user);
-      if (badge) {
-        if (badge.place === null) {
-          makeCurrent(badge.key, device);
-          note(`${badge.key} current`);
-        }
-        return answer(badge.key, { ...own(), number: badge.number ?? 0 });
-      }
-      if (command.kind === "login") return answer("none");
-      if (block) return answer("blocked");
-      const number = take();
-      return number === null ? answer("exhausted") : addBadge(number);
-    }
-    case "suspend":
-    case "resume":
-    case "revoke": {
-      const badge = view.get(`badge ${subject}`);
-      const state = command.kind === "suspend" ? "suspended" : command.kind === "resume" ? "active" : "revoked";
-      if (!badge || badge.state === "revoked" || badge.state === state) return answer(badge?.state ?? "unknown");
-      view.put({ key: badge.key, kind: "badge", state, ...(state === "revoked" ? { place: null } : {}) });
-      note(`${badge.key} ${state}`);
-      return answer(state);
-    }
-    case "invite": {
+    },
+    login: () => login() ?? answer("none"),
+    issue() {
+      if (badge || block()) return login() ?? answer("blocked");
+      const number = takeNumber();
+      return number === null ? answer("exhausted") : issue(number);
+    },
+    suspend: () => step("suspended"),
+    resume: () => step("active"),
+    revoke: () => step("revoked"),
+    invite() {
+      const key = `invitation ${id}`;
       // The object lost its results: the row tells.
-      const made = view.get(`invitation ${command.id}`);
-      if (made) return answer(`invited ${made.number}`);
-      const number = take();
+      const made = view.get(key);
+      const number = made?.number ?? takeNumber();
       if (number === null) return answer("exhausted");
-      view.put({ key: `invitation ${command.id}`, kind: "invitation", state: "pending", number });
-      note(`invitation ${command.id} pending ${number}`);
+      if (!made) {
+        view.put({ key, kind: "invitation", state: "pending", number });
+        note(`${key} pending ${number}`);
+      }
       return answer(`invited ${number}`);
-    }
-    case "claim": {
-      const invitation = view.get(`invitation ${subject}`);
-      if (invitation?.state !== "pending" || block || badgeOf(device, user)) return answer("not claimed");
-      view.put({ key: invitation.key, kind: "invitation", state: "claimed" });
-      return addBadge(invitation.number ?? 0);
-    }
-    case "withdraw": {
-      const invitation = view.get(`invitation ${subject}`);
-      if (invitation?.state !== "pending") return answer("not withdrawn");
-      view.put({ key: invitation.key, kind: "invitation", state: "revoked" });
+    },
+    claim() {
+      if (!invitation || block() || badge) return answer("not claimed");
+      view.put({ ...invitation, state: "claimed" });
+      return issue(invitation.number);
+    },
+    withdraw() {
+      if (!invitation) return answer("not withdrawn");
+      view.put({ ...invitation, state: "revoked" });
       view.put({ key: `freed ${invitation.number}`, kind: "freed", number: invitation.number });
       note(`${invitation.key} revoked`);
       return answer("withdrawn");
-    }
-    case "block": {
-      const hasBegun = view
-        .all("change")
-        .some(({ cause, state }) => cause === command.id && state?.endsWith(`: blocked ${user}`));
+    },
+    block() {
+      const hasBegun = view.all("change").some((row) => row.cause === id && row.state.endsWith(`: blocked ${user}`));
+      const other = block();
+      if (!hasBegun && other) return other.state === "revoking" ? null : answer("blocked already");
       if (!hasBegun) {
-        if (block?.state === "revoking") return null;
-        if (block) return answer("blocked already");
-        view.put({
-          key: `block ${user}`,
-          kind: "block",
-          user,
-          state: "revoking",
-          list: counters.list,
-          cause: command.id,
-        });
+        view.put({ key: `block ${user}`, kind: "block", user, state: "revoking", list: counters.list, cause: id });
         note(`blocked ${user}`);
-        const begun = view.get(`block ${user}`);
-        if (begun) chunk(begun);
       }
-      const now = view.get(`block ${user}`);
-      if (now?.cause === command.id && now.state === "revoking") return null;
-      const mine = view
-        .all("change")
-        .filter(({ cause, state }) => cause === command.id || state?.endsWith(` by ${command.id}`));
-      const said = mine.map(({ number, state }) => ({ change: number ?? 0, content: state ?? "" }));
-      return { ...answer(`revoked ${said.length - 1}`), facts: said };
-    }
-    case "chunk": {
-      const due = settings.remembered ?? block;
-      if (due?.state === "revoking") chunk(due);
+      const begun = block();
+      if (!hasBegun && begun) revokeSome(begun);
+      if (block()?.cause === id && block()?.state === "revoking") return null;
+      const mine = view.all("change").filter((row) => row.cause === id || row.state.endsWith(` by ${id}`));
+      const facts = mine.map(({ number, state }) => ({ change: number, content: state }));
+      return answer(`revoked ${mine.length - 1}`, null, facts);
+    },
+    chunk() {
+      const due = settings.remembered ?? block();
+      if (due?.state === "revoking") revokeSome(due);
       return answer("");
-    }
-    case "unblock": {
-      if (block?.state === "revoking" && settings.unblockFinishes) return null;
-      if (!block) return answer("not blocked");
-      view.delete(block.key);
+    },
+    unblock() {
+      const blocked = block();
+      if (blocked?.state === "revoking" && settings.unblockFinishes) return null;
+      if (!blocked) return answer("not blocked");
+      view.delete(blocked.key);
       note(`unblocked ${user}`);
       return answer("unblocked");
-    }
-  }
+    },
+  };
+  return decisions[command.kind]();
 }

@@ -1,4 +1,3 @@
-import type { Dice } from "../../dice.ts";
 import type { Position, Statement } from "./d1.ts";
 import type { Result } from "./decide.ts";
 
@@ -10,15 +9,13 @@ export interface Entry extends Position {
   results: Record<string, Result>;
   /** What it was decided by without reading: devices without a badge, users without a block. */
   needs: { devices: string[]; badges: string[]; users: string[] } | null;
-  /** When it was decided, in milliseconds. */
-  decidedAt: number;
-  /** When D1 was last seen to have it, or to lack what came before it. */
+  /** When it was decided, or D1 last seen to have it, or to lack what came before it, in milliseconds. */
   since: number;
   isEmpty: boolean;
 }
 
 /** One day more than Time Travel goes back. */
-export const KEPT_MILLISECONDS = 31 * 86_400_000;
+const KEPT_MILLISECONDS = 31 * 86_400_000;
 
 /** What an object keeps. Versions are never changed: an instance goes on with the one that it has read. */
 export class Journal {
@@ -64,22 +61,5 @@ export class Journal {
     const count = Math.min(first === -1 ? Infinity : first, this.entries.length - 2);
     const last = this.entries[count - 1];
     return last ? new Journal(last, this.entries.slice(count)) : this;
-  }
-}
-
-/** An object's storage: it can be restored and lost. */
-export class Storage {
-  readonly #versions = [new Journal()];
-
-  get journal(): Journal {
-    return this.#versions.at(-1) ?? new Journal();
-  }
-
-  write(journal: Journal): void {
-    this.#versions.push(journal);
-  }
-
-  restore(dice: Dice): void {
-    this.write(dice.pick(this.#versions) ?? this.journal);
   }
 }

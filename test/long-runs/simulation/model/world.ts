@@ -1,43 +1,23 @@
-import { Dice } from "../../dice.ts";
-import { Timeline } from "../platform/timeline.ts";
+import type { Dice } from "../../dice.ts";
+import { Ground } from "../ground.ts";
+import { HOUR, MINUTE } from "../plan.ts";
+import type { Caller } from "../platform/wire.ts";
 import { Database } from "./d1.ts";
 import type { Command } from "./decide.ts";
-import { Journal, Storage } from "./journal.ts";
+import { Journal } from "./journal.ts";
 import { Promises } from "./promises.ts";
 import type { Rule } from "./rules.ts";
-import { type Caller, Wire } from "./wire.ts";
 import { type Answer, Writer } from "./writer.ts";
 
-const MINUTE = 60_000;
-const DAY = 1440 * MINUTE;
-const STARTS_AT = 1000 * DAY;
+const DAY = 24 * HOUR;
 const CALL_MILLISECONDS = 10_000;
 const TIME_TRAVEL_MILLISECONDS = 30 * DAY;
 const TICK_GAP_MILLISECONDS = 90_000;
-const COMMANDS = [
-  "issue",
-  "issue",
-  "issue",
-  "issue",
-  "login",
-  "suspend",
-  "resume",
-  "revoke",
-  "invite",
-  "invite",
-  "claim",
-  "claim",
-  "withdraw",
-  "block",
-  "unblock",
-  "fault",
-] as const;
-
-/** What a seed chooses before anything happens. */
-const makePlan = (dice: Dice) => ({ ...makeUsualPlan(dice), ...(dice.chance(0.1) ? LONG : {}) });
-
-/** Long enough for entries to be old, and for what they are kept for. */
-const LONG = { rounds: 4, quietDays: 25, restoresD1: 1, restoresObject: 0, restoresBoth: 0, acts: 3 };
+/** Faults are more frequent than where a seed is longer. */
+const FAULT_RATES = [0.01, 0.05, 0.15, 0.3] as const;
+/** What clients ask for: some of it more often. */
+const ISSUES = ["issue", "issue", "issue", "issue", "login", "suspend", "resume", "revoke"] as const;
+const COMMANDS = [...ISSUES, "invite", "invite", "claim", "claim", "withdraw", "block", "unblock", "fault"] as const;
 
 const makeUsualPlan = (dice: Dice) => ({
   size: dice.chance(0.5) ? dice.between(3, 8) : 10_000,
@@ -58,58 +38,68 @@ const makeUsualPlan = (dice: Dice) => ({
   faultChance: dice.oneOf([0, 0.5]),
 });
 
+/** Long enough for entries to be old, and for what they are kept for. */
+const LONG = { rounds: 4, quietDays: 25, restoresD1: 1, restoresObject: 0, restoresBoth: 0, acts: 3 };
+
+/** What a seed chooses before anything happens. */
+const makePlan = (dice: Dice) => ({ ...makeUsualPlan(dice), ...(dice.chance(0.1) ? LONG : {}) });
+
+/** Runs one seed of the model. @param without a rule that is left out */
+export function runModel(seed: number, without?: Rule) {
+  const model = new Model(seed, without);
+  return model.run(() => model.live());
+}
+
+/** A Worker, which lives as long as somebody waits for it. */
+class Worker implements Caller {
+  readonly name: string;
+  isAlive = true;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  die(): void {}
+}
+
 /** One seed: an application's object over a D1, clients, an administrator, and what happens to all of them. */
-export class World {
-  readonly dice: Dice;
-  readonly plan: ReturnType<typeof makePlan>;
-  readonly timeline: Timeline;
-  readonly wire: Wire;
-  readonly d1: Database;
-  readonly storage = new Storage();
-  readonly promises: Promises;
-  readonly without: ReadonlySet<Rule>;
-  readonly traced: string[] = [];
+export class Model extends Ground {
+  readonly plan = makePlan(this.dice.of("plan"));
+  readonly d1 = new Database(this.timeline);
+  readonly promises: Promises = new Promises(this);
+  readonly without: Rule | undefined;
   /** Sequence numbers of entries that accept a loss. */
   readonly losses: number[] = [];
+  /** The instance that calls go to. */
   current: Writer | null = null;
+  /** What the object's storage was, and is now. */
+  readonly #journals = [new Journal()];
+  readonly #sendDice = this.dice.of("accidents at sends");
   #instances = 0;
   #ids = 0;
-  readonly #sendDice: Dice;
   #alarmAt = 0;
   #isOver = false;
   #hasGap = false;
-  #invited: string[] = [];
+  readonly #invited: string[] = [];
   #quietMilliseconds = 0;
   /** What happens when the object sends to D1, one after the other. */
   #pending: (() => void)[] = [];
   /** Times of restorations of D1, in milliseconds. */
-  #restoredAt: number[] = [];
+  readonly #restoredAt: number[] = [];
 
-  constructor(seed: number, without: ReadonlySet<Rule>) {
-    this.dice = new Dice(seed);
+  constructor(seed: number, without: Rule | undefined) {
+    super(seed, FAULT_RATES);
     this.without = without;
-    this.#sendDice = this.dice.of("accidents at sends");
-    this.plan = makePlan(this.dice.of("plan"));
-    this.timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
-    this.wire = new Wire(this.dice.of("wire"), this.timeline);
-    this.d1 = new Database(this.timeline);
-    this.promises = new Promises(this);
-    this.timeline.now++;
-    this.d1.execute([{ sql: "INSERT INTO position VALUES ('app', 0, 'start', 0, 0, 0)", parameters: [] }]);
     this.d1.onCommit = (before, after) => this.promises.commit(before, after);
   }
 
   /** What the object's storage has. */
   get journal(): Journal {
-    return this.storage.journal;
+    return this.#journals.at(-1) ?? new Journal();
   }
 
-  get now(): number {
-    return this.timeline.now;
-  }
-
-  trace(who: string, what: string): void {
-    this.traced.push(`+${((this.now - STARTS_AT) / 1000).toFixed(3)}s ${who}: ${what}`);
+  set journal(journal: Journal) {
+    this.#journals.push(journal);
   }
 
   newId(what: string): string {
@@ -120,16 +110,19 @@ export class World {
     return new Promise((resolve) => void this.timeline.after(milliseconds, () => caller.isAlive && resolve()));
   }
 
+  call<T>(caller: Caller, part: "d1" | "object", what: string, effect: () => T | Promise<T>): Promise<T> {
+    return this.wire.call({ part, what, effect, error: () => new Error("lost") }, caller);
+  }
+
   /** The instance that calls go to, made when there is none. */
   object(): Writer {
-    if (!this.current?.isAlive) this.current = new Writer(this, `instance ${++this.#instances}`);
-    return this.current;
+    return this.current?.isAlive ? this.current : this.#supersede();
   }
 
   setAlarm(milliseconds: number): void {
-    this.#alarmAt = this.now + milliseconds;
-    if (this.without.has("alarm")) return;
-    const at = this.#alarmAt;
+    const at = this.timeline.now + milliseconds;
+    this.#alarmAt = at;
+    if (this.without === "alarm") return;
     this.timeline.after(milliseconds, () => {
       if (this.#alarmAt === at) void this.#goOff();
     });
@@ -147,13 +140,13 @@ export class World {
 
   /** The object has sent something to D1. */
   sent(): void {
-    if (!this.wire.isFaulty || !this.#sendDice.chance(0.15)) return;
+    if (!this.faults.isOn || !this.#sendDice.chance(0.15)) return;
     const accident = this.#pending.shift();
     if (accident) this.timeline.after(this.#sendDice.below(this.#sendDice.oneOf([4, 12, 12, 8000])), accident);
   }
 
   reportGap(name: string, detail: string): void {
-    this.trace(name, `journal-gap: ${detail}`);
+    this.trace.add(name, `journal-gap: ${detail}`);
     this.promises.gap(name, detail);
     this.#hasGap = true;
   }
@@ -161,25 +154,20 @@ export class World {
   async live(): Promise<void> {
     const { dice, plan, timeline } = this;
     void this.#sweep();
-    this.trace("seed", JSON.stringify(plan));
+    this.trace.add("seed", JSON.stringify(plan));
     for (let round = 0; round < plan.rounds; round++) {
-      this.wire.isFaulty = true;
-      const accidents = this.#accidents(round);
-      await Promise.all([
-        ...Array.from({ length: plan.clients }, (_, place) => this.#client(place)),
-        this.#reader(),
-        accidents,
-        this.#attend(),
-      ]);
+      this.faults.isOn = true;
+      const clients = Array.from({ length: plan.clients }, (_, place) => this.#client(place));
+      await Promise.all([...clients, this.#reader(), this.#accidents(round), this.#attend()]);
       await this.#administrate();
-      this.wire.isFaulty = false;
-      this.trace("seed", "quiet");
+      this.faults.isOn = false;
+      this.trace.add("seed", "quiet");
       await timeline.sleep(dice.below(5 * MINUTE));
       if (plan.quietDays === 0 || round === plan.rounds - 1) continue;
-      this.#quietMilliseconds = 12 * 60 * MINUTE;
+      this.#quietMilliseconds = 12 * HOUR;
       await timeline.sleep(dice.between(1, plan.quietDays) * DAY);
       this.#quietMilliseconds = 0;
-      await timeline.sleep(13 * 60 * MINUTE);
+      await timeline.sleep(13 * HOUR);
     }
     await timeline.sleep(5 * MINUTE);
     this.promises.unasked();
@@ -201,59 +189,44 @@ export class World {
       await timeline.sleep(dice.below(plan.thinkMilliseconds));
       const kind = dice.oneOf(COMMANDS);
       if (kind === "fault" && !dice.chance(plan.faultChance)) continue;
-      const id = this.newId(kind);
-      const isInvitation = kind === "claim" || kind === "withdraw";
-      const subject = isInvitation ? (dice.pick(this.#invited) ?? "none") : String(dice.between(1, 8));
-      const device = `d${dice.below(4)}`;
-      const command = {
-        id,
-        call: this.newId("call"),
-        kind,
-        device,
-        user: `u${dice.below(2)}`,
-        subject,
-        deadline: 0,
-        isNew: kind === "issue",
-      };
-      const answer = await this.#call(command);
-      if (kind === "block" && answer === null && dice.chance(0.5))
-        await this.#call({ ...command, call: this.newId("call") });
+      const isOfInvitation = kind === "claim" || kind === "withdraw";
+      const subject = isOfInvitation ? (dice.pick(this.#invited) ?? "none") : String(dice.between(1, 8));
+      const who = { device: `d${dice.below(4)}`, user: `u${dice.below(2)}` };
+      const request = { id: this.newId(kind), kind, subject, ...who, isNew: kind === "issue" };
+      const result = await this.#call(request);
+      if (kind === "block" && result === null && dice.chance(0.5)) await this.#call(request);
     }
   }
 
-  /** One call, as its Worker carries it to the object: again and again until its deadline. */
-  async #call(made: Command): Promise<Answer | null> {
-    const beganAt = this.now;
-    const command = { ...made, deadline: beganAt + CALL_MILLISECONDS };
-    const worker: Caller = { isAlive: true, die: () => {} };
+  /** One call, as its Worker carries it to the object: again and again until its deadline. @returns null for 503 */
+  async #call(request: Omit<Command, "call" | "deadline">): Promise<Answer | null> {
+    const beganAt = this.timeline.now;
+    const command = { ...request, call: this.newId("call"), deadline: beganAt + CALL_MILLISECONDS };
+    const worker = new Worker(command.call);
+    const { kind, device, user, subject } = command;
     const late = this.timeline.sleep(CALL_MILLISECONDS).then(() => null);
     const tries = async () => {
       while (worker.isAlive) {
-        try {
-          const sentAt = this.now;
-          return await this.wire.call(worker, "object", () => this.object().submit(command, sentAt));
-        } catch {
-          await this.timeline.sleep(200);
-        }
+        const sentAt = this.timeline.now;
+        const submitted = this.call(worker, "object", kind, () => this.object().submit(command, sentAt));
+        const answer = await submitted.catch(() => null);
+        if (answer) return answer;
+        await this.timeline.sleep(200);
       }
       return null;
     };
     const answer = await Promise.race([tries(), late]);
     worker.isAlive = false;
-    this.trace(
-      command.call,
-      `${command.kind} ${command.device}/${command.user} ${command.subject}: ${JSON.stringify(answer ?? 503)}`,
-    );
+    this.trace.add(command.call, `${kind} ${device}/${user} ${subject}: ${JSON.stringify(answer ?? 503)}`);
+    this.verdict.expect(answer !== "failed" || kind === "fault", "D1 refuses only what is wrong", command);
     const result = typeof answer === "string" ? null : answer;
-    if (answer === "failed") this.promises.failed(command);
-    this.promises.tell({ command, beganAt, endedAt: this.now, result });
-    if (command.kind === "invite" && result) this.#invited.push(command.id);
+    this.promises.tell({ command, beganAt, endedAt: this.timeline.now, result });
+    if (kind === "invite" && result) this.#invited.push(command.id);
     return result;
   }
 
   async #reader(): Promise<void> {
-    if (!this.plan.isRead) return;
-    for (let reads = 0; reads < 10; reads++) {
+    for (let reads = 0; this.plan.isRead && reads < 10; reads++) {
       await this.timeline.sleep(this.dice.below(this.plan.thinkMilliseconds));
       this.promises.read(this.d1.read().rows);
     }
@@ -263,17 +236,17 @@ export class World {
   async #accidents(round: number): Promise<void> {
     const { plan } = this;
     const dice = this.dice.of(`accidents ${round}`);
-    const kinds = [
+    const both = () => {
+      this.#restoreD1(dice);
+      this.#restoreObject(dice);
+    };
+    const inOrder = dice.shuffled([
       ...Array.from({ length: plan.restoresD1 }, () => () => this.#restoreD1(dice)),
       ...Array.from({ length: plan.restoresObject }, () => () => this.#restoreObject(dice)),
-      ...Array.from({ length: plan.restoresBoth }, () => () => {
-        this.#restoreD1(dice);
-        this.#restoreObject(dice);
-      }),
+      ...Array.from({ length: plan.restoresBoth }, () => both),
       ...Array.from({ length: plan.kills }, () => () => this.current?.die()),
       ...Array.from({ length: plan.supersedes }, () => () => this.#supersede()),
-    ];
-    const inOrder = dice.shuffled(kinds);
+    ]);
     this.#pending = inOrder.splice(0, dice.below(inOrder.length + 1));
     for (const accident of inOrder) {
       await this.timeline.sleep(dice.below(dice.oneOf([500, 2 * plan.thinkMilliseconds, 4 * MINUTE])));
@@ -281,35 +254,34 @@ export class World {
     }
   }
 
-  /** Another instance starts while this one goes on, until it touches its storage. */
-  #supersede(): void {
-    this.trace("seed", "another instance starts");
+  /** Another instance starts; one that lives goes on until it touches its storage. */
+  #supersede(): Writer {
     this.current = new Writer(this, `instance ${++this.#instances}`);
+    this.trace.add(this.current.name, "starts");
+    return this.current;
   }
 
   #restoreD1(dice: Dice): void {
+    const { timeline, promises, d1 } = this;
     // Nobody goes back to a life that was lost unnoticed.
-    const earliest = this.promises.unnoticedAt;
-    const moments = this.d1.moments(this.now - TIME_TRAVEL_MILLISECONDS).filter((moment) => moment >= earliest);
+    const moments = d1
+      .moments(timeline.now - TIME_TRAVEL_MILLISECONDS)
+      .filter((moment) => moment >= promises.unnoticedAt);
     // Mostly to one of the last.
     const earlier = dice.pick(this.#restoredAt.flatMap((at) => [at, at - 1]).filter((at) => at >= (moments[0] ?? 0)));
     const back = dice.chance(0.5) ? dice.below(Math.min(6, moments.length)) : dice.below(moments.length);
-    const moment = (dice.chance(0.3) ? earlier : undefined) ?? moments.at(-1 - back) ?? this.now;
-    this.promises.wasHidden ||=
-      this.d1.read().position?.entry !== this.journal.top?.entry && this.#restoredAt.length > 0;
-    this.#restoredAt.push(this.now);
-    this.d1.restore(moment);
-    this.trace(
-      "seed",
-      `D1 is restored to +${(moment - STARTS_AT) / 1000}s: ${JSON.stringify(this.d1.read().position)}`,
-    );
-    this.promises.restored(false);
+    const moment = (dice.chance(0.3) ? earlier : undefined) ?? moments.at(-1 - back) ?? timeline.now;
+    promises.wasHidden ||= d1.read().position?.entry !== this.journal.top?.entry && this.#restoredAt.length > 0;
+    this.#restoredAt.push(timeline.now);
+    d1.restore(moment);
+    this.trace.add("seed", `D1 is restored: ${JSON.stringify(d1.read().position)}`);
+    promises.restored(false);
   }
 
   #restoreObject(dice: Dice): void {
-    if (dice.chance(0.4) || this.promises.unnoticedAt > 0) this.storage.write(new Journal());
-    else this.storage.restore(dice);
-    this.trace("seed", `the object is restored: ${JSON.stringify(this.journal.top?.entry ?? "lost")}`);
+    const isLost = dice.chance(0.4) || this.promises.unnoticedAt > 0;
+    this.journal = isLost ? new Journal() : (dice.pick(this.#journals) ?? this.journal);
+    this.trace.add("seed", `the object is restored: ${JSON.stringify(this.journal.top?.entry ?? "lost")}`);
     this.#supersede();
     this.promises.restored(true);
   }
@@ -326,51 +298,42 @@ export class World {
   async #administrate(): Promise<void> {
     for (; this.#hasGap; await this.timeline.sleep(MINUTE)) {
       this.#hasGap = false;
-      if (!this.d1.read().position) {
-        this.trace("administrator", "restores D1 forward again");
+      if (this.d1.read().position) {
+        this.trace.add("administrator", "reconcile --accept-loss");
+        const accepted = this.object().acceptLoss();
+        await Promise.race([accepted.catch(() => {}), this.timeline.sleep(MINUTE)]);
+      } else {
+        this.trace.add("administrator", "restores D1 forward again");
         this.d1.restoreForward();
         this.promises.restored(false);
-        continue;
       }
-      this.trace("administrator", "reconcile --accept-loss");
-      await Promise.race([
-        this.object()
-          .acceptLoss()
-          .catch(() => {}),
-        this.timeline.sleep(MINUTE),
-      ]);
     }
   }
 
   /** The cron trigger, once a minute; less often where nothing happens for days. */
   async #sweep(): Promise<void> {
-    const worker: Caller = { isAlive: true, die: () => {} };
-    for (;;) {
+    const worker = new Worker("sweep");
+    while (!this.#isOver) {
       const read = this.d1.tick;
       const { rows } = this.d1.read();
-      const isGap = this.now - read > TICK_GAP_MILLISECONDS && !this.without.has("clock-row");
+      const now = this.timeline.now;
+      const isGap = now - read > TICK_GAP_MILLISECONDS && this.without !== "clock-row";
       const isUnfinished = rows.some(({ kind, state }) => kind === "block" && state === "revoking");
-      const asked = isGap || isUnfinished ? this.#ask(worker) : Promise.resolve(true);
-      if (await asked) {
-        const tick = this.now;
-        const written = this.wire.call(worker, "d1", () =>
-          this.d1.writeTick(tick, read, !this.without.has("tick-in-time")),
-        );
-        await Promise.race([written.catch(() => {}), this.timeline.sleep(5000)]);
-      }
+      const compare = () => this.call(worker, "object", "compare", () => this.object().compare());
+      const isCompared = isGap || isUnfinished ? await this.#within(20_000, compare()) : true;
+      const tick = this.timeline.now;
+      const write = () => this.d1.writeTick(tick, read, this.without !== "tick-in-time");
+      if (isCompared) await this.#within(5000, this.call(worker, "d1", "tick", write));
       await this.timeline.sleep(this.#quietMilliseconds || MINUTE);
-      if (this.#isOver) return;
     }
   }
 
-  #ask(worker: Caller): Promise<boolean> {
-    const asked = this.wire.call(worker, "object", () => this.object().compare());
-    return Promise.race([
-      asked.then(
-        () => true,
-        () => false,
-      ),
-      this.timeline.sleep(20_000).then(() => false),
-    ]);
+  /** @returns whether it was done in time */
+  #within(milliseconds: number, work: Promise<void>): Promise<boolean> {
+    const done = work.then(
+      () => true,
+      () => false,
+    );
+    return Promise.race([done, this.timeline.sleep(milliseconds).then(() => false)]);
   }
 }

@@ -1,9 +1,9 @@
-import type { Content, Position, Statement } from "./d1.ts";
-import { write } from "./d1.ts";
+import type { Caller } from "../platform/wire.ts";
+import { type Content, type Position, Refused, type Statement, write } from "./d1.ts";
 import { type Command, decide, type Result, type Row, View } from "./decide.ts";
 import { type Entry, Journal } from "./journal.ts";
-import { type Caller, Refused } from "./wire.ts";
-import type { World } from "./world.ts";
+import type { Rule } from "./rules.ts";
+import type { Model } from "./world.ts";
 
 export type Answer = Result | "unavailable" | "failed";
 
@@ -19,6 +19,7 @@ type Outcome = "applied" | "wrong turn" | "precondition" | "error" | "unknown";
 
 const GROUP_COMMANDS = 3;
 const BATCH_ENTRIES = 3;
+const CALL_MILLISECONDS = 10_000;
 const D1_DEADLINE_MILLISECONDS = 3000;
 const COMPARE_AFTER_MILLISECONDS = 120_000;
 /** What accepting a loss adds to every counter beyond all known. */
@@ -29,38 +30,42 @@ class Superseded extends Error {}
 
 /** An instance of the application's object: the only writer of what D1 says of the application. */
 export class Writer implements Caller {
-  readonly #world: World;
+  readonly #world: Model;
   readonly name: string;
   isAlive = true;
   readonly #beganAt: number;
   readonly death = Promise.withResolvers<void>();
   #waiting: Waiting[] = [];
+  #jobs: (() => Promise<void>)[] = [];
   #isRunning = false;
+  /** What it has read of its storage, or written there. */
+  #journal: Journal;
   /** Whether an entry of this instance is in D1. */
   #hasWritten = false;
   /** Whether D1 ended where the journal ends when it was last heard of: only then anything is decided without reading. */
   #isSettled = false;
   /** What this instance wrote and does not yet know to be in D1, and who waits for it. */
   #underWay: { entry: Entry; group: Waiting[]; mayBeSeen: boolean } | null = null;
-  /** Chunks that are to be decided: users, or what is remembered of them. */
-  #remembered = new Map<string, Row>();
+  /** Blocks that are not finished, by user. */
+  readonly #remembered = new Map<string, Row>();
   /** Answers that changed nothing, by command: a second copy of it gets the same. */
-  /** What it has read of its storage, or written there. */
-  #journal: Journal;
   readonly #answered = new Map<string, Result>();
   /** Calls that were told 503 before their deadline. */
   readonly #refused = new Set<string>();
-  #jobs: (() => Promise<void>)[] = [];
 
-  constructor(world: World, name: string) {
+  constructor(world: Model, name: string) {
     this.#world = world;
     this.name = name;
-    this.#beganAt = world.now;
+    this.#beganAt = world.timeline.now;
     this.#journal = world.journal;
   }
 
+  get #now(): number {
+    return this.#world.timeline.now;
+  }
+
   die(): void {
-    if (this.isAlive) this.#world.trace(this.name, "dies");
+    if (this.isAlive) this.#world.trace.add(this.name, "dies");
     this.isAlive = false;
     this.death.resolve();
   }
@@ -70,9 +75,9 @@ export class Writer implements Caller {
     // A copy of what an earlier instance has answered: who still waits sends it again.
     if (sentAt < this.#beganAt && this.#follows("answered-by-earlier")) throw new Error("sent to an earlier instance");
     if (this.#refused.has(command.call)) return "unavailable";
-    const deadline = this.#follows("absolute-deadline") ? command.deadline : this.#world.now + 10_000;
-    return new Promise((resolve) => {
-      this.#waiting.push({ command: { ...command, deadline }, isSuspect: false, answer: resolve });
+    const deadline = this.#follows("absolute-deadline") ? command.deadline : this.#now + CALL_MILLISECONDS;
+    return new Promise((answer) => {
+      this.#waiting.push({ command: { ...command, deadline }, isSuspect: false, answer });
       this.#wake();
     });
   }
@@ -81,7 +86,7 @@ export class Writer implements Caller {
   compare(): Promise<void> {
     return this.#do(async () => {
       await this.#settle();
-      this.#change((journal) => journal.pruned(this.#world.now));
+      this.#change((journal) => journal.pruned(this.#now));
     });
   }
 
@@ -97,8 +102,12 @@ export class Writer implements Caller {
     });
   }
 
-  #follows(rule: Parameters<World["without"]["has"]>[0]): boolean {
-    return !this.#world.without.has(rule);
+  #follows(rule: Rule): boolean {
+    return this.#world.without !== rule;
+  }
+
+  #trace(what: string): void {
+    this.#world.trace.add(this.name, what);
   }
 
   /** The object's storage: an instance that is no longer the object's ends here. */
@@ -110,7 +119,7 @@ export class Writer implements Caller {
   }
 
   #change(change: (journal: Journal) => Journal): void {
-    this.#world.storage.write(change(this.#touch()));
+    this.#world.journal = change(this.#touch());
     this.#touch();
   }
 
@@ -125,88 +134,79 @@ export class Writer implements Caller {
   async #run(): Promise<void> {
     for (let isMore = true; isMore && this.isAlive; ) {
       try {
-        const job = this.#jobs.shift();
-        await job?.();
+        await this.#jobs.shift()?.();
         isMore = (await this.#group()) || this.#waiting.length > 0 || this.#jobs.length > 0;
       } catch (error) {
         if (error instanceof Superseded) return;
         if (!(error instanceof Gap)) throw error;
-        for (const waiting of this.#waiting.splice(0)) this.#refuse(waiting);
+        // At once, and for every copy of the call.
+        for (const { command, answer } of this.#waiting.splice(0)) {
+          if (this.#follows("refusals-kept")) this.#refused.add(command.call);
+          answer("unavailable");
+        }
         isMore = this.#jobs.length > 0;
       }
     }
   }
 
-  /** At once, and for every copy of the call. */
-  #refuse({ command, answer }: Waiting): void {
-    if (this.#follows("refusals-kept")) this.#refused.add(command.call);
-    answer("unavailable");
-  }
-
   #dropLate(): void {
-    const { now } = this.#world;
-    this.#waiting = this.#waiting.filter(({ command }) => command.deadline > now);
+    this.#waiting = this.#waiting.filter(({ command }) => command.deadline > this.#now);
   }
 
   /** Decides and writes one group. @returns whether there is more to do at once */
   async #group(): Promise<boolean> {
     this.#dropLate();
     const blind = this.#blindView();
-    const content = blind ? null : await this.#settle();
+    const view = blind ?? viewOf(await this.#settle());
     this.#dropLate();
-    const known = new Map([
-      ...this.#answered,
-      ...this.#journal.entries.flatMap(({ results }) => Object.entries(results)),
-    ]);
-    const view = blind ?? new View(content?.position ?? fail("settled without a position"), content?.rows ?? []);
+    const kept = this.#journal.entries.flatMap(({ results }) => Object.entries(results));
+    const known = new Map([...this.#answered, ...kept]);
     const suspect = this.#waiting.find(({ isSuspect }) => isSuspect);
     const taken = suspect ? [suspect] : this.#waiting.slice(0, GROUP_COMMANDS);
     const results: Record<string, Result> = {};
     const answers: [Waiting, Result][] = [];
     for (const chunk of this.#chunks(view)) this.#decide(view, chunk);
     for (const waiting of taken) {
-      const { command } = waiting;
-      const kept = results[command.id] ?? known.get(command.id);
-      const result = kept ?? this.#decide(view, command);
+      const { id } = waiting.command;
+      const earlier = results[id] ?? known.get(id);
+      const result = earlier ? { ...earlier, base: view.counters.change } : this.#decide(view, waiting.command);
       if (!result) continue;
-      answers.push([waiting, kept ? { ...kept, base: view.counters.change } : result]);
-      if (!kept) results[command.id] = result;
+      answers.push([waiting, result]);
+      if (!earlier) results[id] = result;
     }
-    this.#waiting = this.#waiting.filter((waiting) => !answers.some(([answered]) => answered === waiting));
+    const group = answers.map(([waiting]) => waiting);
+    this.#waiting = this.#waiting.filter((waiting) => !group.includes(waiting));
     const writes = this.#writesOf(view);
-    if (writes.length === 0 && (this.#hasWritten || answers.length === 0 || !this.#follows("first-entry"))) {
+    if (writes.length === 0 && (this.#hasWritten || group.length === 0 || !this.#follows("first-entry"))) {
       for (const [{ answer, command }, result] of answers) {
         if (this.#follows("answers-kept")) this.#answered.set(command.id, result);
         answer(result);
       }
       return false;
     }
-    const group = answers.map(([waiting]) => waiting);
     const entry = this.#entry(view, writes, results, blind ? needsOf(group) : null);
-    const isApplied = await this.#write(entry, group);
-    if (isApplied) for (const [{ answer }, result] of answers) answer(result);
+    if (await this.#write(entry, group)) for (const [{ answer }, result] of answers) answer(result);
     return true;
   }
 
   /** Nothing is read for a group of new badges alone, by one who knows where D1 stands. */
   #blindView(): View | null {
+    const { size, isBlind } = this.#world.plan;
+    const { top } = this.#journal;
     const group = this.#waiting.slice(0, GROUP_COMMANDS);
     const isPlain = group.length > 0 && group.every(({ command }) => command.kind === "issue" && command.isNew);
-    const { top } = this.#journal;
-    const isFit = isPlain && this.#hasWritten && this.#isSettled && this.#world.plan.isBlind;
+    const isFit = isBlind && isPlain && this.#hasWritten && this.#isSettled;
     if (!isFit || !top || this.#waiting.some(({ isSuspect }) => isSuspect)) return null;
-    return top.fresh + group.length <= this.#world.plan.size ? new View(top, []) : null;
+    return top.fresh + group.length <= size ? new View(top, []) : null;
   }
 
   #decide(view: View, command: Command): Result | null {
     const { plan, dice } = this.#world;
-    const remembered = this.#follows("chunks-by-row") ? undefined : this.#remembered.get(command.user);
-    const unblockFinishes = this.#follows("unblock-finishes");
     const result = decide(view, command, {
-      ...plan,
+      size: plan.size,
       random: (below) => dice.below(below),
-      unblockFinishes,
-      remembered,
+      unblockFinishes: this.#follows("unblock-finishes"),
+      remembered: this.#follows("chunks-by-row") ? undefined : this.#remembered.get(command.user),
     });
     const block = view.get(`block ${command.user}`);
     if (command.kind === "block" && block?.state === "revoking") this.#remembered.set(command.user, block);
@@ -218,7 +218,7 @@ export class Writer implements Caller {
   #chunks(view: View): Command[] {
     const rows = view.all("block").filter(({ state }) => state === "revoking");
     const due = this.#follows("chunks-by-row") ? rows : [...this.#remembered.values()];
-    return due.map(({ user }) => this.#own("chunk", user ?? "", ""));
+    return due.map(({ user }) => this.#own("chunk", user, ""));
   }
 
   #own(kind: "chunk" | "withdraw", user: string, subject: string): Command {
@@ -235,19 +235,10 @@ export class Writer implements Caller {
   }
 
   #entry(view: View, writes: Statement[], results: Record<string, Result>, needs: Entry["needs"]): Entry {
-    const { now } = this.#world;
     const { sequence, entry } = this.#journal.top ?? fail("an entry before the first comparison");
     return {
-      ...view.counters,
-      sequence: sequence + 1,
-      entry: this.#world.newId(`entry of ${this.name}`),
-      previous: { sequence, entry },
-      writes,
-      results,
-      needs,
-      decidedAt: now,
-      since: now,
-      isEmpty: writes.length === 0,
+      ...{ ...view.counters, writes, results, needs, isEmpty: writes.length === 0, since: this.#now },
+      ...{ sequence: sequence + 1, entry: this.#world.newId(`entry of ${this.name}`), previous: { sequence, entry } },
     };
   }
 
@@ -260,31 +251,27 @@ export class Writer implements Caller {
       const outcome = await this.#send([entry]);
       if (outcome === "applied") this.#name(entry);
       else if (!this.#giveUp(entry, outcome)) await this.#settle();
-    } catch (error) {
-      // Nobody may be told that it was not done: only its turn tells.
+    } finally {
+      // After a gap nobody may be told that it was not done: only its turn tells.
       this.#underWay = null;
-      throw error;
     }
-    this.#underWay = null;
     const has = this.#touch().find(entry.entry) !== undefined;
     if (has) {
       this.#hasWritten = true;
       this.#isSettled = true;
       this.#endUntold(entry, group);
-    } else this.#waiting.unshift(...group.filter(({ command }) => command.deadline > this.#world.now));
+    } else this.#waiting.unshift(...group.filter(({ command }) => command.deadline > this.#now));
     return has;
   }
 
   /** Ends invitations of an entry that was applied when their callers had been told 503. */
   #endUntold(entry: Entry, group: Waiting[]): void {
-    const { now } = this.#world;
-    const untold = group.filter(({ command }) => command.kind === "invite" && command.deadline <= now);
+    const untold = group.filter(({ command }) => command.kind === "invite" && command.deadline <= this.#now);
     for (const { command } of untold) {
       if (entry.results[command.id]?.facts.length === 0) continue;
       const { [command.id]: _, ...results } = entry.results;
       this.#change((journal) => journal.changed([entry.entry], { results }));
-      const own = this.#own("withdraw", "", command.id);
-      this.#waiting.push({ command: own, isSuspect: false, answer: () => {} });
+      this.#waiting.push({ command: this.#own("withdraw", "", command.id), isSuspect: false, answer: () => {} });
     }
   }
 
@@ -293,7 +280,7 @@ export class Writer implements Caller {
     const isWrongTurn = outcome === "wrong turn" && !this.#follows("turn-is-no-refusal");
     const isUnknown = outcome === "unknown" && !this.#follows("unknown-is-no-refusal");
     if (outcome !== "precondition" && outcome !== "error" && !isWrongTurn && !isUnknown) return false;
-    this.#world.trace(this.name, `gives up ${entry.entry}: ${outcome}`);
+    this.#trace(`gives up ${entry.entry}: ${outcome}`);
     this.#forget(entry);
     const group = this.#underWay?.entry.entry === entry.entry ? this.#underWay.group : [];
     for (const waiting of outcome === "precondition" ? group : []) waiting.command.isNew = false;
@@ -313,12 +300,10 @@ export class Writer implements Caller {
   }
 
   /** D1 has it: what could have stood in its place never will. */
-  #name(entry: Entry): void {
-    const { now } = this.#world;
+  #name({ sequence, entry }: Entry): void {
     this.#change((journal) => {
-      const rivals = journal.entries.filter((other) => other.sequence === entry.sequence).map((other) => other.entry);
-      const others = rivals.filter((id) => id !== entry.entry);
-      return journal.without(others).changed([entry.entry], { since: now });
+      const others = journal.entries.filter((other) => other.sequence === sequence && other.entry !== entry);
+      return journal.without(others.map((other) => other.entry)).changed([entry], { since: this.#now });
     });
   }
 
@@ -326,9 +311,7 @@ export class Writer implements Caller {
   async #settle(): Promise<Content> {
     for (;;) {
       const content = await this.#read();
-      const { position } = content;
-      const due = this.#due(position);
-      if (due === null) return content;
+      const due = this.#due(content.position);
       const [last] = due;
       if (!last) return content;
       if (due.length > 1 || last.sequence !== this.#touch().top?.sequence) {
@@ -342,44 +325,40 @@ export class Writer implements Caller {
     }
   }
 
-  /** What D1 lacks, as far as one batch takes it; null: nothing. @throws Gap */
-  #due(position: Position | null): Entry[] | null {
-    const { now } = this.#world;
+  /** What D1 lacks, as far as one batch takes it. @throws Gap */
+  #due(position: Position | null): Entry[] {
     const { base, entries, top, candidates } = this.#journal;
-    if (base === null && position) return this.#takeOver(position);
     if (!position) return this.#gap("no position");
-    if (top && position.sequence > top.sequence) return this.#takeOver(position);
+    if (!top || position.sequence > top.sequence) return this.#takeOver(position);
     const found = this.#journal.find(position.entry);
     const isBase =
       base?.sequence === position.sequence && (base.entry === position.entry || !this.#follows("id-before-oldest"));
     if (!found && !isBase) return this.#gap(`D1 is at ${position.sequence} ${position.entry}`);
     if (found && candidates.includes(found)) {
       if (candidates.length > 1 || this.#underWay) this.#name(found);
-      return null;
+      return [];
     }
-    const next = found ? entries.indexOf(found) + 1 : 0;
-    const lacked = entries.slice(next);
-    if (lacked.length === 0) return null;
+    const lacked = entries.slice(found ? entries.indexOf(found) + 1 : 0);
+    const last = candidates.at(-1);
+    if (lacked.length === 0 || !last) return [];
     // D1 goes back: it may have had what is under way, and readers may have seen it.
     if (this.#underWay && position.entry !== this.#underWay.entry.previous.entry) this.#underWay.mayBeSeen = true;
-    this.#world.trace(this.name, `D1 is at ${position.sequence}, the journal at ${top?.sequence}`);
+    this.#trace(`D1 is at ${position.sequence}, the journal at ${top.sequence}`);
     if (this.#follows("kept-since-lacked")) {
       const ids = lacked.map(({ entry }) => entry);
-      this.#change((journal) => journal.changed(ids, { since: now }));
+      this.#change((journal) => journal.changed(ids, { since: this.#now }));
     }
     const middle = lacked.filter((entry) => !candidates.includes(entry)).slice(0, BATCH_ENTRIES);
-    const last = candidates.at(-1) ?? fail("no last entry");
     if (middle.length === 0) return [last];
-    return this.#follows("last-alone") || middle.length + candidates.length < lacked.length
-      ? middle
-      : [...middle, last];
+    const isEnd = middle.length + candidates.length >= lacked.length && !this.#follows("last-alone");
+    return isEnd ? [...middle, last] : middle;
   }
 
   /** D1 is ahead: this object was restored, or is new. */
-  #takeOver(position: Position): null {
-    this.#world.trace(this.name, `takes over at ${position.sequence} ${position.entry}`);
+  #takeOver(position: Position): [] {
+    this.#trace(`takes over at ${position.sequence} ${position.entry}`);
     this.#change(() => new Journal(position));
-    return null;
+    return [];
   }
 
   #gap(detail: string): never {
@@ -390,11 +369,10 @@ export class Writer implements Caller {
 
   /** The empty entry in the place of one that nobody waits for any more; null while somebody does, or nobody knows. */
   #abandoned(last: Entry): Entry | null {
-    const { now } = this.#world;
-    const isUnderWay = this.#underWay?.entry.entry === last.entry;
-    if (isUnderWay && this.#underWay?.group.some(({ command }) => command.deadline > now)) return null;
+    const underWay = this.#underWay?.entry.entry === last.entry ? this.#underWay : null;
+    if (underWay?.group.some(({ command }) => command.deadline > this.#now)) return null;
     if (this.#underWay?.mayBeSeen && this.#follows("no-abandoning-after-restoration")) return null;
-    if (last.isEmpty || (!isUnderWay && this.#follows("no-abandoning-after-restart"))) return null;
+    if (last.isEmpty || (!underWay && this.#follows("no-abandoning-after-restart"))) return null;
     if (!this.#follows("empty-entry")) {
       this.#forget(last);
       return null;
@@ -403,14 +381,15 @@ export class Writer implements Caller {
     const before = entries.findLast(({ sequence }) => sequence < last.sequence) ?? base;
     const view = new View(before ?? fail("nothing before the last entry"), []);
     const entry = { ...this.#entry(view, [], {}, null), sequence: last.sequence, previous: last.previous };
-    this.#world.trace(this.name, `abandons ${last.entry} for ${entry.entry}`);
+    this.#trace(`abandons ${last.entry} for ${entry.entry}`);
     if (!this.#follows("both-kept")) this.#forget(last);
     this.#change((journal) => journal.with([...journal.entries, entry]));
     return entry;
   }
 
   async #acceptLoss(): Promise<void> {
-    const { position, rows } = await this.#read();
+    const content = await this.#read();
+    const { position } = content;
     if (!position) return;
     try {
       this.#due(position);
@@ -419,33 +398,28 @@ export class Writer implements Caller {
       if (!(error instanceof Gap)) throw error;
     }
     const top = this.#journal.top ?? position;
-    const isBoth = this.#follows("loss-beyond-both");
-    const beyond = (one: number, other: number) => (isBoth ? Math.max(one, other) + SKIPPED : one);
-    const counters = {
-      fresh: beyond(position.fresh, top.fresh),
-      list: beyond(position.list, top.list),
-      change: beyond(position.change, top.change),
-    };
-    const view = new View(counters, rows);
+    const view = viewOf(content);
+    for (const counter of ["fresh", "list", "change"] as const) {
+      const beyond = Math.max(position[counter], top[counter]) + SKIPPED;
+      if (this.#follows("loss-beyond-both")) view.counters[counter] = beyond;
+    }
+    const keepsNumbers = this.#follows("loss-keeps-numbers");
     for (const row of view.all("invitation").filter(({ state }) => state === "pending")) {
       view.put({ ...row, state: "revoked" });
-      if (!this.#follows("loss-keeps-numbers"))
-        view.put({ key: `freed ${row.number}`, kind: "freed", number: row.number });
+      if (!keepsNumbers) view.put({ key: `freed ${row.number}`, kind: "freed", number: row.number });
     }
-    if (this.#follows("loss-keeps-numbers")) for (const row of view.all("freed")) view.delete(row.key);
-    const previous = { sequence: position.sequence, entry: position.entry };
+    for (const row of keepsNumbers ? view.all("freed") : []) view.delete(row.key);
     const sequence = Math.max(position.sequence, top.sequence) + 1;
     const made = this.#entry(view, this.#writesOf(view), {}, null);
-    const entry = { ...made, sequence, previous, isEmpty: false };
-    this.#change(() => new Journal(position, [entry]));
-    this.#world.losses.push(entry.sequence);
+    this.#change(() => new Journal(position, [{ ...made, sequence, previous: position, isEmpty: false }]));
+    this.#world.losses.push(sequence);
     await this.#settle();
   }
 
   async #read(): Promise<Content> {
     for (;;) {
       if (!this.isAlive) throw new Superseded();
-      const content = await this.#withinDeadline(this.#world.wire.call(this, "d1", () => this.#world.d1.read()));
+      const content = await this.#ask("reads", () => this.#world.d1.read()).catch(() => null);
       if (content) return content;
       await this.#world.sleep(this, 300);
     }
@@ -453,21 +427,14 @@ export class Writer implements Caller {
 
   async #send(entries: readonly Entry[]): Promise<Outcome> {
     const statements = entries.flatMap((entry) => [this.#fence(entry), ...entry.writes]);
-    const names = entries.map(({ entry }) => entry);
-    this.#world.trace(this.name, `sends ${names}`);
     this.#world.setAlarm(COMPARE_AFTER_MILLISECONDS);
     this.#world.sent();
-    const sent = this.#world.wire.call(this, "d1", () => {
-      this.#world.d1.execute(statements);
-      this.#world.trace("D1", `has ${names}`);
-    });
     try {
-      return (
-        (await this.#withinDeadline(
-          sent.then(() => "applied" as const),
-          true,
-        )) ?? "unknown"
-      );
+      const done = await this.#ask(`writes ${entries.map(({ entry }) => entry)}`, () => {
+        this.#world.d1.execute(statements);
+        return true;
+      });
+      return done ? "applied" : "unknown";
     } catch (error) {
       if (!(error instanceof Refused)) return "unknown";
       if (error.message.includes("position.sequence")) return "wrong turn";
@@ -475,40 +442,35 @@ export class Writer implements Caller {
     }
   }
 
-  /** @returns null when it takes too long or fails; with `isThrown`, failures are thrown */
-  async #withinDeadline<T>(work: Promise<T>, isThrown = false): Promise<T | null> {
+  /** One call of D1. @returns null when it takes too long */
+  #ask<T>(what: string, effect: () => T): Promise<T | null> {
     const late = this.#world.sleep(this, D1_DEADLINE_MILLISECONDS).then(() => null);
-    const done = isThrown ? work : work.catch(() => null);
-    return Promise.race([done, late]);
+    return Promise.race([this.#world.call(this, "d1", what, effect), late]);
   }
 
   /** A batch applies in its turn or not at all. */
-  #fence(entry: Entry): Statement {
-    const { needs, previous } = entry;
-    const has = (key: string, values: readonly string[]) =>
-      values.map((value) => `${key} = '${value}'`).join(" OR ") || "0";
-    const device =
-      needs &&
-      (this.#follows("device-precondition")
-        ? has("device", needs.devices)
-        : has("device || '/' || user", needs.badges));
+  #fence({ sequence, entry, fresh, list, change, needs, previous }: Entry): Statement {
+    const isOneOf = (column: string, values: readonly string[]) =>
+      `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`;
+    const isTheirs = this.#follows("device-precondition") ? "device" : "device || '/' || user";
     const precondition = needs
-      ? `NOT EXISTS (SELECT 1 FROM item WHERE (kind = 'badge' AND (${device})) OR (kind = 'block' AND (${has("user", needs.users)})))`
+      ? `NOT EXISTS (SELECT 1 FROM (SELECT row ->> 'kind' AS kind, row ->> 'device' AS device, row ->> 'user' AS user FROM item)
+          WHERE (kind = 'badge' AND ${isOneOf(isTheirs, isTheirs === "device" ? needs.devices : needs.badges)})
+            OR (kind = 'block' AND ${isOneOf("user", needs.users)}))`
       : "1";
-    const isAt = this.#follows("predecessor")
-      ? "entry = :previous"
-      : `:previous <> '' AND sequence = ${previous.sequence}`;
-    const turn = this.#follows("missing-row")
-      ? `(SELECT ${entry.sequence} FROM position WHERE ${isAt})`
-      : `iif(EXISTS (SELECT 1 FROM position), (SELECT ${entry.sequence} FROM position WHERE ${isAt}), ${entry.sequence})`;
+    const isAt = this.#follows("predecessor") ? "entry = ?1" : `?1 <> '' AND sequence = ${previous.sequence}`;
+    const next = `(SELECT ${sequence} FROM position WHERE ${isAt})`;
+    const turn = this.#follows("missing-row") ? next : `iif(EXISTS (SELECT 1 FROM position), ${next}, ${sequence})`;
     return {
-      sql: `INSERT INTO position VALUES ('app', ${turn.replace(":previous", "?1")}, iif(${precondition}, ?2, NULL), ?3, ?4, ?5)
+      sql: `INSERT INTO position VALUES ('app', ${turn}, iif(${precondition}, ?2, NULL), ?3, ?4, ?5)
         ON CONFLICT (application) DO UPDATE SET sequence = excluded.sequence, entry = excluded.entry,
           fresh = excluded.fresh, list = excluded.list, change = excluded.change`,
-      parameters: [previous.entry, entry.entry, entry.fresh, entry.list, entry.change],
+      parameters: [previous.entry, entry, fresh, list, change],
     };
   }
 }
+
+const viewOf = ({ position, rows }: Content): View => new View(position ?? fail("settled without a position"), rows);
 
 const needsOf = (group: readonly Waiting[]): Entry["needs"] => ({
   devices: group.map(({ command }) => command.device),

@@ -1,4 +1,5 @@
 import type { Dice } from "../../dice.ts";
+import type { Ground } from "../ground.ts";
 import { Member } from "../member.ts";
 import { requireProcess } from "./process.ts";
 
@@ -43,12 +44,12 @@ export class Faults {
   /** How many faults and consequences of faults the service has met so far. */
   struck = 0;
 
-  constructor(dice: Dice) {
+  constructor(dice: Dice, rates: readonly [number, ...number[]] = [0.004, 0.015, 0.05, 0.15]) {
     this.#dice = dice;
     const share = dice.oneOf([0, 0.15, 0.4, 0.8]);
     for (const [part, faults] of Object.entries(POSSIBLE)) {
       const chosen = faults.filter(() => dice.chance(share));
-      for (const fault of chosen) this.rates[`${part} ${fault}`] = dice.oneOf([0.004, 0.015, 0.05, 0.15]);
+      for (const fault of chosen) this.rates[`${part} ${fault}`] = dice.oneOf(rates);
     }
   }
 
@@ -60,6 +61,13 @@ export class Faults {
     if (drawn) this.struck++;
     return drawn ?? null;
   }
+}
+
+/** Who makes calls. The dead learn nothing. */
+export interface Caller {
+  readonly name: string;
+  readonly isAlive: boolean;
+  die(): void;
 }
 
 /** The longest that one way takes, in milliseconds. */
@@ -74,7 +82,7 @@ const LATE_MILLISECONDS = [30_000, 30_000, 600_000] as const;
  * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
  * first, and every call can go wrong.
  */
-export class Wire extends Member {
+export class Wire extends Member<Ground> {
   readonly #dice = this.world.dice.of("wire");
   readonly #slowness = this.#dice.oneOf([0, 0, 0.02, 0.1]);
 
@@ -91,13 +99,15 @@ export class Wire extends Member {
   }
 
   /**
-   * One call of the process whose code is running. Never settles when it dies meanwhile, or when the call is a silent one.
+   * One call, if nothing else is said of the process whose code is running. Never settles when it dies meanwhile, or when the call is a silent one.
    *
    * @param call `what` is for the trace; `effect` takes the call at its target; `error`: what the caller sees when it fails
    */
-  call<Result>(call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error }) {
+  call<Result>(
+    call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
+    caller: Caller = requireProcess(),
+  ) {
     const { part, what, effect, error } = call;
-    const caller = requireProcess();
     const { timeline, faults, trace } = this.world;
     return new Promise<Result>((resolve, reject) => {
       if (!caller.isAlive) return;
