@@ -3,6 +3,7 @@ import { Agent, createServer, type IncomingMessage, request } from "node:http";
 import { performance } from "node:perf_hooks";
 import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
+import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 
 /** One HTTP call, ready to be sent. */
 export interface Call {
@@ -123,13 +124,11 @@ export async function startReceiver(refuses: (eventId: string) => boolean = () =
     const known = arrived.get(path) ?? new Map<string, number>();
     if (!isRefused) arrived.set(path, known.set(data.id, (known.get(data.id) ?? 0) + 1));
     response.writeHead(isRefused ? 500 : 204).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the receiver has no port");
+  });
+  const origin = await listenSomewhere(server);
   return {
     /** @param path tells senders apart */
-    url: (path: string): string => `http://127.0.0.1:${address.port}/${path}`,
+    url: (path: string): string => `${origin}/${path}`,
     /** By path: how many webhooks it has taken of each badge. */
     arrivals: (path: string): ReadonlyMap<string, number> => arrived.get(path) ?? new Map(),
     close: () => void server.close().closeAllConnections(),

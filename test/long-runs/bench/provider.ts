@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 
 /** An OpenID provider on this computer, whose tokens outlast a benchmark. RS256, as most providers sign. */
 export async function startProvider() {
@@ -9,11 +9,7 @@ export async function startProvider() {
   const server = createServer(({ url }, response) => {
     response.end(JSON.stringify(url === "/keys" ? { keys } : { issuer, jwks_uri: `${issuer}/keys` }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  const issuer = `http://127.0.0.1:${address.port}`;
+  const issuer = await listenSomewhere(server);
   const logIn = (userId: string, audience: string) =>
     new SignJWT()
       .setProtectedHeader({ alg: "RS256", kid: "bench" })

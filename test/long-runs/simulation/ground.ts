@@ -1,7 +1,7 @@
 import { Dice } from "../dice.ts";
 import { Verdict } from "./invariants/verdict.ts";
 import { Timeline } from "./platform/timeline.ts";
-import { Faults, Wire } from "./platform/wire.ts";
+import { Faults, type Mixture, Wire } from "./platform/wire.ts";
 
 const STARTS_AT = Date.UTC(2027, 0, 15, 9);
 
@@ -21,11 +21,11 @@ export class Ground {
     },
   };
 
-  /** @param rates how often a fault strikes that a seed has: one of these, of all calls */
-  constructor(seed: number, rates?: readonly [number, ...number[]]) {
+  /** @param mixture if not given, the usual one */
+  constructor(seed: number, mixture?: Mixture) {
     this.dice = new Dice(seed);
     this.timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
-    this.faults = new Faults(this.dice.of("faults"), rates);
+    this.faults = new Faults(this.dice.of("faults"), mixture);
     this.wire = new Wire(this);
   }
 

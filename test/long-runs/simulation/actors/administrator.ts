@@ -5,16 +5,15 @@ import { columnName } from "../../../../src/worker/storage/columns.ts";
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
+import type { Statement } from "../platform/d1.ts";
 import { signingPair } from "../platform/globals.ts";
-import type { Value } from "../platform/sqlite.ts";
+import { insertInto, type Value } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
-
-/** A statement with its parameters. */
-type Bound = readonly [sql: string, ...parameters: Value[]];
 
 const FIRST_COLUMNS = Object.fromEntries(
   Object.entries(FIRST_POSITION).map(([name, value]) => [columnName(position, name), value ?? null]),
 );
+const SEALING = { sealing_version: 1 };
 
 /** Numbers by which a range grows, at most. */
 const MAX_GROWTH = 4;
@@ -29,20 +28,16 @@ export class Administrator extends Member {
   create(application: ApplicationPlan): void {
     const { id, firstNumber, numbersAtFirst, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
     const { now } = this.world.timeline;
-    const sql = `INSERT INTO application (id, name, first_number, last_number, reuse_after_seconds, sealed_device_key,
-      sealing_version, webhook_url, events, require_proof, bind_until, created_at, user_issuer, user_audience)
-      VALUES (?, 'Simulated', ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`;
-    const requireProof = this.#dice.chance(0.1);
-    const bindUntil = this.#dice.chance(0.3) ? now + 4 * HOUR : null;
-    const numbers = [firstNumber, firstNumber + numbersAtFirst - 1, reuseAfterSeconds];
-    const users = verifiesUsers ? ["https://login.example.com", "app"] : [null, null];
-    const settings = [deviceKeyOf(id), webhookUrl, events.join(), requireProof, bindUntil, now, ...users];
-    const position = `INSERT INTO position (application_id, ${Object.keys(FIRST_COLUMNS).join(", ")})
-      VALUES (?, ${Object.keys(FIRST_COLUMNS)
-        .map(() => "?")
-        .join(", ")})`;
-    const first = [position, id, ...Object.values(FIRST_COLUMNS)] as const;
-    this.#write(application, "makes an application", [sql, id, ...numbers, ...settings], first);
+    const row = insertInto("application", {
+      ...{ id, name: "Simulated", sealed_device_key: deviceKeyOf(id), ...SEALING, created_at: now },
+      ...{ first_number: firstNumber, last_number: firstNumber + numbersAtFirst - 1 },
+      ...{ reuse_after_seconds: reuseAfterSeconds, webhook_url: webhookUrl, events: events.join() },
+      require_proof: this.#dice.chance(0.1),
+      bind_until: this.#dice.chance(0.3) ? now + 4 * HOUR : null,
+      ...(verifiesUsers && { user_issuer: "https://login.example.com", user_audience: "app" }),
+    });
+    const first = insertInto("position", { application_id: id, ...FIRST_COLUMNS });
+    this.#write(application, "makes an application", row, first);
     this.#addKey(application);
     this.#addSecret(application, "current");
     // Some are in the middle of a rotation when the seed begins.
@@ -81,12 +76,12 @@ export class Administrator extends Member {
   setUrl(application: ApplicationPlan): void {
     const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
       WHERE id = ? AND webhook_url IS NOT NULL`;
-    this.#write(application, "sets the webhook URL", [sql, application.id]);
+    this.#write(application, "sets the webhook URL", { sql, parameters: [application.id] });
   }
 
   set(application: ApplicationPlan, column: "last_number" | "require_proof" | "bind_until", value: Value): void {
     const sql = `UPDATE application SET ${column} = ? WHERE id = ?`;
-    this.#write(application, `sets ${column} to ${value}`, [sql, value, application.id]);
+    this.#write(application, `sets ${column} to ${value}`, { sql, parameters: [value, application.id] });
   }
 
   /** A command of the script, which the application's object carries out (contract section 21). */
@@ -104,10 +99,13 @@ export class Administrator extends Member {
       { kind: "unblock", userId },
       { kind: "reconcile", acceptLoss: false, skip: 0 },
     ]);
-    const sql = "INSERT INTO inbox (id, application_id, command, created_at) VALUES (?, ?, ?, ?)";
     const request = JSON.stringify({ command, actor: { kind: "administrator", name: "ada" } });
-    const row = [`command ${++this.#commands}`, application.id, request, timeline.now];
-    this.#write(application, `asks for ${JSON.stringify(command)}`, [sql, ...row]);
+    const about = { id: `command ${++this.#commands}`, application_id: application.id, created_at: timeline.now };
+    this.#write(
+      application,
+      `asks for ${JSON.stringify(command)}`,
+      insertInto("inbox", { ...about, command: request }),
+    );
   }
 
   #growRange(application: ApplicationPlan): void {
@@ -116,11 +114,9 @@ export class Administrator extends Member {
 
   #addKey(application: ApplicationPlan): void {
     const place = this.#keys++;
-    const { publicKey } = signingPair(place);
-    const sql = `INSERT INTO signing_key (id, application_id, kid, public_key, sealed, sealing_version, created_at)
-      VALUES (?, ?, ?, ?, ?, 1, ?)`;
-    const key = [`key-${place}`, publicKey, String(place), this.world.timeline.now];
-    this.#write(application, "adds a signing key", [sql, place + 1, application.id, ...key]);
+    const key = { kid: `key-${place}`, public_key: signingPair(place).publicKey, sealed: String(place), ...SEALING };
+    const about = { id: place + 1, application_id: application.id, created_at: this.world.timeline.now };
+    this.#write(application, "adds a signing key", insertInto("signing_key", { ...about, ...key }));
   }
 
   /** The next of three steps: add, promote, retire. */
@@ -130,11 +126,11 @@ export class Administrator extends Member {
     const has = (role: string) => secrets.some((secret) => secret.role === role);
     if (has("added")) {
       const sql = "UPDATE application_secret SET role = ? WHERE application_id = ? AND role = ?";
-      const move = (from: string, to: string) => [sql, to, id, from] as const;
+      const move = (from: string, to: string) => ({ sql, parameters: [to, id, from] });
       this.#write(application, "promotes the added secret", move("current", "previous"), move("added", "current"));
     } else if (has("previous")) {
       const sql = "DELETE FROM application_secret WHERE application_id = ? AND role = 'previous'";
-      this.#write(application, "retires the previous secret", [sql, id]);
+      this.#write(application, "retires the previous secret", { sql, parameters: [id] });
     } else {
       this.#addSecret(application, "added");
     }
@@ -143,15 +139,14 @@ export class Administrator extends Member {
   #addSecret(application: ApplicationPlan, role: "current" | "added"): void {
     const place = this.#secrets++;
     const secret = `bdss_simulated-${place}`;
-    const sql = `INSERT INTO application_secret (id, application_id, role, digest, sealed, sealing_version, created_at)
-      VALUES (?, ?, ?, ?, ?, 1, ?)`;
-    const row = [`sec_${place}`, application.id, role, digestOf(secret), secret, this.world.timeline.now];
-    this.#write(application, `adds the ${role} secret`, [sql, ...row]);
+    const about = { id: `sec_${place}`, application_id: application.id, created_at: this.world.timeline.now };
+    const row = { ...about, role, digest: digestOf(secret), sealed: secret, ...SEALING };
+    this.#write(application, `adds the ${role} secret`, insertInto("application_secret", row));
   }
 
   /** One transaction. */
-  #write({ id }: ApplicationPlan, what: string, ...statements: Bound[]): void {
+  #write({ id }: ApplicationPlan, what: string, ...statements: Statement[]): void {
     this.world.trace.add("administrator", what);
-    this.world.d1.of(id).execute(statements.map(([sql, ...parameters]) => ({ sql, parameters })));
+    this.world.d1.of(id).execute(statements);
   }
 }

@@ -12,7 +12,6 @@ const NOTHING_LEFT = {
   "a blocked user has no live badge": `SELECT badge.* FROM blocked_user JOIN badge
     ON badge.application_id = blocked_user.application_id AND badge.user_id = blocked_user.user_id
     AND badge.position IS NOT NULL AND badge.state IN ('active', 'suspended')`,
-  "no block is left unfinished": "SELECT * FROM blocked_user WHERE is_revoking = 1",
 };
 
 /** What must be true when nothing is under way and nothing is due. */

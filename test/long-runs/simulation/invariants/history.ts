@@ -107,13 +107,13 @@ export class History extends Member {
     );
   }
 
-  /** When the badge was issued; Infinity: it was not. */
   /** A number was issued by an entry of which nobody was told, and whose place another one has taken. */
   forgetIssue(number: Row[string] | undefined): void {
     const isOther = ({ row }: Span) => row.number !== number;
     this.#spans.set("badge", (this.#spans.get("badge") ?? []).filter(isOther));
   }
 
+  /** When the badge was issued; Infinity: it was not. */
   issuedAt(number: Row[string] | undefined): number {
     return this.during("badge", { number: number ?? null })[0]?.from ?? Number.POSITIVE_INFINITY;
   }

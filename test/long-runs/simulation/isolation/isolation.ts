@@ -29,10 +29,7 @@ export async function checkIsolation(seed: number, seconds: number): Promise<voi
 }
 
 async function play(scene: Scene, isAttacked: boolean): Promise<Scene> {
-  let isOver = false;
-  const done = scene.run(isAttacked).finally(() => {
-    isOver = true;
-  });
-  await Promise.all([done, scene.world.timeline.pass(() => isOver)]);
+  const { breach } = await scene.world.run(() => scene.run(isAttacked));
+  if (breach) throw new Error(breach.detail);
   return scene;
 }

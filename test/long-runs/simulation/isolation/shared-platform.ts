@@ -97,10 +97,7 @@ export function shareHome(world: World, applications: ApplicationPlan[]): Shared
   const home = world.d1.at(1);
   for (const application of applications) administrator.create(application);
   for (const table of ["application", "application_secret", "signing_key", "position"]) {
-    for (const row of home.look(`SELECT * FROM ${table}`)) {
-      const places = Object.keys(row).map(() => "?");
-      d1.sqlite.run(`INSERT INTO ${table} (${Object.keys(row)}) VALUES (${places})`, Object.values(row));
-    }
+    for (const row of home.look(`SELECT * FROM ${table}`)) d1.sqlite.insert(table, row);
   }
   d1.sqlite.run("UPDATE application SET require_proof = 0");
   home.executeNear = (statements) => d1.execute(statements);

@@ -1,7 +1,7 @@
 import type { Dice } from "../../dice.ts";
 import { Ground } from "../ground.ts";
 import { HOUR, MINUTE } from "../plan.ts";
-import type { Caller } from "../platform/wire.ts";
+import { type Caller, type Mixture, POSSIBLE } from "../platform/wire.ts";
 import { Database } from "./d1.ts";
 import type { Command } from "./decide.ts";
 import { Journal } from "./journal.ts";
@@ -13,8 +13,11 @@ const DAY = 24 * HOUR;
 const CALL_MILLISECONDS = 10_000;
 const TIME_TRAVEL_MILLISECONDS = 30 * DAY;
 const TICK_GAP_MILLISECONDS = 90_000;
-/** Faults are more frequent than where a seed is longer. */
-const FAULT_RATES = [0.01, 0.05, 0.15, 0.3] as const;
+/** D1 may also repeat a batch, and faults are more frequent than where a seed is longer. */
+const FAULTS: Mixture = {
+  possible: { ...POSSIBLE, d1: [...POSSIBLE.d1, "twice"] },
+  ...{ shares: [0.15, 0.4, 0.8], rates: [0.01, 0.05, 0.15, 0.3] },
+};
 /** What clients ask for: some of it more often. */
 const ISSUES = ["issue", "issue", "issue", "issue", "login", "suspend", "resume", "revoke"] as const;
 const COMMANDS = [...ISSUES, "invite", "invite", "claim", "claim", "withdraw", "block", "unblock", "fault"] as const;
@@ -88,7 +91,7 @@ export class Model extends Ground {
   readonly #restoredAt: number[] = [];
 
   constructor(seed: number, without: Rule | undefined) {
-    super(seed, FAULT_RATES);
+    super(seed, FAULTS);
     this.without = without;
     this.d1.onCommit = (before, after) => this.promises.commit(before, after);
   }

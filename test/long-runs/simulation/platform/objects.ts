@@ -77,11 +77,7 @@ export class ObjectHost extends Member {
     this.world.faults.struck++;
     for (const table of contentOf(object.sqlite).keys()) object.sqlite.run(`DELETE FROM "${table}"`);
     for (const [table, rows] of earlier ?? []) {
-      for (const row of rows) {
-        const columns = Object.keys(row);
-        const sql = `INSERT INTO "${table}" (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
-        object.sqlite.run(sql, Object.values(row));
-      }
+      for (const row of rows) object.sqlite.insert(table, row);
     }
     object.alarm = null;
     object.hasForgotten = true;

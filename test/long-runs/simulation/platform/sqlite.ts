@@ -4,6 +4,12 @@ export type Row = Record<string, SQLOutputValue>;
 /** D1 takes truth values, too. */
 export type Value = SQLInputValue | boolean;
 
+/** A statement that inserts a row. */
+export const insertInto = (table: string, row: Readonly<Record<string, Value>>) => ({
+  sql: `INSERT INTO ${table} (${Object.keys(row)}) VALUES (${Object.keys(row).map(() => "?")})`,
+  parameters: Object.values(row),
+});
+
 /** A real SQLite in memory, behind the two shapes that Cloudflare gives it. Statements are parsed once. */
 export class Sqlite {
   readonly db = new DatabaseSync(":memory:");
@@ -12,6 +18,11 @@ export class Sqlite {
   constructor(script = "") {
     // Nothing here survives a power cut anyway; the journal stays, because transactions roll back.
     this.db.exec(`PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; ${script}`);
+  }
+
+  insert(table: string, row: Row): void {
+    const { sql, parameters } = insertInto(table, row);
+    this.run(sql, parameters);
   }
 
   /** One statement. @returns `changes`: rows that it changed; 0 when it gives rows */

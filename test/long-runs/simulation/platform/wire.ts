@@ -20,7 +20,7 @@ const COURSES = {
 type Fault = Exclude<keyof typeof COURSES, "none">;
 
 /** Where a call can go wrong, and how. */
-const POSSIBLE = {
+export const POSSIBLE = {
   d1: ["before", "after", "late", "silent", "death-before", "death-after"],
   object: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
   queue: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
@@ -32,9 +32,19 @@ const POSSIBLE = {
 
 type Part = keyof typeof POSSIBLE;
 
+/** What a seed chooses from: faults by part, how many of them it has, and how often one strikes, of all calls. */
+export interface Mixture {
+  possible: Readonly<Record<Part, readonly Fault[]>>;
+  shares: readonly [number, ...number[]];
+  rates: readonly [number, ...number[]];
+}
+
+const USUAL: Mixture = { possible: POSSIBLE, shares: [0, 0.15, 0.4, 0.8], rates: [0.004, 0.015, 0.05, 0.15] };
+
 /** Which faults there are, and how often: another mixture for every seed, so that rare ones meet undisturbed. */
 export class Faults {
   readonly #dice: Dice;
+  readonly #possible: Mixture["possible"];
   /** By part and fault, of all calls; the only faults of this seed. */
   readonly rates: Record<string, number> = {};
   /** While a part is away, every call of it fails without an effect. */
@@ -44,10 +54,11 @@ export class Faults {
   /** How many faults and consequences of faults the service has met so far. */
   struck = 0;
 
-  constructor(dice: Dice, rates: readonly [number, ...number[]] = [0.004, 0.015, 0.05, 0.15]) {
+  constructor(dice: Dice, { possible, shares, rates } = USUAL) {
     this.#dice = dice;
-    const share = dice.oneOf([0, 0.15, 0.4, 0.8]);
-    for (const [part, faults] of Object.entries(POSSIBLE)) {
+    this.#possible = possible;
+    const share = dice.oneOf(shares);
+    for (const [part, faults] of Object.entries(possible)) {
       const chosen = faults.filter(() => dice.chance(share));
       for (const fault of chosen) this.rates[`${part} ${fault}`] = dice.oneOf(rates);
     }
@@ -57,7 +68,7 @@ export class Faults {
   draw(part: Part): Fault | null {
     if (!this.isOn) return null;
     const strikes = (fault: Fault) => this.#dice.chance(this.rates[`${part} ${fault}`] ?? 0);
-    const drawn = this.away.has(part) ? "before" : POSSIBLE[part].find(strikes);
+    const drawn = this.away.has(part) ? "before" : this.#possible[part].find(strikes);
     if (drawn) this.struck++;
     return drawn ?? null;
   }
