@@ -55,18 +55,10 @@ async function askWhileD1Leaves(
   dice: Dice,
   { id: applicationId, devices }: ApplicationPlan,
 ): Promise<void> {
-  const requests = devices.flatMap(({ udid, key }) =>
-    NEW_USERS.map((userId) => ({
-      applicationId,
-      udid,
-      userId,
-      user: userId,
-      token: null,
-      metadata: null,
-      key,
-      bookmark: null,
-    })),
-  );
+  const requests = devices.flatMap(({ udid, key }) => {
+    const more = { token: null, metadata: null, key, bookmark: null };
+    return NEW_USERS.map((userId) => ({ applicationId, udid, userId, user: userId, ...more }));
+  });
   const calls = requests.map((request) => clients.call("badge", request));
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_DECIDE));
   faults.away.add("d1");

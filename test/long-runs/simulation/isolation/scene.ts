@@ -96,14 +96,8 @@ export class Scene {
   }
 
   #sign({ id: applicationId }: ApplicationPlan, udid: string) {
-    return this.#call("sign", {
-      applicationId,
-      udid,
-      base64: "aGVsbG8=",
-      badgeNumber: null,
-      key: null,
-      bookmark: null,
-    });
+    const request = { applicationId, udid, base64: "aGVsbG8=", badgeNumber: null, key: null, bookmark: null };
+    return this.#call("sign", request);
   }
 
   #page({ id: applicationId }: ApplicationPlan, secret: string) {

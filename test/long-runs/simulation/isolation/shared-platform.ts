@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { migrationFiles } from "../../../../src/admin/platform/migrations.ts";
 import { INBOX_POLL_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
@@ -7,9 +5,8 @@ import { D1_READ_MILLISECONDS, D1_WRITE_MILLISECONDS } from "../../scale/prices.
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, MINUTE } from "../plan.ts";
-import type { Result, Statement } from "../platform/d1.ts";
+import { makeHomeDatabase, type Result, run, type Statement } from "../platform/d1.ts";
 import { requireProcess } from "../platform/process.ts";
-import { Sqlite } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
 
 /**
@@ -30,11 +27,7 @@ const QUEUE_RETRY_MILLISECONDS = 10_000;
 
 /** One database for everybody in the home: one transaction at a time, each as long as its statements and rows take. */
 export class SharedD1 extends Member {
-  readonly sqlite = new Sqlite(
-    migrationFiles()
-      .map((file) => readFileSync(file, "utf8"))
-      .join("\n"),
-  );
+  readonly sqlite = makeHomeDatabase(() => this.world.serviceDice);
   #freeAt = 0;
   /** Rows that aggregates have counted: SQLite does not tell how many rows a statement has read. */
   #counted = 0;
@@ -44,7 +37,6 @@ export class SharedD1 extends Member {
   constructor(world: World) {
     super(world);
     const { db } = this.sqlite;
-    db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => world.serviceDice.below(256)));
     const countRow = (rows: number) => {
       this.#counted++;
       return rows + 1;
@@ -64,14 +56,9 @@ export class SharedD1 extends Member {
     let returned = 0;
     const changedBefore = this.#changed();
     try {
-      const { result: results } = this.sqlite.transaction(() =>
-        statements.map(({ sql, parameters }) => {
-          const { rows, changes } = this.sqlite.run(sql, parameters);
-          returned += rows.length;
-          return { results: rows, meta: { changes, served_by_primary: true } };
-        }),
-      );
-      return { results, bookmark: 0 };
+      const { result } = this.sqlite.transaction(() => run(this.sqlite, statements, true));
+      returned = result.flatMap(({ results }) => results).length;
+      return { results: result, bookmark: 0 };
     } finally {
       const isRead = statements.every(({ sql }) => /^\s*SELECT/i.test(sql));
       const taken =

@@ -1,5 +1,5 @@
 import type { Position, Statement } from "./d1.ts";
-import type { Result } from "./decide.ts";
+import type { Command, Result } from "./decide.ts";
 
 /** A group's changes, as D1 takes them: in their turn or not at all. */
 export interface Entry extends Position {
@@ -7,8 +7,8 @@ export interface Entry extends Position {
   previous: { sequence: number; entry: string };
   writes: Statement[];
   results: Record<string, Result>;
-  /** What it was decided by without reading: devices without a badge, users without a block. */
-  needs: { devices: string[]; badges: string[]; users: string[] } | null;
+  /** What was decided without reading: their devices must have no badge, and their users no block. */
+  needs: readonly Command[];
   /** When it was decided, or D1 last seen to have it, or to lack what came before it, in milliseconds. */
   since: number;
   isEmpty: boolean;

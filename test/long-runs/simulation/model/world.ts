@@ -54,16 +54,7 @@ export function runModel(seed: number, without?: Rule) {
 }
 
 /** A Worker, which lives as long as somebody waits for it. */
-class Worker implements Caller {
-  readonly name: string;
-  isAlive = true;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-
-  die(): void {}
-}
+const workerNamed = (name: string) => ({ name, isAlive: true, die: () => {} });
 
 /** One seed: an application's object over a D1, clients, an administrator, and what happens to all of them. */
 export class Model extends Ground {
@@ -205,7 +196,7 @@ export class Model extends Ground {
   async #call(request: Omit<Command, "call" | "deadline">): Promise<Answer | null> {
     const beganAt = this.timeline.now;
     const command = { ...request, call: this.newId("call"), deadline: beganAt + CALL_MILLISECONDS };
-    const worker = new Worker(command.call);
+    const worker = workerNamed(command.call);
     const { kind, device, user, subject } = command;
     const late = this.timeline.sleep(CALL_MILLISECONDS).then(() => null);
     const tries = async () => {
@@ -315,7 +306,7 @@ export class Model extends Ground {
 
   /** The cron trigger, once a minute; less often where nothing happens for days. */
   async #sweep(): Promise<void> {
-    const worker = new Worker("sweep");
+    const worker = workerNamed("sweep");
     while (!this.#isOver) {
       const read = this.d1.tick;
       const { rows } = this.d1.read();

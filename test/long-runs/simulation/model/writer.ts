@@ -184,7 +184,7 @@ export class Writer implements Caller {
       }
       return false;
     }
-    const entry = this.#entry(view, writes, results, blind ? needsOf(group) : null);
+    const entry = this.#entry(view, writes, results, blind ? group.map(({ command }) => command) : []);
     if (await this.#write(entry, group)) for (const [{ answer }, result] of answers) answer(result);
     return true;
   }
@@ -234,7 +234,7 @@ export class Writer implements Caller {
     return inOrder.map(({ before, after }) => write(before, after));
   }
 
-  #entry(view: View, writes: Statement[], results: Record<string, Result>, needs: Entry["needs"]): Entry {
+  #entry(view: View, writes: Statement[], results: Record<string, Result> = {}, needs: Command[] = []): Entry {
     const { sequence, entry } = this.#journal.top ?? fail("an entry before the first comparison");
     return {
       ...{ ...view.counters, writes, results, needs, isEmpty: writes.length === 0, since: this.#now },
@@ -380,7 +380,7 @@ export class Writer implements Caller {
     const { base, entries } = this.#journal;
     const before = entries.findLast(({ sequence }) => sequence < last.sequence) ?? base;
     const view = new View(before ?? fail("nothing before the last entry"), []);
-    const entry = { ...this.#entry(view, [], {}, null), sequence: last.sequence, previous: last.previous };
+    const entry = { ...this.#entry(view, []), sequence: last.sequence, previous: last.previous };
     this.#trace(`abandons ${last.entry} for ${entry.entry}`);
     if (!this.#follows("both-kept")) this.#forget(last);
     this.#change((journal) => journal.with([...journal.entries, entry]));
@@ -410,7 +410,7 @@ export class Writer implements Caller {
     }
     for (const row of keepsNumbers ? view.all("freed") : []) view.delete(row.key);
     const sequence = Math.max(position.sequence, top.sequence) + 1;
-    const made = this.#entry(view, this.#writesOf(view), {}, null);
+    const made = this.#entry(view, this.#writesOf(view));
     this.#change(() => new Journal(position, [{ ...made, sequence, previous: position, isEmpty: false }]));
     this.#world.losses.push(sequence);
     await this.#settle();
@@ -450,33 +450,25 @@ export class Writer implements Caller {
 
   /** A batch applies in its turn or not at all. */
   #fence({ sequence, entry, fresh, list, change, needs, previous }: Entry): Statement {
-    const isOneOf = (column: string, values: readonly string[]) =>
-      `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`;
-    const isTheirs = this.#follows("device-precondition") ? "device" : "device || '/' || user";
-    const precondition = needs
-      ? `NOT EXISTS (SELECT 1 FROM (SELECT row ->> 'kind' AS kind, row ->> 'device' AS device, row ->> 'user' AS user FROM item)
-          WHERE (kind = 'badge' AND ${isOneOf(isTheirs, isTheirs === "device" ? needs.devices : needs.badges)})
-            OR (kind = 'block' AND ${isOneOf("user", needs.users)}))`
-      : "1";
+    const preconditions = needs.map(({ device, user }) => {
+      const ofUser = this.#follows("device-precondition") ? "" : `AND row ->> 'user' = '${user}'`;
+      const badge = `row ->> 'kind' = 'badge' AND row ->> 'device' = '${device}' ${ofUser}`;
+      return `NOT EXISTS (SELECT 1 FROM item WHERE key = 'block ${user}' OR (${badge}))`;
+    });
     const isAt = this.#follows("predecessor") ? "entry = ?1" : `?1 <> '' AND sequence = ${previous.sequence}`;
-    const next = `(SELECT ${sequence} FROM position WHERE ${isAt})`;
-    const turn = this.#follows("missing-row") ? next : `iif(EXISTS (SELECT 1 FROM position), ${next}, ${sequence})`;
+    const next = `(SELECT ?2 FROM position WHERE ${isAt})`;
+    const turn = this.#follows("missing-row") ? next : `iif(EXISTS (SELECT 1 FROM position), ${next}, ?2)`;
+    const id = `iif(${preconditions.join(" AND ") || "1"}, ?3, NULL)`;
     return {
-      sql: `INSERT INTO position VALUES ('app', ${turn}, iif(${precondition}, ?2, NULL), ?3, ?4, ?5)
+      sql: `INSERT INTO position VALUES ('app', ${turn}, ${id}, ?4, ?5, ?6)
         ON CONFLICT (application) DO UPDATE SET sequence = excluded.sequence, entry = excluded.entry,
           fresh = excluded.fresh, list = excluded.list, change = excluded.change`,
-      parameters: [previous.entry, entry, fresh, list, change],
+      parameters: [previous.entry, sequence, entry, fresh, list, change],
     };
   }
 }
 
 const viewOf = ({ position, rows }: Content): View => new View(position ?? fail("settled without a position"), rows);
-
-const needsOf = (group: readonly Waiting[]): Entry["needs"] => ({
-  devices: group.map(({ command }) => command.device),
-  badges: group.map(({ command }) => `${command.device}/${command.user}`),
-  users: group.map(({ command }) => command.user),
-});
 
 function fail(what: string): never {
   throw new Error(what);

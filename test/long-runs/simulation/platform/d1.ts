@@ -50,14 +50,23 @@ const STOP_CHANCES = [0, 0.05, 0.2] as const;
 let changes: Change[] = [];
 let dice = new Dice(0);
 
+/** @param diceNow chance, for SQL that asks for it */
+export function makeHomeDatabase(diceNow: () => Dice): Sqlite {
+  const database = new Sqlite(
+    migrationFiles()
+      .map((file) => readFileSync(file, "utf8"))
+      .join("\n"),
+  );
+  database.db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => diceNow().below(256)));
+  return database;
+}
+
 /** The databases of two homes for all seeds, emptied for each. */
 const homes = [makeHome(), makeHome()];
 
 function makeHome() {
-  const schema = migrationFiles().map((file) => readFileSync(file, "utf8"));
-  const [primary, copy] = [new Sqlite(schema.join("\n")), new Sqlite(schema.join("\n"))];
+  const [primary, copy] = [makeHomeDatabase(() => dice), makeHomeDatabase(() => dice)];
   for (const table of WATCHED_TABLES) watch(primary, table);
-  primary.db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => dice.below(256)));
   return { primary, copy };
 }
 
@@ -259,7 +268,7 @@ class D1Server extends Member {
   }
 }
 
-function run(database: Sqlite, statements: readonly Statement[], isPrimary: boolean) {
+export function run(database: Sqlite, statements: readonly Statement[], isPrimary: boolean) {
   return statements.map(({ sql, parameters }) => {
     const { rows, changes: changed } = database.run(sql, parameters);
     return { results: rows, meta: { changes: changed, served_by_primary: isPrimary } };

@@ -22,17 +22,17 @@ type Instance = Allocator | HomeClock;
 type Content = Map<string, Row[]>;
 
 /** What an object keeps when it dies (its storage and its alarm), and its instance, if there is one. */
-interface StoredObject {
-  sqlite: Sqlite;
-  values: Map<string, unknown>;
-  alarm: number | null;
+class StoredObject {
+  readonly sqlite = new Sqlite();
+  readonly values = new Map<string, unknown>();
+  alarm: number | null = null;
   /** What it was: it may be restored to that. */
-  earlier: Content[];
+  readonly earlier: Content[] = [];
   /** Whether it was restored or lost, and nobody called it since. */
-  hasForgotten: boolean;
+  hasForgotten = false;
   /** When that was the last time, in milliseconds. */
-  forgottenAt: number;
-  live?: { process: Process; instance: Instance };
+  forgottenAt = -Infinity;
+  live: { process: Process; instance: Instance } | null = null;
 }
 
 /** Runs the objects: one instance of each at a time, made when somebody calls it, on what the one before it kept. */
@@ -91,16 +91,7 @@ export class ObjectHost extends Member {
 
   #enliven(of: ClassName, name: string): NonNullable<StoredObject["live"]> {
     const key = `${of} ${name}`;
-    const object: StoredObject = this.#objects.get(key) ?? {
-      ...{
-        sqlite: new Sqlite(),
-        values: new Map(),
-        alarm: null,
-        earlier: [],
-        hasForgotten: false,
-        forgottenAt: -Infinity,
-      },
-    };
+    const object = this.#objects.get(key) ?? new StoredObject();
     this.#objects.set(key, object);
     object.hasForgotten = false;
     if (object.live?.process.isAlive) return object.live;
