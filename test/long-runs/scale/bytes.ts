@@ -19,6 +19,8 @@ const NUMBER = "1000000000 + abs(random() % 10000000)";
 const EVENT_ID = "'evt_01JD7X2M8Q4V6W' || printf('%012d', n)";
 /** As long as they are. */
 const SIGNING_KEY_ID = 7_353_931_268_060_995;
+/** Of an application's badges so far. */
+const COUNTED = 1_000_000;
 const NOW = "1763730000000 + n";
 
 /** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
@@ -45,42 +47,24 @@ function newBadgeEntry(): StoredEntry & { version: 1; calls: { id: string; outco
   const metadata = METADATA.slice(1, -1);
   const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
   const payload = JSON.stringify({ id: eventId, event: "badge:created", createdAt: new Date(now).toISOString(), data });
-  const row = {
-    number,
-    device,
-    userId,
-    metadata,
-    signingKeyId: SIGNING_KEY_ID,
-    eventId,
-    position: 1_000_000,
-    turn: 1,
-    issuedAt: now,
+  const columns = {
+    ...{ number, device, userId, metadata, signingKeyId: SIGNING_KEY_ID, eventId },
+    ...{ position: COUNTED, turn: 1, issuedAt: now, state: "active", change: COUNTED, changedAt: now },
   };
-  const columns = { ...row, state: "active", change: 1_000_000, changedAt: now };
   return {
     version: 1,
     id,
     previous: id,
     position: {
-      sequence: 1_000_000,
-      entry: id,
-      fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: 1_000_000 }],
-      lastPosition: 1_000_000,
-      lastChange: 1_000_000,
-      lastSigningKey: SIGNING_KEY_ID,
-      epoch: id,
-      hourStartedAt: 0,
-      hourUsed: 0,
+      ...{ sequence: COUNTED, entry: id, lastPosition: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID },
+      fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
+      ...{ epoch: id, hourStartedAt: 0, hourUsed: 0 },
     },
     writes: [{ op: "insert", table: "badge", columns: Object.keys(columns), rows: [Object.values(columns)] }],
     events: [{ id: eventId, event: "badge:created", payload, createdAt: now }],
     calls: [{ id, outcome: { kind: "created", number, keyThumbprint: null } }],
-    results: [],
-    erasures: [],
-    keys: [],
-    lastNumber: null,
+    ...{ results: [], erasures: [], keys: [], lastNumber: null, lossAcceptedAt: null },
     unless: { devices: [device], users: [userId] },
-    lossAcceptedAt: null,
   };
 }
 

@@ -13,7 +13,6 @@ import type { Credentials } from "../service/door.ts";
 const FIRST_COLUMNS = Object.fromEntries(
   Object.entries(FIRST_POSITION).map(([name, value]) => [columnName(position, name), value ?? null]),
 );
-const SEALING = { sealing_version: 1 };
 
 /** Numbers by which a range grows, at most. */
 const MAX_GROWTH = 4;
@@ -29,7 +28,7 @@ export class Administrator extends Member {
     const { id, firstNumber, numbersAtFirst, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
     const { now } = this.world.timeline;
     const row = insertInto("application", {
-      ...{ id, name: "Simulated", sealed_device_key: deviceKeyOf(id), ...SEALING, created_at: now },
+      ...{ id, name: "Simulated", sealed_device_key: deviceKeyOf(id), sealing_version: 1, created_at: now },
       ...{ first_number: firstNumber, last_number: firstNumber + numbersAtFirst - 1 },
       ...{ reuse_after_seconds: reuseAfterSeconds, webhook_url: webhookUrl, events: events.join() },
       require_proof: this.#dice.chance(0.1),
@@ -100,12 +99,8 @@ export class Administrator extends Member {
       { kind: "reconcile", acceptLoss: false, skip: 0 },
     ]);
     const request = JSON.stringify({ command, actor: { kind: "administrator", name: "ada" } });
-    const about = { id: `command ${++this.#commands}`, application_id: application.id, created_at: timeline.now };
-    this.#write(
-      application,
-      `asks for ${JSON.stringify(command)}`,
-      insertInto("inbox", { ...about, command: request }),
-    );
+    const row = { id: `command ${++this.#commands}`, command: request };
+    this.#insert(application, `asks for ${JSON.stringify(command)}`, "inbox", row);
   }
 
   #growRange(application: ApplicationPlan): void {
@@ -114,9 +109,8 @@ export class Administrator extends Member {
 
   #addKey(application: ApplicationPlan): void {
     const place = this.#keys++;
-    const key = { kid: `key-${place}`, public_key: signingPair(place).publicKey, sealed: String(place), ...SEALING };
-    const about = { id: place + 1, application_id: application.id, created_at: this.world.timeline.now };
-    this.#write(application, "adds a signing key", insertInto("signing_key", { ...about, ...key }));
+    const key = { id: place + 1, kid: `key-${place}`, public_key: signingPair(place).publicKey, sealed: String(place) };
+    this.#insert(application, "adds a signing key", "signing_key", { ...key, sealing_version: 1 });
   }
 
   /** The next of three steps: add, promote, retire. */
@@ -139,9 +133,13 @@ export class Administrator extends Member {
   #addSecret(application: ApplicationPlan, role: "current" | "added"): void {
     const place = this.#secrets++;
     const secret = `bdss_simulated-${place}`;
-    const about = { id: `sec_${place}`, application_id: application.id, created_at: this.world.timeline.now };
-    const row = { ...about, role, digest: digestOf(secret), sealed: secret, ...SEALING };
-    this.#write(application, `adds the ${role} secret`, insertInto("application_secret", row));
+    const row = { id: `sec_${place}`, role, digest: digestOf(secret), sealed: secret, sealing_version: 1 };
+    this.#insert(application, `adds the ${role} secret`, "application_secret", row);
+  }
+
+  #insert(application: ApplicationPlan, what: string, table: string, row: Record<string, Value>): void {
+    const about = { application_id: application.id, created_at: this.world.timeline.now };
+    this.#write(application, what, insertInto(table, { ...about, ...row }));
   }
 
   /** One transaction. */

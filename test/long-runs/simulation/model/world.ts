@@ -16,7 +16,8 @@ const TICK_GAP_MILLISECONDS = 90_000;
 /** D1 may also repeat a batch, and faults are more frequent than where a seed is longer. */
 const FAULTS: Mixture = {
   possible: { ...POSSIBLE, d1: [...POSSIBLE.d1, "twice"] },
-  ...{ shares: [0.15, 0.4, 0.8], rates: [0.01, 0.05, 0.15, 0.3] },
+  ...{ shares: [0.15, 0.4, 0.8], rates: [0.01, 0.05, 0.15, 0.3], slowness: [0, 0.05, 0.2] },
+  ...{ lateMilliseconds: [4000, 12_000, 60_000, 600_000], repeatMilliseconds: [10, 8000] },
 };
 /** What clients ask for: some of it more often. */
 const ISSUES = ["issue", "issue", "issue", "issue", "login", "suspend", "resume", "revoke"] as const;

@@ -1,7 +1,7 @@
 import type { Dice } from "../../dice.ts";
 import type { Ground } from "../ground.ts";
 import { Member } from "../member.ts";
-import { requireProcess } from "./process.ts";
+import { type Process, requireProcess } from "./process.ts";
 
 /**
  * What can go wrong with a call: when it takes effect, and what its caller sees. `silence`: it never settles, so the service's
@@ -32,19 +32,33 @@ export const POSSIBLE = {
 
 type Part = keyof typeof POSSIBLE;
 
+type Choices = readonly [number, ...number[]];
+
 /** What a seed chooses from: faults by part, how many of them it has, and how often one strikes, of all calls. */
 export interface Mixture {
   possible: Readonly<Record<Part, readonly Fault[]>>;
-  shares: readonly [number, ...number[]];
-  rates: readonly [number, ...number[]];
+  shares: Choices;
+  rates: Choices;
+  /** How often a way is slow. */
+  slowness: Choices;
+  /** How long a call that fails may take to have its effect all the same. */
+  lateMilliseconds: Choices;
+  /** How much later than the first the second copy of a call leaves; null: with it. */
+  repeatMilliseconds: Choices | null;
 }
 
-const USUAL: Mixture = { possible: POSSIBLE, shares: [0, 0.15, 0.4, 0.8], rates: [0.004, 0.015, 0.05, 0.15] };
+const USUAL: Mixture = {
+  ...{ possible: POSSIBLE, shares: [0, 0.15, 0.4, 0.8], rates: [0.004, 0.015, 0.05, 0.15] },
+  slowness: [0, 0, 0.02, 0.1],
+  // Mostly while its caller still tries again, sometimes when others have long decided otherwise.
+  lateMilliseconds: [30_000, 30_000, 600_000],
+  repeatMilliseconds: null,
+};
 
 /** Which faults there are, and how often: another mixture for every seed, so that rare ones meet undisturbed. */
 export class Faults {
   readonly #dice: Dice;
-  readonly #possible: Mixture["possible"];
+  readonly mixture: Mixture;
   /** By part and fault, of all calls; the only faults of this seed. */
   readonly rates: Record<string, number> = {};
   /** While a part is away, every call of it fails without an effect. */
@@ -54,9 +68,10 @@ export class Faults {
   /** How many faults and consequences of faults the service has met so far. */
   struck = 0;
 
-  constructor(dice: Dice, { possible, shares, rates } = USUAL) {
+  constructor(dice: Dice, mixture = USUAL) {
     this.#dice = dice;
-    this.#possible = possible;
+    this.mixture = mixture;
+    const { possible, shares, rates } = mixture;
     const share = dice.oneOf(shares);
     for (const [part, faults] of Object.entries(possible)) {
       const chosen = faults.filter(() => dice.chance(share));
@@ -68,34 +83,24 @@ export class Faults {
   draw(part: Part): Fault | null {
     if (!this.isOn) return null;
     const strikes = (fault: Fault) => this.#dice.chance(this.rates[`${part} ${fault}`] ?? 0);
-    const drawn = this.away.has(part) ? "before" : this.#possible[part].find(strikes);
+    const drawn = this.away.has(part) ? "before" : this.mixture.possible[part].find(strikes);
     if (drawn) this.struck++;
     return drawn ?? null;
   }
 }
 
 /** Who makes calls. The dead learn nothing. */
-export interface Caller {
-  readonly name: string;
-  readonly isAlive: boolean;
-  die(): void;
-}
+export type Caller = Pick<Process, "name" | "isAlive" | "die">;
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
-/**
- * How long a call that fails may take to have its effect all the same, in milliseconds: mostly while its caller still
- * tries again, sometimes when others have long decided otherwise.
- */
-const LATE_MILLISECONDS = [30_000, 30_000, 600_000] as const;
-
 /**
  * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
  * first, and every call can go wrong.
  */
 export class Wire extends Member<Ground> {
   readonly #dice = this.world.dice.of("wire");
-  readonly #slowness = this.#dice.oneOf([0, 0, 0.02, 0.1]);
+  readonly #slowness = this.#dice.oneOf(this.world.faults.mixture.slowness);
 
   /** Something on its way, which arrives whatever becomes of its sender: soon, or late where a seed has a slow network. */
   carry(arrive: () => void): void {
@@ -120,6 +125,7 @@ export class Wire extends Member<Ground> {
   ) {
     const { part, what, effect, error } = call;
     const { timeline, faults, trace } = this.world;
+    const { lateMilliseconds, repeatMilliseconds } = faults.mixture;
     return new Promise<Result>((resolve, reject) => {
       if (!caller.isAlive) return;
       const fault = faults.draw(part);
@@ -145,9 +151,11 @@ export class Wire extends Member<Ground> {
       // What a dead process had sent was on its way already, or was not.
       const arrive = () => this.carry(() => (caller.isAlive || !this.#dice.chance(0.5)) && take(end));
       if (effectAt === "late") {
-        timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () => take(() => {}));
+        timeline.after(this.#dice.below(this.#dice.oneOf(lateMilliseconds)), () => take(() => {}));
       }
-      if (effectAt === "twice") arrive();
+      if (effectAt === "twice" && repeatMilliseconds) {
+        timeline.after(this.#dice.below(this.#dice.oneOf(repeatMilliseconds)), arrive);
+      } else if (effectAt === "twice") arrive();
       if (effectAt === "soon" || effectAt === "twice") arrive();
       else this.carry(end);
     });
