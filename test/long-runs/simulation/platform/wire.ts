@@ -94,6 +94,7 @@ export type Caller = Pick<Process, "name" | "isAlive" | "die">;
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
+
 /**
  * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
  * first, and every call can go wrong.
@@ -115,7 +116,8 @@ export class Wire extends Member<Ground> {
   }
 
   /**
-   * One call, if nothing else is said of the process whose code is running. Never settles when it dies meanwhile, or when the call is a silent one.
+   * One call, if nothing else is said of the process whose code is running. Never settles when it dies meanwhile, or when the
+   * call is a silent one.
    *
    * @param call `what` is for the trace; `effect` takes the call at its target; `error`: what the caller sees when it fails
    */
