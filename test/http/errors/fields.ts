@@ -42,17 +42,10 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     const known = { deviceModel: "Phone 7", os: "iOS", osVersion: "19.1", sdkVersion: "2.0.0" };
     await request(application, { ...known, model: "x", nested: { os: "y" }, constructor: "z" });
     expect(await metadataOf(application)).toEqual(known);
+    // A later request's metadata replaces all of it, and a request without any leaves it.
     await request(application, { os: "iOS", osVersion: null, deviceModel: "", sdkVersion: " \n" });
-    expect(await metadataOf(application)).toEqual({ os: "iOS" });
-  });
-
-  it("is replaced as a whole by a later request's, and kept by a request without any", async () => {
-    const application = await createApplication();
-    await request(application, { os: "iOS", osVersion: "19.1" });
     for (const nothing of [undefined, null, ""]) await request(application, nothing);
-    expect(await metadataOf(application)).toEqual({ os: "iOS", osVersion: "19.1" });
-    await request(application, { osVersion: "19.2" });
-    expect(await metadataOf(application)).toEqual({ osVersion: "19.2" });
+    expect(await metadataOf(application)).toEqual({ os: "iOS" });
   });
 
   it("is stored as it was sent, up to 256 characters a field", async () => {
@@ -78,34 +71,18 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
 describe("userId (contract sections 2 and 7)", () => {
   it("may have 255 characters, counted as code points, and is stored as it was sent", async () => {
     const application = await createApplication();
-    const userIds = [
-      "u".repeat(255),
-      EMOJI.repeat(255),
-      " padded ",
-      "0",
-      "a\u0301 \u00e1",
-      "__proto__",
-      "...",
-      "../badges",
-    ];
+    const accents = "a\u0301 \u00e1";
+    const userIds = ["u".repeat(255), EMOJI.repeat(255), " padded ", "0", accents, "__proto__", "...", "../badges"];
     for (const userId of userIds) expect((await requestBadge(application, "phone", { userId })).status).toBe(201);
     const kept = z.array(z.looseObject({ userId: z.string() })).parse(await listed(application));
     expect(kept.map(({ userId }) => ascii(userId))).toEqual(userIds.map(ascii));
   });
 
-  it("is refused when it is longer, not a string, or a text that cannot be stored", async () => {
+  it("is refused when it is longer, not a string, a text that cannot be stored, or one that a path cannot contain", async () => {
     const application = await createApplication();
-    const strings = ["u".repeat(256), EMOJI.repeat(256), "\ud83d", "\ude00\ud83d"];
+    const strings = [".", "..", "u".repeat(256), EMOJI.repeat(256), "\ud83d", "\ude00\ud83d"];
     const controlled = CONTROL_CHARACTERS.map((one) => `a${one}b`);
     for (const userId of [...strings, ...controlled, 0, 17, 1e308, true, false, [], ["user"], {}, { id: "user" }]) {
-      expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
-    }
-    expect(await listed(application)).toEqual([]);
-  });
-
-  it("is neither . nor .., which a path cannot contain", async () => {
-    const application = await createApplication();
-    for (const userId of [".", ".."]) {
       expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
     }
     expect(await listed(application)).toEqual([]);
@@ -153,23 +130,11 @@ describe("base64 (contract section 3)", () => {
     // Bits that belong to no byte are set (RFC 4648 section 3.5): "aGVsbG8=" is the canonical form of the first.
     const stray = ["aGVsbG9=", "aGVsbG+=", "AB==", "AP==", "//==", "AAB=", "AAD=", "AA/="];
     const tooLong = [4097, 4098, 4099, 8000].map(base64Of);
-    for (const base64 of [
-      ...unpadded,
-      ...otherAlphabets,
-      ...whitespace,
-      ...stray,
-      ...tooLong,
-      "AA\0\0",
-      17,
-      [],
-      ["AAAA"],
-      {},
-      true,
-    ]) {
+    const notStrings = [17, [], ["AAAA"], {}, true];
+    const texts = [...unpadded, ...otherAlphabets, ...whitespace, ...stray, ...tooLong, "AA\0\0"];
+    for (const base64 of [...texts, ...notStrings]) {
       const answer = outcome(await sign(application, "phone", { base64 }));
-      expect(`${JSON.stringify(base64).slice(0, 40)}: ${answer}`).toBe(
-        `${JSON.stringify(base64).slice(0, 40)}: 422 INVALID_BASE64`,
-      );
+      expect(answer, ascii(base64).slice(0, 40)).toBe("422 INVALID_BASE64");
     }
   });
 });

@@ -59,16 +59,27 @@ async function noNumberLeft(parts: readonly string[]): Promise<Fault> {
   return { name: "no number left", parts: ["applicationid", ...parts], answer: "503 NUMBERS_EXHAUSTED", variants };
 }
 
-/** Any number of calls, each by a device of its own. */
-function deviceCalls(application: { id: string }, path: string, body: Record<string, unknown>): () => Draft {
-  let device = 0;
-  return () => ({
-    method: "POST",
-    path,
-    query: {},
-    headers: { applicationid: application.id, udid: `device ${device++}` },
-    body,
-  });
+/** The call is another application's, where devices have to prove their keys. */
+const noRequiredProof = ({ id }: { id: string }): Fault => ({
+  name: "no required proof",
+  parts: ["applicationid", "dpop"],
+  answer: "401 INVALID_PROOF",
+  variants: [withHeader("applicationid", id)],
+});
+
+const FAULTY_PROOF = faultyHeader("dpop", ["none"], "401 INVALID_PROOF");
+
+/** Any number of calls. Each POST is by a device of its own unless the headers name one. */
+function callsOf(method: string, path: string, headers: Record<string, string>, body?: Draft["body"]): () => Draft {
+  let devices = 0;
+  return () => {
+    const device = method === "POST" ? { udid: `device ${devices++}` } : {};
+    return { method, path, query: {}, headers: { ...device, ...headers }, body };
+  };
+}
+
+async function expectGranted(grantedCall: () => Draft, status: string): Promise<void> {
+  expect(outcome(await send(grantedCall()))).toBe(status);
 }
 
 describe("the error table (contract section 6)", () => {
@@ -78,23 +89,33 @@ describe("the error table (contract section 6)", () => {
   });
 });
 
-describe("faults of POST /v1/badge (contract section 2)", () => {
-  it("are reported in the contract's order", async () => {
+describe("faults of POST /v1/badge (contract sections 2, 15 and 22) are reported in the contract's order", () => {
+  const newProvider = useProviders();
+
+  /** Up to the INVALID_ codes. */
+  const ofForm = async (): Promise<Fault[]> => [
+    missingHeader("applicationid", "422 UNDEFINED_APPLICATIONID"),
+    await uselessApplication("401 INVALID_APPLICATIONID"),
+    missingHeader("udid", "422 UNDEFINED_UDID"),
+    FAULTY_BODY,
+    missingField("userId", "422 UNDEFINED_USERID"),
+    FAULTY_UDID,
+    faultyField("userId", [17, "u".repeat(256), ".."], "422 INVALID_USERID"),
+    faultyField("metadata", [{ os: 17 }, "text"], "422 INVALID_METADATA"),
+    faultyField("invitationToken", [17, {}, [], true], "422 INVALID_INVITATIONTOKEN"),
+  ];
+
+  it("of an application ID and a udid alone", async () => {
     const application = await createApplication();
     const foreign = await createApplication();
     const token = ({ id }: { id: string }, answer: string) => faultyField("invitationToken", [id], answer);
-    const grantedCall = deviceCalls(application, "/v1/badge", { userId: "user", metadata: { os: "iOS" } });
-    expect(outcome(await send(grantedCall()))).toBe("201");
+    const body = { userId: "user", metadata: { os: "iOS" } };
+    const grantedCall = callsOf("POST", "/v1/badge", { applicationid: application.id }, body);
+    await expectGranted(grantedCall, "201");
     await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "422 UNDEFINED_APPLICATIONID"),
-      await uselessApplication("401 INVALID_APPLICATIONID"),
-      missingHeader("udid", "422 UNDEFINED_UDID"),
-      FAULTY_BODY,
-      missingField("userId", "422 UNDEFINED_USERID"),
-      FAULTY_UDID,
-      faultyField("userId", [17, "u".repeat(256)], "422 INVALID_USERID"),
-      faultyField("metadata", [{ os: 17 }, "text"], "422 INVALID_METADATA"),
-      faultyField("invitationToken", [17, {}, [], true], "422 INVALID_INVITATIONTOKEN"),
+      ...(await ofForm()),
+      FAULTY_PROOF,
+      noRequiredProof(await createApplication({ requireProof: true })),
       token({ id: "inv_unknown" }, "404 UNKNOWN_INVITATION"),
       token(await invite(foreign), "404 UNKNOWN_INVITATION"),
       token(await claimedInvitation(application), "409 CLAIMED_INVITATION"),
@@ -103,56 +124,32 @@ describe("faults of POST /v1/badge (contract section 2)", () => {
       await noNumberLeft(["body.invitationToken"]),
     ]);
   });
-});
 
-describe("faults of POST /v1/badge where users are verified (contract sections 15 and 22)", () => {
-  const newProvider = useProviders();
-
-  it("are reported in the contract's order", async () => {
+  it("where users are verified", async () => {
     const provider = await newProvider();
     const application = await createApplication(provider.columns);
-    const token = await provider.token("user");
-    const grantedCall = (): Draft => ({
-      method: "POST",
-      path: "/v1/badge",
-      query: {},
-      headers: { applicationid: application.id, udid: "phone", authorization: `Bearer ${token}` },
-      body: { userId: "user" },
-    });
-    expect(outcome(await send(grantedCall()))).toBe("201");
+    const authorization = `Bearer ${await provider.token("user")}`;
+    const headers = { applicationid: application.id, authorization };
+    const grantedCall = callsOf("POST", "/v1/badge", headers, { userId: "user" });
+    await expectGranted(grantedCall, "201");
     const wrong = [await provider.token("other"), await provider.token("user", { exp: 1 }), "nonsense"];
+    const tokens = ["", "Basic dTpw", ...wrong.map((one) => `Bearer ${one}`)] as const;
     await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "422 UNDEFINED_APPLICATIONID"),
-      missingHeader("udid", "422 UNDEFINED_UDID"),
-      FAULTY_BODY,
-      missingField("userId", "422 UNDEFINED_USERID"),
-      FAULTY_UDID,
-      faultyField("userId", [17], "422 INVALID_USERID"),
-      faultyField("metadata", ["text"], "422 INVALID_METADATA"),
-      faultyField("invitationToken", [17], "422 INVALID_INVITATIONTOKEN"),
-      faultyHeader(
-        "authorization",
-        ["", "Basic dTpw", ...wrong.map((one) => `Bearer ${one}`)],
-        "401 INVALID_USERTOKEN",
-      ),
-      faultyHeader("dpop", ["none"], "401 INVALID_PROOF"),
+      ...(await ofForm()),
+      faultyHeader("authorization", tokens, "401 INVALID_USERTOKEN"),
+      FAULTY_PROOF,
       faultyField("invitationToken", ["inv_unknown"], "404 UNKNOWN_INVITATION"),
     ]);
   });
 });
 
-describe("faults of POST /v1/badge/sign (contract section 3)", () => {
+describe("faults of POST /v1/badge/sign (contract sections 3 and 15)", () => {
   it("are reported in the contract's order", async () => {
     const application = await createApplication();
     expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
-    const grantedCall = (): Draft => ({
-      method: "POST",
-      path: "/v1/badge/sign",
-      query: {},
-      headers: { applicationid: application.id, udid: "phone" },
-      body: { base64: "aGVsbG8=" },
-    });
-    expect(outcome(await send(grantedCall()))).toBe("200");
+    const headers = { applicationid: application.id, udid: "phone" };
+    const grantedCall = callsOf("POST", "/v1/badge/sign", headers, { base64: "aGVsbG8=" });
+    await expectGranted(grantedCall, "200");
     await expectInOrder(grantedCall, [
       missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
       await uselessApplication("401 INVALID_APPLICATIONID"),
@@ -161,6 +158,8 @@ describe("faults of POST /v1/badge/sign (contract section 3)", () => {
       missingField("base64", "422 UNDEFINED_BASE64"),
       FAULTY_UDID,
       faultyField("base64", ["aGVsbG8", 17], "422 INVALID_BASE64"),
+      FAULTY_PROOF,
+      noRequiredProof(await createApplication({ requireProof: true })),
       faultyHeader("udid", ["a phone without a badge"], "404 UNKNOWN_BADGE"),
     ]);
   });
@@ -170,9 +169,8 @@ describe("faults of the lists (contract section 4)", () => {
   it.each(["/v1/badges", "/v1/users/somebody/badges"])("are reported in the contract's order by %s", async (path) => {
     const application = await createApplication();
     const foreign = await createApplication();
-    const headers = serverHeaders(application);
-    const grantedCall = (): Draft => ({ method: "GET", path, query: {}, headers, body: undefined });
-    expect(outcome(await send(grantedCall()))).toBe("200");
+    const grantedCall = callsOf("GET", path, serverHeaders(application));
+    await expectGranted(grantedCall, "200");
     await expectInOrder(grantedCall, [
       missingHeader("applicationid", "401 INVALID_CREDENTIALS"),
       await uselessApplication("401 INVALID_CREDENTIALS"),
@@ -187,8 +185,9 @@ describe("faults of the lists (contract section 4)", () => {
 describe("faults of POST /v1/invitation (contract section 5)", () => {
   it("are reported in the contract's order", async () => {
     const application = await createApplication();
-    const grantedCall = deviceCalls(application, "/v1/invitation", { expiresAt: hoursAhead(1) });
-    expect(outcome(await send(grantedCall()))).toBe("201");
+    const headers = { applicationid: application.id };
+    const grantedCall = callsOf("POST", "/v1/invitation", headers, { expiresAt: hoursAhead(1) });
+    await expectGranted(grantedCall, "201");
     await expectInOrder(grantedCall, [
       missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
       await uselessApplication("401 INVALID_APPLICATIONID"),
@@ -205,47 +204,36 @@ describe("faults of POST /v1/invitation (contract section 5)", () => {
 });
 
 describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () => {
-  async function uselessInvitations(application: TestApplication): Promise<Fault[]> {
-    const fault = (name: string, { id }: { id: string }, answer: string) =>
-      faultyPath(name, `/v1/invitation/${id}/revoke`, answer);
-    return [
-      fault("unknown", { id: "inv_unknown" }, "404 UNKNOWN_INVITATION"),
-      fault("another application's", await invite(await createApplication()), "404 UNKNOWN_INVITATION"),
-      fault("claimed", await claimedInvitation(application), "409 CLAIMED_INVITATION"),
-      fault("expired", await expiredInvitation(application), "410 EXPIRED_INVITATION"),
-    ];
-  }
+  const ofDevice = async (): Promise<Fault[]> => [
+    noRequiredSecret(await createApplication({ requireSecret: true })),
+    missingHeader("udid", "401 INVALID_CREDENTIALS", ["udid", "applicationsecret"]),
+    faultyHeader("udid", ["another device", "u".repeat(256)], "404 UNKNOWN_INVITATION"),
+  ];
 
-  it("are reported in the contract's order to the udid that created the invitation", async () => {
+  it.each<[string, (application: TestApplication) => Record<string, string>, () => Promise<Fault[]>]>([
+    ["the udid that created the invitation", ({ id }) => ({ applicationid: id, udid: CREATOR }), ofDevice],
+    [
+      "the application's server",
+      serverHeaders,
+      async () => [missingHeader("applicationsecret", "401 INVALID_CREDENTIALS")],
+    ],
+  ])("are reported in the contract's order to %s", async (_, headersOf, ofCaller) => {
     const application = await createApplication();
-    const path = `/v1/invitation/${(await invite(application)).id}/revoke`;
-    const headers = { applicationid: application.id, udid: CREATOR };
-    const grantedCall = (): Draft => ({ method: "PATCH", path, query: {}, headers, body: undefined });
+    const pathOf = ({ id }: { id: string }) => `/v1/invitation/${id}/revoke`;
+    const useless = (name: string, invitation: { id: string }, answer: string) =>
+      faultyPath(name, pathOf(invitation), answer);
+    const grantedCall = callsOf("PATCH", pathOf(await invite(application)), headersOf(application));
     await expectInOrder(grantedCall, [
       missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
       await uselessApplication("401 INVALID_APPLICATIONID"),
       faultyHeader("applicationsecret", ["wrong"], "401 INVALID_CREDENTIALS"),
-      noRequiredSecret(await createApplication({ requireSecret: true })),
-      missingHeader("udid", "401 INVALID_CREDENTIALS", ["udid", "applicationsecret"]),
-      faultyHeader("udid", ["another device", "u".repeat(256)], "404 UNKNOWN_INVITATION"),
-      ...(await uselessInvitations(application)),
+      ...(await ofCaller()),
+      useless("unknown", { id: "inv_unknown" }, "404 UNKNOWN_INVITATION"),
+      useless("another application's", await invite(await createApplication()), "404 UNKNOWN_INVITATION"),
+      useless("claimed", await claimedInvitation(application), "409 CLAIMED_INVITATION"),
+      useless("expired", await expiredInvitation(application), "410 EXPIRED_INVITATION"),
     ]);
-    expect(outcome(await send(grantedCall()))).toBe("200");
-  });
-
-  it("are reported in the contract's order to the application's server", async () => {
-    const application = await createApplication();
-    const path = `/v1/invitation/${(await invite(application)).id}/revoke`;
-    const headers = serverHeaders(application);
-    const grantedCall = (): Draft => ({ method: "PATCH", path, query: {}, headers, body: undefined });
-    await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
-      await uselessApplication("401 INVALID_APPLICATIONID"),
-      faultyHeader("applicationsecret", ["wrong"], "401 INVALID_CREDENTIALS"),
-      missingHeader("applicationsecret", "401 INVALID_CREDENTIALS"),
-      ...(await uselessInvitations(application)),
-    ]);
-    expect(outcome(await send(grantedCall()))).toBe("200");
+    await expectGranted(grantedCall, "200");
   });
 });
 
