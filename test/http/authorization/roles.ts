@@ -95,16 +95,3 @@ describe("for whom a server calls (contract section 23)", () => {
     expect(outcome(await calling(await signIn(await createApplication(), "operator"), "%"))).toBe("200");
   });
 });
-
-describe("GET /v1/application", () => {
-  it("has the link of the console's QR codes when an administrator has set one, and names nobody to the server", async () => {
-    const invitationLink = "https://app.example.com/visit/{token}";
-    const linked = await call("GET", "/v1/application", {
-      headers: serverHeaders(await createApplication({ invitationLink })),
-    });
-    expect(linked.body).toMatchObject({ invitationLink });
-    const { body } = await call("GET", "/v1/application", { headers: serverHeaders(await createApplication()) });
-    expect(body).not.toHaveProperty("invitationLink");
-    expect(body).not.toHaveProperty("signedIn");
-  });
-});

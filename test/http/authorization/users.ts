@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { call, serverHeaders } from "../../support/http.ts";
 import { newProviderKey, type Provider, useProviders } from "../../users/provider.ts";
 import { outcome } from "../support/draft.ts";
 
@@ -29,6 +29,9 @@ const CALLERS = {
     bearer(await provider.token("alice", {}, { key: await newProviderKey("ES256", "key") })),
   /** Alice has logged in to another app of the same provider. */
   "another app": async ({ provider }) => bearer(await provider.token("alice", { aud: "another-app" })),
+  /** Has a provider of his own, whose name alone differs. */
+  "another provider": async ({ provider }) =>
+    bearer(await provider.token("alice", { iss: "https://else.example.com" })),
   /** Has found an old token in a log. */
   finder: async ({ provider }) => bearer(await provider.token("alice", { exp: Math.floor(Date.now() / 1000) - 61 })),
   /** The server's secret is no user's token. */
@@ -64,14 +67,39 @@ describe("what a person may do, and nobody else for them (contract section 22)",
         ...(method === "POST" && { body: { userId: "alice" } }),
       });
       outcomes[name] = outcome(answer);
+      const challenge = name === "stranger" ? "Bearer" : 'Bearer error="invalid_token"';
+      expect(answer.headers.get("www-authenticate")).toBe(outcomes[name] === REFUSED ? challenge : null);
       // Bob sees his own badges, and has none.
       if (name === "bob" && method === "GET") expect(answer.body).toEqual({ badges: [] });
     }
     expect(outcomes).toEqual(expected);
   });
 
-  it("without an issuer, whoever knows an application ID can name any user: the check-list says so", async () => {
-    const open = await createApplication();
-    expect(outcome(await requestBadge(open, "a stranger's phone", { userId: "alice" }))).toBe("201");
+  it.each([
+    ["GET", "/v1/user/badges"],
+    ["PATCH", "/v1/user/badges/1/suspend"],
+  ])("%s %s needs an application, which names an issuer", async (method, path) => {
+    const provider = await newProvider();
+    const authorization = `Bearer ${await provider.token("alice")}`;
+    const disabled = await createApplication({ ...provider.columns, disabledAt: 1 });
+    for (const applicationid of ["", "app_00000000000000000000", disabled.id]) {
+      const refused = await call(method, path, { headers: { applicationid, authorization } });
+      expect(outcome(refused)).toBe("401 INVALID_APPLICATIONID");
+    }
+    const { id: applicationid } = await createApplication();
+    for (const headers of [{ applicationid }, { applicationid, authorization }]) {
+      expect(outcome(await call(method, path, { headers }))).toBe(REFUSED);
+    }
+  });
+
+  it("without an issuer, whoever knows an application ID can name any user, whatever token comes along: the check-list says so", async () => {
+    const { id: applicationid } = await createApplication();
+    for (const [udid, more] of [
+      ["a stranger's phone", {}],
+      ["a forger's phone", bearer("nonsense")],
+    ] as const) {
+      const headers = { applicationid, udid, ...more };
+      expect(outcome(await call("POST", "/v1/badge", { headers, body: { userId: "alice" } }))).toBe("201");
+    }
   });
 });
