@@ -24,8 +24,8 @@ function checks(respond: () => Promise<void> = async () => {}) {
     await respond();
     return send();
   });
-  const check = () => callWith({ DB }, new Request("https://badges.example/health")).then(outcome);
-  return { check, asked: () => asked };
+  const ask = () => callWith({ DB }, new Request("https://badges.example/health"));
+  return { ask, check: () => ask().then(outcome), asked: () => asked };
 }
 
 describe("/health (contract section 7)", () => {
@@ -41,11 +41,13 @@ describe("/health (contract section 7)", () => {
   });
 
   it("also while D1 does not respond, and says so to everybody who waits", async () => {
-    const { check, asked } = checks(async () => {
+    const { ask, asked } = checks(async () => {
       await scheduler.wait(50);
       throw new Error("down");
     });
-    expect(await Promise.all([check(), check(), check()])).toEqual(Array(3).fill("503 UNAVAILABLE"));
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    expect(answers.map(outcome)).toEqual(Array(3).fill("503 UNAVAILABLE"));
+    for (const { headers } of answers) expect(headers.get("retry-after")).toBe("2");
     expect(asked()).toBe(1);
   });
 
