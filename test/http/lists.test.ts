@@ -1,47 +1,31 @@
-import { drizzle } from "drizzle-orm/d1";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
-import { makeConsoleSecret } from "../../src/shared/credentials.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { consoleSecret } from "../../src/shared/schema.ts";
+import { eventPage } from "../../src/shared/overview-responses.ts";
 import { block, callServer, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
-import { requestInvitation } from "../invitations/support/calls.ts";
-import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
+import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { Outbox } from "../support/outbox.ts";
+import { answer, useReceivers } from "../support/receivers.ts";
 import { outcome } from "./support/draft.ts";
+import { follow, listPage } from "./support/pages.ts";
+import { signIn } from "./support/people.ts";
 
 useStandingClock();
+const receiver = useReceivers();
 
 beforeEach(() => {
   vi.spyOn(console, "log").mockImplementation(() => {});
 });
 
-const anyPage = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
-
-/** A page of a list. @param query with its question mark */
-async function page(application: TestApplication, path: string) {
-  const { status, body, headers } = await callServer(application, "GET", path);
-  expect(status, JSON.stringify(body)).toBe(200);
-  const [items = []] = Object.values(anyPage.parse(body));
-  return { items, next: headers.get("pagination-cursor") };
-}
-
-/** All pages of a list, each of `perPage` items. */
-async function follow(application: TestApplication, path: string, perPage = 2) {
-  const pages = [];
-  for (let next: string | null = ""; next !== null; ) {
-    const query = `per_page=${perPage}${next === "" ? "" : `&cursor=${next}`}`;
-    const found = await page(application, `${path}${path.includes("?") ? "&" : "?"}${query}`);
-    pages.push(found.items);
-    next = found.next;
-  }
-  return pages;
-}
-
 const idsOf = async (application: TestApplication, path: string) =>
   (await follow(application, path)).flat().map(({ id }) => id);
+
+/** What a page would have of an invitation or an event. */
+const listedBy = async (application: TestApplication, path: string) => (await listPage(application, path)).items;
 
 /** Sets columns that no call sets yet. */
 const setBadge = (number: string, column: "name" | "starts_at", value: string | number) =>
@@ -50,33 +34,29 @@ const setBadge = (number: string, column: "name" | "starts_at", value: string | 
 describe("GET /v1/badges?state= (contract section 24)", () => {
   it("lists the badges that are in a state now, whether or not their expiry is recorded", async () => {
     const application = await createApplication();
-    const names = [
-      "active",
-      "suspended",
-      "revoked",
-      "expired",
-      "expired and suspended",
-      "expired by the clock",
-    ] as const;
-    const ids = new Map<string, string>();
-    for (const name of names) ids.set(name, await issueTo(application, name, name));
-    const of = (name: (typeof names)[number]) => ids.get(name) ?? "";
+    const ids: Record<string, string> = {};
+    for (const name of ["active", "suspended", "revoked", "expired", "expired and suspended", "expired by the clock"]) {
+      ids[name] = await issueTo(application, name, name);
+    }
+    const of = (name: string) => ids[name] ?? "";
     await takeStep(application, of("suspended"), "suspend");
     await takeStep(application, of("revoked"), "revoke");
     await takeStep(application, of("expired and suspended"), "suspend");
-    for (const name of ["expired", "expired and suspended"] as const) await setEnd(application, of(name), ahead(-HOUR));
+    for (const name of ["expired", "expired and suspended"]) await setEnd(application, of(name), ahead(-HOUR));
     await setEnd(application, of("expired by the clock"), ahead(SECOND));
     moveClock(SECOND);
-    const { body } = await callServer(application, "PATCH", "/v1/users/nobody/block");
-    expect(body.blocked).toBe(true);
-    expect(await idsOf(application, "/v1/badges?state=active")).toEqual([of("active")]);
-    expect(await idsOf(application, "/v1/badges?state=suspended")).toEqual([of("suspended")]);
-    expect(await idsOf(application, "/v1/badges?state=revoked")).toEqual([of("revoked")]);
-    expect(await idsOf(application, "/v1/badges?state=replaced")).toEqual([]);
     const expired = [of("expired"), of("expired and suspended"), of("expired by the clock")];
-    expect(await idsOf(application, "/v1/badges?state=expired")).toEqual(expired);
-    expect(await idsOf(application, "/v1/badges?state=expired&order=newest")).toEqual(expired.toReversed());
-    const [found] = (await page(application, "/v1/badges?state=expired&per_page=1")).items;
+    for (const [query, expected] of [
+      ["active", [of("active")]],
+      ["suspended", [of("suspended")]],
+      ["revoked", [of("revoked")]],
+      ["replaced", []],
+      ["expired", expired],
+      ["expired&order=newest", expired.toReversed()],
+    ] as const) {
+      expect([query, await idsOf(application, `/v1/badges?state=${query}`)]).toEqual([query, expected]);
+    }
+    const [found] = (await listPage(application, "/v1/badges?state=expired&per_page=1")).items;
     expect(found).toEqual({
       ...{ id: of("expired"), userId: "expired", state: "expired", expiresAt: ahead(-HOUR - SECOND) },
       ...{ issuedAt: ahead(-SECOND), changedAt: ahead(-SECOND) },
@@ -106,12 +86,11 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
       )
       .bind(application.id)
       .run();
-    const { row, secret } = await makeConsoleSecret();
-    const person = { ...row, applicationId: application.id, name: "Eve", role: "viewer", createdAt: 0 } as const;
-    await drizzle(homeDatabase()).insert(consoleSecret).values(person);
-    const { items } = await page({ ...application, secret }, "/v1/badges?order=newest");
+    const { applicationsecret: secret = "" } = await signIn(application, "viewer");
+    const person = { ...application, secret };
+    const { items } = await listPage(person, "/v1/badges?order=newest");
     const actors = Object.fromEntries(items.map(({ id, changedBy }) => [id, changedBy]));
-    expect(JSON.stringify(await page(application, "/v1/badges?order=newest"))).not.toContain("Tom");
+    expect(JSON.stringify(await listPage(application, "/v1/badges?order=newest"))).not.toContain("Tom");
     expect(actors).toEqual({
       [suspended ?? ""]: { kind: "server", name: "Tom" },
       [resumed ?? ""]: { kind: "server", name: "Ann" },
@@ -119,19 +98,19 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
       [untouched ?? ""]: undefined,
     });
     for (const path of ["/v1/badges", "/v1/users/suspended/badges"]) {
-      expect(JSON.stringify(await page({ ...application, secret }, path))).not.toContain("Tom");
+      expect(JSON.stringify(await listPage(person, path))).not.toContain("Tom");
     }
   });
 
   it("leaves a plain page as it was: state and times only where section 12 has them", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
-    expect((await page(application, "/v1/badges")).items).toEqual([{ id, userId: "alice" }]);
+    expect((await listPage(application, "/v1/badges")).items).toEqual([{ id, userId: "alice" }]);
     await setBadge(id, "name", "Alice");
     await setBadge(id, "starts_at", Date.parse("2030-01-01T00:00:00Z"));
     const named = { id, userId: "alice", name: "Alice", startsAt: "2030-01-01T00:00:00.000Z" };
-    expect((await page(application, "/v1/badges")).items).toEqual([named]);
-    expect((await page(application, "/v1/users/alice/badges")).items).toEqual([named]);
+    expect((await listPage(application, "/v1/badges")).items).toEqual([named]);
+    expect((await listPage(application, "/v1/users/alice/badges")).items).toEqual([named]);
     const { body, headers } = await callServer(application, "GET", `/v1/badges/${id}`);
     expect(body).toEqual({ ...named, state: "active", issuedAt: ahead(0), changedAt: ahead(0) });
     expect(headers.get("etag")).toBe('"1"');
@@ -199,27 +178,46 @@ describe("GET /v1/badges?endsBefore= and order=newest (contract section 24)", ()
     expect(await idsOf(application, "/v1/badges?order=newest")).toEqual(ids.toReversed());
   });
 
-  it("refuses what it does not know, and cursors of the other order", async () => {
+  it("refuses cursors of the other order", async () => {
     const application = await createApplication();
     for (let place = 0; place < 2; place++) await issueTo(application, `phone ${place}`, "alice");
-    const { next } = await page(application, "/v1/badges?per_page=1");
-    const newest = (await page(application, "/v1/badges?per_page=1&order=newest")).next;
-    for (const [query, code] of [
-      ...["state=", "state=Active", "state=pending", "state=active&state=active", "order=oldest"].map((q) => [
-        q,
-        "STATE",
-      ]),
-      ...["q=", "q=a", `q=${"x".repeat(256)}`, "q=ab&q=cd"].map((query) => [query, "NAME"]),
-      ...["endsBefore=", "endsBefore=2030-01-01", "endsBefore=2030-01-01T00:00:00"].map((query) => [
-        query,
-        "EXPIRESAT",
-      ]),
-      [`order=newest&cursor=${next}`, "CURSOR"],
-      [`cursor=${newest}`, "CURSOR"],
-    ]) {
-      expect(`${query} ${outcome(await callServer(application, "GET", `/v1/badges?${query}`))}`).toBe(
-        `${query} 422 INVALID_${code}`,
-      );
+    const { next } = await listPage(application, "/v1/badges?per_page=1");
+    const newest = (await listPage(application, "/v1/badges?per_page=1&order=newest")).next;
+    for (const query of [`order=newest&cursor=${next}`, `cursor=${newest}`]) {
+      expect(outcome(await callServer(application, "GET", `/v1/badges?${query}`))).toBe("422 INVALID_CURSOR");
+    }
+  });
+});
+
+describe("queries of lists (contract sections 4, 19 and 24)", () => {
+  const PER_PAGE = ["0", "-1", "1.5", "many"].map((text) => [`per_page=${text}`, "PER_PAGE"]);
+  const CURSOR = ["", "AAAA", "ZXZlbnRzOg", "%00"].map((text) => [`cursor=${text}`, "CURSOR"]);
+  const statesOf = (...texts: string[]) => texts.map((text) => [`state=${text}`, "STATE"]);
+  const filters = [
+    ...[...statesOf("", "Active", "pending", "active&state=active"), ["order=oldest", "STATE"]],
+    ...["q=", "q=a", `q=${"x".repeat(256)}`, "q=ab&q=cd"].map((query) => [query, "NAME"]),
+    ...["endsBefore=", "endsBefore=2030-01-01", "endsBefore=2030-01-01T00:00:00"].map((query) => [query, "EXPIRESAT"]),
+  ];
+
+  it.each([
+    ["/v1/badges", filters],
+    ["/v1/invitations", statesOf("", "Pending", "all", "held", "pending,claimed", "pending&state=pending")],
+    ["/v1/events", statesOf("", "Pending", "all", "claimed", "pending,held", "pending&state=pending")],
+  ])("of %s are refused when they are not what it has, also with the cursor of another list", async (path, own) => {
+    const application = await createApplication(RECORDED_EVENTS);
+    for (let place = 0; place < 2; place++) {
+      await invite(application);
+      await issueTo(application, `phone ${place}`, "alice");
+    }
+    const others = ["/v1/badges", "/v1/invitations", "/v1/events"].filter((other) => other !== path);
+    const cursors = await Promise.all(
+      others.map(async (list) => (await listPage(application, `${list}?per_page=1`)).next),
+    );
+    for (const cursor of cursors) expect(cursor).toMatch(/^[\w-]+$/);
+    const foreign = cursors.map((cursor) => [`cursor=${cursor}`, "CURSOR"]);
+    for (const [query, code] of [...PER_PAGE, ...CURSOR, ...foreign, ...own]) {
+      const refused = outcome(await callServer(application, "GET", `${path}?${query}`));
+      expect(`${query} ${refused}`).toBe(`${query} 422 INVALID_${code}`);
     }
   });
 });
@@ -242,22 +240,113 @@ describe("GET /v1/users?state=blocked (contract section 24)", () => {
   });
 });
 
-describe("GET /v1/invitations (contract section 24)", () => {
-  it("has the name, the user and the start of a visit", async () => {
+describe("GET /v1/invitations (contract sections 19 and 24)", () => {
+  it("lists invitations of every state, newest first, with what was sent and who claimed, and no token", async () => {
     const application = await createApplication();
-    const { body } = await requestInvitation(application, { expiresAt: ahead(HOUR) }, serverHeaders(application));
-    await homeDatabase()
-      .prepare(
-        "UPDATE invitation SET name = 'Ada', user_id = 'ada', badge_starts_at = '2030-01-01T08:00:00+01:00' WHERE application_id = ?",
-      )
-      .bind(application.id)
-      .run();
-    expect((await page(application, "/v1/invitations?state=pending")).items).toEqual([
+    const createdAt: string[] = [];
+    const tokens: string[] = [];
+    const make = async (expiresAt: string, more: object = {}) => {
+      const body = { expiresAt, ...more };
+      const made = await requestInvitation(application, body, serverHeaders(application));
+      expect(made.status).toBe(201);
+      createdAt.unshift(ahead(0));
+      tokens.push(String(made.body.id));
+      moveClock(SECOND);
+      return { badgeId: String(made.body.badgeId), ...body };
+    };
+    const oddTime = ahead(HOUR).replace("Z", "+00:00");
+    const visit = { name: "Ada", userId: "ada", badgeStartsAt: oddTime, badgeExpiresAt: ahead(2 * HOUR) };
+    const pending = await make(oddTime, visit);
+    const claimed = await make(ahead(HOUR));
+    const revoked = await make(ahead(HOUR));
+    const expired = await make(ahead(MINUTE));
+    expect((await claim(application, "phone", "bob", tokens[1])).status).toBe(201);
+    expect((await revoke(application, tokens[2] ?? "")).status).toBe(200);
+    moveClock(MINUTE);
+    const all = [
+      { ...expired, state: "expired" },
+      { ...revoked, state: "revoked" },
+      { ...claimed, state: "claimed", userId: "bob" },
+      { ...pending, state: "pending" },
+    ].map((each, place) => ({ ...each, createdAt: createdAt[place] }));
+    const invitations = await listedBy(application, "/v1/invitations");
+    expect(invitations).toEqual(all);
+    for (const token of tokens) expect(JSON.stringify(invitations)).not.toContain(token.slice(4));
+    for (const state of ["pending", "claimed", "revoked", "expired"]) {
+      const ofState = await listedBy(application, `/v1/invitations?state=${state}`);
+      expect(ofState, state).toEqual(all.filter((each) => each.state === state));
+    }
+    expect(await listedBy(await createApplication(), "/v1/invitations")).toEqual([]);
+  });
+
+  it("pages through invitations of one millisecond without skipping or repeating one", async () => {
+    const application = await createApplication();
+    const made: string[] = [];
+    for (let place = 0; place < 4; place++) made.unshift(String((await invite(application)).number));
+    const pages = await follow(application, "/v1/invitations");
+    expect(pages.map((page) => page.length)).toEqual([2, 2]);
+    expect(pages.flat()).toMatchObject(made.map((badgeId) => ({ badgeId })));
+  });
+});
+
+describe("GET /v1/events (contract section 19)", () => {
+  it("lists each event with its delivery, newest first", async () => {
+    const endpoint = receiver((_, attempt) => answer(attempt === 1 ? 500 : 204, {}, attempt === 1 ? "down" : null));
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const failed = await outbox.issue("alice", '{"os":"iOS"}');
+    await outbox.deliver(failed);
+    outbox.now += SECOND;
+    moveClock(SECOND);
+    const delivered = await outbox.issue("bob");
+    await outbox.deliver(delivered);
+    const events = await listedBy(outbox.application, "/v1/events");
+    const dueAt = (await outbox.event(failed)).dueAt;
+    expect(dueAt).toBeGreaterThan(outbox.now);
+    const common = { event: "badge:created", attempts: 1 };
+    expect(events).toMatchObject([
       {
-        ...{ badgeId: body.badgeId, state: "pending", createdAt: ahead(0), expiresAt: ahead(HOUR) },
-        ...{ name: "Ada", userId: "ada", badgeStartsAt: "2030-01-01T08:00:00+01:00" },
+        ...{ id: delivered, ...common, state: "delivered", lastStatus: 204, lastOutcome: "answered" },
+        ...{ nextAttemptAt: null, deliveredAt: new Date(outbox.now).toISOString(), data: { userId: "bob" } },
+      },
+      {
+        ...{ id: failed, ...common, state: "pending", lastStatus: 500, lastResponse: "down" },
+        ...{ nextAttemptAt: new Date(dueAt).toISOString(), deliveredAt: null },
+        data: { userId: "alice", metadata: { os: "iOS" } },
       },
     ]);
+    for (const [state, id] of [
+      ["pending", failed],
+      ["delivered", delivered],
+    ]) {
+      expect(await idsOf(outbox.application, `/v1/events?state=${state}`)).toEqual([id]);
+    }
+    expect(await listedBy(outbox.application, "/v1/events?state=exhausted")).toEqual([]);
+  });
+
+  it("has no next attempt while the endpoint's settings prevent one", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    await issueTo(application, "phone", "alice");
+    expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
+    const set = (sql: string) => homeDatabase().prepare(sql).bind(application.id).run();
+    const dueAt = Date.now() + HOUR;
+    await set(`UPDATE webhook_event SET state = 'pending', due_at = ${dueAt} WHERE application_id = ?`);
+    expect(await listedBy(application, "/v1/events")).toMatchObject([{ state: "pending", nextAttemptAt: null }]);
+    await set("UPDATE application SET webhook_held_at = NULL WHERE id = ?");
+    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: ahead(HOUR) }]);
+    await set("UPDATE application SET webhook_url = NULL WHERE id = ?");
+    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: null }]);
+  });
+
+  it("pages through events of one millisecond without skipping or repeating one", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    const numbers: string[] = [];
+    for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone ${place}`, "alice"));
+    const pages = await follow(application, "/v1/events");
+    expect(pages.map((page) => page.length)).toEqual([2, 2, 1]);
+    const all = eventPage.parse({ events: pages.flat() }).events;
+    expect(all.map(({ data }) => data.id).toSorted()).toEqual(numbers.toSorted());
+    const ids = all.map(({ id }) => id);
+    expect(ids).toEqual(ids.toSorted().toReversed());
   });
 });
 

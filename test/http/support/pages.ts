@@ -4,24 +4,44 @@ import type { TestApplication } from "../../support/application.ts";
 import { homeDatabase } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 
-const listAnswer = z.strictObject({
-  badges: z.array(z.strictObject({ id: z.string(), userId: z.string(), metadata: z.unknown().optional() })),
-});
+const anyPage = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
+const listed = z.array(z.strictObject({ id: z.string(), userId: z.string(), metadata: z.unknown().optional() }));
 
-type Listed = z.infer<typeof listAnswer>["badges"][number];
+interface AnyPage {
+  items: Record<string, unknown>[];
+  /** The cursor of the next page, or null when there is none. */
+  next: string | null;
+}
+
+/** A page of any list, as the application's server sees it. */
+export async function listPage(application: TestApplication, path: string): Promise<AnyPage> {
+  const { status, body, headers } = await call("GET", path, { headers: serverHeaders(application) });
+  expect(status, JSON.stringify(body)).toBe(200);
+  const [items = []] = Object.values(anyPage.parse(body));
+  return { items, next: headers.get("pagination-cursor") };
+}
+
+/** All pages of any list, each of `perPage` items. */
+export async function follow(application: TestApplication, path: string, perPage = 2): Promise<AnyPage["items"][]> {
+  const found: AnyPage["items"][] = [];
+  for (let next: string | null = ""; next !== null; ) {
+    const query = `per_page=${perPage}${next === "" ? "" : `&cursor=${next}`}`;
+    const one = await listPage(application, `${path}${path.includes("?") ? "&" : "?"}${query}`);
+    found.push(one.items);
+    next = one.next;
+  }
+  return found;
+}
 
 export interface Page {
-  badges: Listed[];
-  /** The cursor of the next page, or null when there is none. */
+  badges: z.infer<typeof listed>;
   next: string | null;
 }
 
 /** @param query with its question mark */
 export async function page(application: TestApplication, query = "", path = "/v1/badges"): Promise<Page> {
-  const answer = await call("GET", `${path}${query}`, { headers: serverHeaders(application) });
-  expect(answer.status).toBe(200);
-  const { badges } = listAnswer.parse(answer.body);
-  return { badges, next: answer.headers.get("pagination-cursor") };
+  const { items, next } = await listPage(application, `${path}${query}`);
+  return { badges: listed.parse(items), next };
 }
 
 export const ofUser = (userId: string) => `/v1/users/${encodeURIComponent(userId)}/badges`;
