@@ -7,17 +7,7 @@ import { isAbout } from "../support/faults.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
-import {
-  BADGE,
-  boundPhone,
-  expectInvalidProof,
-  newPhone,
-  outcome,
-  raceAt,
-  readBadge,
-  rebind,
-  serverCall,
-} from "./support.ts";
+import { BADGE, boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind, serverCall } from "./support.ts";
 
 const HOUR_MILLISECONDS = 3_600_000;
 
@@ -43,12 +33,16 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const [next, late] = [await phone.withOtherKey(), await phone.withOtherKey()];
+    await (await phone.withOtherKey()).logIn("bob");
     const opened = await rebind(application, badgeId);
     const keyThumbprint = await phone.thumbprint();
     expect(opened.status).toBe(200);
     expect(opened.body).toMatchObject({ id: badgeId, userId: "alice", state: "active", keyThumbprint });
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await next.thumbprint() });
+    // As every login does, it makes the badge the device's current one.
+    const [current] = (await badgeRows(application)).toSorted((one, other) => other.turn - one.turn);
+    expect(String(current?.number)).toBe(badgeId);
     expect(outcome(await next.sign())).toBe(`200 ${badgeId}`);
     for (const refused of [phone.logIn(), phone.sign(), late.logIn(), next.logInUnproved()]) {
       expectInvalidProof(await refused);
@@ -111,17 +105,6 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(await changesAfter(application, after.cursor)).toMatchObject({ changes: [] });
   });
 
-  it("makes the badge current again, as every login does", async () => {
-    const application = await createApplication();
-    const { phone, badgeId } = await boundPhone(application);
-    await phone.logIn("bob");
-    await rebind(application, badgeId);
-    const next = await phone.withOtherKey();
-    await next.logIn("alice");
-    const turns = (await badgeRows(application)).map(({ number, turn }) => [String(number), turn]);
-    expect(Object.fromEntries(turns)[badgeId]).toBe(Math.max(...turns.map(([, turn]) => Number(turn))));
-  });
-
   it("binds nothing while the badge is suspended or expired, and stays open", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
@@ -138,35 +121,16 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
   });
 
-  it("is 409 for a revoked and for a replaced badge, 404 for what is no badge, 401 without the secret", async () => {
+  it("is 404 for what is no badge, and 409 for a revoked and for a replaced one", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const { id: invitationToken, badgeId: reserved } = await invite(application);
-    expect(outcome(await rebind(application, reserved))).toBe("404 UNKNOWN_BADGE");
-    await phone.logIn("alice", { invitationToken });
-    expect(outcome(await rebind(application, badgeId))).toBe("409 ENDED_BADGE");
-    await serverCall(application, "PATCH", `/v1/badges/${reserved}/revoke`);
-    expect(outcome(await rebind(application, reserved))).toBe("409 ENDED_BADGE");
-    for (const id of [String(application.lastNumber), "x", "0", "9".repeat(20)]) {
+    for (const id of [reserved, String(application.lastNumber), "x", "0", "9".repeat(20)]) {
       expect(outcome(await rebind(application, id)), id).toBe("404 UNKNOWN_BADGE");
     }
-    expect(outcome(await rebind(await createApplication(), badgeId))).toBe("404 UNKNOWN_BADGE");
-    const stranger = { ...application, secret: "bdss_wrong" };
-    expect(outcome(await rebind(stranger, badgeId))).toBe("401 INVALID_CREDENTIALS");
-  });
-
-  it("lets one of two keys win that race, and the other gets 401", async () => {
-    for (let round = 0; round < 4; round++) {
-      const application = await createApplication();
-      const { phone, badgeId } = await boundPhone(application);
-      await rebind(application, badgeId);
-      const rivals = [await phone.withOtherKey(), await phone.withOtherKey(), await phone.withOtherKey()];
-      const logins = rivals.map((rival) => (bindings: Partial<Env>) => rival.logInTo(bindings));
-      const answers = await raceAt("FROM badge", "after", logins);
-      expect(answers.map(outcome).sort()).toEqual([`200 ${badgeId}`, "401 INVALID_PROOF", "401 INVALID_PROOF"]);
-      const winner = rivals[answers.findIndex(({ status }) => status === 200)];
-      expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await winner?.thumbprint() });
-    }
+    await phone.logIn("alice", { invitationToken });
+    await serverCall(application, "PATCH", `/v1/badges/${reserved}/revoke`);
+    for (const id of [badgeId, reserved]) expect(outcome(await rebind(application, id))).toBe("409 ENDED_BADGE");
   });
 
   it("binds no key to a badge that another call changed in between, before it has looked again", async () => {
@@ -202,10 +166,14 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
 });
 
 describe("--bind-until (contract section 15)", () => {
-  it("lets the first proof on POST /v1/badge bind an unbound badge, and no later one", async () => {
-    const application = await createApplication({ bindUntil: Date.now() + HOUR_MILLISECONDS });
+  it("lets the first proof on POST /v1/badge bind an unbound badge until then, and no later one", async () => {
+    const bindUntil = Date.now() + HOUR_MILLISECONDS;
+    const application = await createApplication({ bindUntil });
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
+    setClock(bindUntil);
+    expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
+    setClock(bindUntil - 1);
     const before = await changesAfter(application);
     expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
     expect(outcome(await phone.logInUnproved())).toBe(`200 ${badgeId}`);
@@ -229,49 +197,19 @@ describe("--bind-until (contract section 15)", () => {
     expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
   });
-
-  it("binds nothing once its time has come", async () => {
-    const bindUntil = Date.now() + HOUR_MILLISECONDS;
-    const application = await createApplication({ bindUntil });
-    const phone = await newPhone(application);
-    const badgeId = String((await phone.logInUnproved()).body.badgeId);
-    setClock(bindUntil);
-    expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
-    expect(outcome(await phone.logInUnproved())).toBe(`200 ${badgeId}`);
-    setClock(bindUntil - 1);
-    expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
-    expectInvalidProof(await phone.logInUnproved());
-  });
-
-  it("lets one of several keys win that race, and the others get 401", async () => {
-    for (let round = 0; round < 4; round++) {
-      const application = await createApplication({ bindUntil: Date.now() + HOUR_MILLISECONDS });
-      const phone = await newPhone(application);
-      const badgeId = String((await phone.logInUnproved()).body.badgeId);
-      const rivals = [phone, await phone.withOtherKey(), await phone.withOtherKey()];
-      const logins = rivals.map((rival) => (bindings: Partial<Env>) => rival.logInTo(bindings));
-      const answers = await raceAt("FROM badge", "after", logins);
-      expect(answers.map(outcome).sort()).toEqual([`200 ${badgeId}`, "401 INVALID_PROOF", "401 INVALID_PROOF"]);
-      const winner = rivals[answers.findIndex(({ status }) => status === 200)];
-      expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await winner?.thumbprint() });
-    }
-  });
-
-  it("does not rebind a badge that has a key", async () => {
-    const application = await createApplication({ bindUntil: Date.now() + HOUR_MILLISECONDS });
-    const { phone } = await boundPhone(application);
-    expectInvalidProof(await (await phone.withOtherKey()).logIn());
-  });
 });
 
+// Before the invitation is looked at, and after what is wrong with the request: test/http/errors/order.ts.
 describe("--require-proof (contract section 15)", () => {
-  it("refuses calls without a proof, also for a device without a badge, before the invitation is looked at", async () => {
+  const requireProof = ({ id }: TestApplication, value: 0 | 1) =>
+    homeDatabase().prepare("UPDATE application SET require_proof = ?2 WHERE id = ?1").bind(id, value).run();
+
+  it("refuses calls without a proof, also for a device without a badge", async () => {
     const application = await createApplication({ requireProof: true });
     const phone = await newPhone(application);
-    expectInvalidProof(await phone.logInUnproved());
-    expectInvalidProof(await phone.logInUnproved("alice", { invitationToken: "inv_unknown" }));
-    expectInvalidProof(await phone.signUnproved());
-    expectInvalidProof(await phone.signUnproved({ badgeId: "1" }));
+    for (const refused of [phone.logInUnproved(), phone.signUnproved(), phone.signUnproved({ badgeId: "1" })]) {
+      expectInvalidProof(await refused);
+    }
     expect(await badgeRows(application)).toEqual([]);
     expect(outcome(await phone.sign())).toBe("404 UNKNOWN_BADGE");
     const issued = await phone.logIn();
@@ -279,23 +217,12 @@ describe("--require-proof (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe(`200 ${issued.body.badgeId}`);
   });
 
-  it("still reports what is wrong with the request first", async () => {
-    const application = await createApplication({ requireProof: true });
-    const phone = await newPhone(application);
-    expect(outcome(await phone.send(BADGE, "{}"))).toBe("422 UNDEFINED_USERID");
-    expect(outcome(await phone.send(BADGE, "x"))).toBe("400 INVALID_JSON");
-    expect(outcome(await phone.logInUnproved("."))).toBe("422 INVALID_USERID");
-    expect(outcome(await phone.signUnproved({ base64: "?" }))).toBe("422 INVALID_BASE64");
-  });
-
   it("refuses an unbound badge, whatever the proof, until rebind or --bind-until has it bound", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
-    const change = (columns: string) =>
-      homeDatabase().prepare(`UPDATE application SET ${columns} WHERE id = ?`).bind(application.id).run();
-    await change("require_proof = 1");
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
+    await requireProof(application, 1);
+    setClock(Date.now() + 30_000);
     for (const refused of [phone.logIn(), phone.sign(), phone.sign({ badgeId }), phone.logInUnproved()]) {
       expectInvalidProof(await refused);
     }
@@ -310,8 +237,8 @@ describe("--require-proof (contract section 15)", () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     await phone.logInUnproved();
-    await homeDatabase().prepare("UPDATE application SET require_proof = 1 WHERE id = ?").bind(application.id).run();
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
+    await requireProof(application, 1);
+    setClock(Date.now() + 30_000);
     const headers = { ...serverHeaders(application), udid: CREATOR };
     const { id: invitationToken, badgeId } = await invite(application, undefined, headers);
     expect(outcome(await phone.logIn("alice", { invitationToken }))).toBe(`201 ${badgeId}`);
@@ -322,16 +249,9 @@ describe("--require-proof (contract section 15)", () => {
     const application = await createApplication({ requireProof: true });
     const phone = await newPhone(application);
     expectInvalidProof(await phone.logInUnproved());
-    await homeDatabase().prepare("UPDATE application SET require_proof = 0 WHERE id = ?").bind(application.id).run();
+    await requireProof(application, 0);
     setClock(Date.now() + 2000);
     expect((await phone.logInUnproved()).status).toBe(201);
     expect((await phone.sign()).status).toBe(200);
-  });
-
-  it("shows in GET /v1/application (contract section 19)", async () => {
-    for (const requireProof of [true, false]) {
-      const application = await createApplication({ requireProof });
-      expect((await serverCall(application, "GET", "/v1/application")).body).toMatchObject({ requireProof });
-    }
   });
 });

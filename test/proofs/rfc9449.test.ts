@@ -14,7 +14,6 @@ import {
   makeProof,
   NONCE_KEY,
   NOW_SECONDS,
-  newKey,
   OTHER_KEY,
   outcomeOf,
   part,
@@ -33,17 +32,10 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
     call = { ...CALL, now: Date.now() };
   });
 
-  const make = (changes: { url?: string; method?: string; nonce?: string; udid?: string; body?: string } = {}) =>
-    digestOf(changes.body ?? BODY).then((body_hash) =>
-      dpop.generateProof(
-        pair,
-        changes.url ?? URL_OF_CALL,
-        changes.method ?? "POST",
-        changes.nonce,
-        changes.udid ?? UDID,
-        { aud: APPLICATION_ID, body_hash },
-      ),
-    );
+  const make = async (nonce?: string) => {
+    const more = { aud: APPLICATION_ID, body_hash: await digestOf(BODY) };
+    return dpop.generateProof(pair, URL_OF_CALL, "POST", nonce, UDID, more);
+  };
 
   it("is accepted, with the thumbprint and the public members of its key", async () => {
     const result = await checkProof(await make(), call);
@@ -57,30 +49,14 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
 
   it("is accepted with a nonce of the service", async () => {
     const nonce = await makeNonce(NONCE_KEY, call.now);
-    expect(await outcomeOf(await make({ nonce }), call)).toBe("accepted");
-  });
-
-  it.each([
-    ["another URL", { url: "https://badges.example.com/v1/badge/sign" }, "INVALID_PROOF wrong-url"],
-    ["another method", { method: "PATCH" }, "INVALID_PROOF wrong-method"],
-    ["another udid", { udid: "phone-8" }, "INVALID_PROOF wrong-udid"],
-    ["another body", { body: '{"userId":"bob"}' }, "INVALID_PROOF wrong-body"],
-    ["a nonce of its own", { nonce: "1800000000.AAAAAAAAAAAAAAAAAAAAAA" }, "USE_DPOP_NONCE stale-nonce"],
-  ])("is refused for %s", async (_name, changes, expected) => {
-    expect(await outcomeOf(await make(changes), call)).toBe(expected);
-  });
-
-  it.each(["Ed25519", "RS256", "PS256"] as const)("is refused with an %s key", async (algorithm) => {
-    const other = await dpop.generateKeyPair(algorithm);
-    const proof = await dpop.generateProof(other, URL_OF_CALL, "POST", undefined, UDID, {
-      aud: APPLICATION_ID,
-      body_hash: CALL.bodyHash,
-    });
-    expect(await outcomeOf(proof, call)).toBe("INVALID_PROOF wrong-algorithm");
+    expect(await outcomeOf(await make(nonce), call)).toBe("accepted");
   });
 });
 
-describe("the checks of RFC 9449 section 4.3, by their numbers", () => {
+const OTHER_BODY_HASH = await digestOf(`${BODY} `);
+
+// Those that a proof fails by itself, and everything else that is refused: refusals.test.ts.
+describe("the checks of RFC 9449 section 4.3 against the call, by their numbers", () => {
   it("1: there is not more than one DPoP header", async () => {
     const proof = await makeProof();
     const headers = new Headers([
@@ -90,53 +66,25 @@ describe("the checks of RFC 9449 section 4.3, by their numbers", () => {
     expect(await outcomeOf(headers.get("DPoP") ?? "")).toBe("INVALID_PROOF several-headers");
   });
 
-  it("2: it is a single well-formed JWT", async () => {
-    const proof = await makeProof();
-    expect(await outcomeOf(proof)).toBe("accepted");
-    for (const other of [`${proof} ${proof}`, `${proof}.`, proof.split(".").slice(0, 2).join(".")]) {
-      expect(await outcomeOf(other)).toBe("INVALID_PROOF malformed-jws");
-    }
-  });
-
   it.each(["aud", "jti", "htm", "htu", "iat", "ath", "body_hash"])("3: it has the claim %s", async (name) => {
     expect(await outcomeOf(await makeProof({ claims: { [name]: undefined } }))).toBe("INVALID_PROOF malformed-claims");
   });
 
-  it("4: typ is dpop+jwt", async () => {
-    expect(await outcomeOf(await makeProof({ header: { typ: "JWT" } }))).toBe("INVALID_PROOF wrong-type");
+  it.each<[check: string, reason: string, call: Partial<ProvenCall>]>([
+    ["8: htm is the method of the call", "wrong-method", { method: "GET" }],
+    ["9: htu is the URL of the call", "wrong-url", { urls: [`${URL_OF_CALL}/sign`] }],
+    ["12: ath is the hash of the call's udid", "wrong-udid", { udid: "phone-8" }],
+    ["our own: aud is the application that is called", "wrong-audience", { applicationId: "app_zyxwvtsrqpnmkjhgfedc" }],
+    ["our own: body_hash is the hash of the call's body", "wrong-body", { bodyHash: OTHER_BODY_HASH }],
+  ])("%s", async (_, reason, call) => {
+    expect(await outcomeOf(await makeProof())).toBe("accepted");
+    expect(await outcomeOf(await makeProof(), call)).toBe(`INVALID_PROOF ${reason}`);
   });
 
-  it.each(["none", "HS256", "RS256", "ES384", "ES256K"])("5: alg is ES256, not %s", async (alg) => {
-    expect(await outcomeOf(await makeProof({ header: { alg } }))).toBe("INVALID_PROOF wrong-algorithm");
-  });
-
-  it("6: the signature is by the key in jwk", async () => {
-    expect(await outcomeOf(await makeProof({ key: OTHER_KEY }))).toBe("INVALID_PROOF wrong-signature");
-  });
-
-  it("7: jwk contains no private key", async () => {
-    const jwk = { ...KEY.jwk, d: KEY.jwk.x };
-    expect(await outcomeOf(await makeProof({ header: { jwk } }))).toBe("INVALID_PROOF private-key");
-  });
-
-  it("8: htm is the method of the call", async () => {
-    expect(await outcomeOf(await makeProof(), { method: "GET" })).toBe("INVALID_PROOF wrong-method");
-    expect(await outcomeOf(await makeProof({ claims: { htm: "post" } }))).toBe("INVALID_PROOF wrong-method");
-  });
-
-  it("9: htu is the URL of the call, whatever the query and fragment of either", async () => {
+  it("9: whatever the query and fragment of either URL", async () => {
     const urls = [`${URL_OF_CALL}?x=1`];
     expect(await outcomeOf(await makeProof(), { urls })).toBe("accepted");
     expect(await outcomeOf(await makeProof({ claims: { htu: `${URL_OF_CALL}?y=2#z` } }), { urls })).toBe("accepted");
-    expect(await outcomeOf(await makeProof(), { urls: [`${URL_OF_CALL}/sign`] })).toBe("INVALID_PROOF wrong-url");
-  });
-
-  it("10: a nonce is one that the service gave, even when iat is fresh", async () => {
-    const good = await makeNonce(NONCE_KEY, CALL.now);
-    expect(await outcomeOf(await makeProof({ claims: { nonce: good } }))).toBe("accepted");
-    for (const nonce of ["", "x", `${good}x`, good.slice(0, -1)]) {
-      expect(await outcomeOf(await makeProof({ claims: { nonce } }))).toBe("USE_DPOP_NONCE stale-nonce");
-    }
   });
 
   it("11: without a nonce, iat is at most 60 s from the service's clock, either way", async () => {
@@ -152,20 +100,6 @@ describe("the checks of RFC 9449 section 4.3, by their numbers", () => {
       expect(await outcomeOf(proof, { now: CALL.now + 300_999 })).toBe("accepted");
       expect(await outcomeOf(proof, { now: CALL.now + 301_000 })).toBe("USE_DPOP_NONCE stale-nonce");
     }
-  });
-
-  it("12: ath is the hash of the call's udid", async () => {
-    expect(await outcomeOf(await makeProof(), { udid: "phone-8" })).toBe("INVALID_PROOF wrong-udid");
-  });
-
-  it("and our own: aud is the application that is called", async () => {
-    const applicationId = "app_zyxwvtsrqpnmkjhgfedc";
-    expect(await outcomeOf(await makeProof(), { applicationId })).toBe("INVALID_PROOF wrong-audience");
-  });
-
-  it("and our own: body_hash is the hash of the call's body", async () => {
-    const bodyHash = await digestOf(`${BODY} `);
-    expect(await outcomeOf(await makeProof(), { bodyHash })).toBe("INVALID_PROOF wrong-body");
   });
 });
 
@@ -198,12 +132,6 @@ describe("the thumbprint (RFC 7638)", () => {
       expect(result).toEqual({ ok: true, thumbprint: await calculateJwkThumbprint(KEY.jwk), jwk: KEY.jwk });
     }
     expect(JSON.stringify(results[1])).toContain(JSON.stringify(KEY.jwk));
-  });
-
-  it("is another for another key", async () => {
-    const key = await newKey();
-    const proof = await makeProof({ header: { jwk: key.jwk }, key });
-    expect(await checkProof(proof, CALL)).toMatchObject({ thumbprint: await calculateJwkThumbprint(key.jwk) });
   });
 });
 
