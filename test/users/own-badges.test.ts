@@ -4,6 +4,7 @@ import { setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
 import { hoursAhead } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid, outcome, ownBadges, suspendOwn } from "./support.ts";
@@ -61,10 +62,6 @@ describe("GET /v1/user/badges (contract section 22)", () => {
     expect(await idsOf()).toEqual([active]);
   });
 
-  it("is empty for a user without badges", async () => {
-    expect((await ownBadges(application, token)).body).toEqual({ badges: [] });
-  });
-
   it("knows the user of its own application only", async () => {
     await badgeOf("alice");
     const neighbour = await createApplication({ ...provider.columns, userAudience: "another-app" });
@@ -116,88 +113,52 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
     expect(outcome(await suspendOwn(neighbour, bobs, await provider.token("bob")))).toBe("404 UNKNOWN_BADGE");
     expect(outcome(await sign(application, "bob's phone", { base64: "AAAA" }))).toBe("200");
   });
-
-  it("says that a badge has ended", async () => {
-    const id = await badgeOf("alice");
-    await takeStep(application, id, "revoke");
-    expect(outcome(await suspendOwn(application, id, token))).toBe("409 ENDED_BADGE");
-  });
 });
 
+// Who may make them: test/http/authorization/users.ts.
 describe("both calls (contract section 22)", () => {
-  const calls = {
-    list: (application: { id: string }, token: string | null, more?: Record<string, string>) =>
-      ownBadges(application, token, more),
-    suspend: (application: { id: string }, token: string | null, more?: Record<string, string>) =>
-      suspendOwn(application, "1", token, more),
-  };
+  const LIST = ["GET", "/v1/user/badges", "200"] as const;
+  const SUSPEND = ["PATCH", "/v1/user/badges/1/suspend", "404 UNKNOWN_BADGE"] as const;
 
-  it.each(Object.entries(calls))("need a token that is right: %s", async (_, send) => {
-    const wrong = [
-      await provider.token("alice", { exp: 1 }),
-      await provider.token("alice", { aud: "another-app" }),
-      await provider.token("alice", { iss: "https://elsewhere.example.com" }),
-      "nonsense",
-    ];
-    for (const one of wrong) {
-      const refused = await send(application, one);
-      expect([refused.status, refused.body]).toEqual([401, { error: "INVALID_USERTOKEN" }]);
-      expect(refused.headers.get("www-authenticate")).toBe('Bearer error="invalid_token"');
-    }
-    expect((await send(application, null)).headers.get("www-authenticate")).toBe("Bearer");
+  it("count for one user together, whatever the address, as many as for a device", async () => {
+    const keys: string[] = [];
+    const DEVICE_LIMIT: RateLimit = { limit: async ({ key }) => ({ success: keys.push(key) <= 3 }) };
+    const send = async ([method, path]: typeof LIST | typeof SUSPEND, user: string) => {
+      const headers = { applicationid: application.id, authorization: `Bearer ${await provider.token(user)}` };
+      const request = new Request(`https://badges.example${path}`, { method, headers });
+      return outcome(await callWith({ DEVICE_LIMIT, CLIENT_IP_LIMIT: UNLIMITED }, request));
+    };
+    expect(await send(LIST, "alice")).toBe("200");
+    expect(await send(SUSPEND, "alice")).toBe("404 UNKNOWN_BADGE");
+    expect(await send(LIST, "bob")).toBe("200");
+    for (const one of [LIST, SUSPEND]) expect(await send(one, "alice")).toBe("429 RATE_LIMITED");
+    const [ofAlice, again, ofBob, ...others] = keys;
+    expect([again, ...others]).toEqual([ofAlice, ofAlice, ofAlice]);
+    expect(ofBob).not.toBe(ofAlice);
   });
 
-  it.each(Object.entries(calls))("are refused where no issuer is named: %s", async (_, send) => {
-    const open = await createApplication();
-    expect(outcome(await send(open, null))).toBe("401 INVALID_USERTOKEN");
-    expect(outcome(await send(open, token))).toBe("401 INVALID_USERTOKEN");
-  });
-
-  it.each(Object.entries(calls))("need an application: %s", async (_, send) => {
-    expect(outcome(await send({ id: "" }, token))).toBe("401 INVALID_APPLICATIONID");
-    expect(outcome(await send({ id: "app_00000000000000000000" }, token))).toBe("401 INVALID_APPLICATIONID");
-    const disabled = await createApplication({ ...provider.columns, disabledAt: 1 });
-    expect(outcome(await send(disabled, token))).toBe("401 INVALID_APPLICATIONID");
-  });
-
-  it.each(Object.entries(calls))("are 60 a minute for one user, whatever the address: %s", async (_, send) => {
-    const outcomes = new Set<string>();
-    // More than twice as many: the limit counts by the clock's minutes, and one may end meanwhile.
-    for (let count = 0; count < 121; count++) outcomes.add(outcome(await send(application, token)));
-    expect(outcomes).toContain("429 RATE_LIMITED");
-    expect(outcome(await send(application, await provider.token("bob")))).not.toBe("429 RATE_LIMITED");
-  });
-
-  it.each(Object.entries(calls))("with a token that is bound to a key need its proof: %s", async (name, send) => {
-    const [phone, stranger] = [await newPhone(application), await newPhone(application)];
-    const bound = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
-    const [method, path] = name === "list" ? ["GET", "/v1/user/badges"] : ["PATCH", "/v1/user/badges/1/suspend"];
-    const prove = (key: typeof phone.key, bearer: string) =>
-      createProof({ key, applicationId: application.id, method, url: `https://badges.example${path}`, udid: bearer });
-    expect(outcome(await send(application, bound))).toBe("401 INVALID_USERTOKEN");
-    expect(outcome(await send(application, bound, { dpop: await prove(stranger.key, bound) }))).toBe(
-      "401 INVALID_USERTOKEN",
-    );
-    expect(outcome(await send(application, bound, { dpop: await prove(phone.key, "another token") }))).toBe(
-      "401 INVALID_PROOF",
-    );
-    const granted = name === "list" ? "200" : "404 UNKNOWN_BADGE";
-    expect(outcome(await send(application, bound, { dpop: await prove(phone.key, bound) }))).toBe(granted);
-    // A token that is bound to no key needs no proof, and none that comes along is looked at.
-    expect(outcome(await send(application, token, { dpop: "none" }))).toBe(granted);
-  });
-
-  it.each([
-    ["GET", "/v1/user/badges"],
-    ["PATCH", "/v1/user/badges/1/suspend"],
-    ["POST", "/v1/badge"],
-  ])("may be made by a web page of any origin: %s %s", async (method, path) => {
-    const preflight = await call("OPTIONS", path);
-    expect(preflight.headers.get("access-control-allow-headers")?.split(",")).toContain("authorization");
-    expect(preflight.headers.get("access-control-allow-methods")?.split(",")).toContain(method);
-    expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
-    const refused = await call(method, path, { headers: { applicationid: application.id } });
-    expect(refused.headers.get("access-control-allow-origin")).toBe("*");
-    expect(refused.headers.get("access-control-expose-headers")?.split(",")).toContain("www-authenticate");
-  });
+  it.each([LIST, SUSPEND])(
+    "with a token that is bound to a key need its proof: %s %s",
+    async (method, path, granted) => {
+      const [phone, stranger] = [await newPhone(application), await newPhone(application)];
+      const bound = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
+      const proveBy = ({ key }: typeof phone, udid: string) =>
+        createProof({ key, applicationId: application.id, method, url: `https://badges.example${path}`, udid });
+      for (const [bearer, dpop, expected] of [
+        [bound, null, "401 INVALID_USERTOKEN"],
+        [bound, await proveBy(stranger, bound), "401 INVALID_USERTOKEN"],
+        [bound, await proveBy(phone, "another token"), "401 INVALID_PROOF"],
+        [bound, await proveBy(phone, bound), granted],
+        // A token that is bound to no key needs no proof, and none that comes along is looked at.
+        [token, "none", granted],
+      ] as const) {
+        const headers = {
+          applicationid: application.id,
+          authorization: `Bearer ${bearer}`,
+          ...(dpop !== null && { dpop }),
+        };
+        expect(outcome(await call(method, path, { headers }))).toBe(expected);
+      }
+    },
+  );
 });

@@ -49,10 +49,15 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
   });
 
   it("is stored as it was sent, up to 256 characters a field", async () => {
-    const application = await createApplication();
-    const metadata = { deviceModel: EMOJI.repeat(256), os: " \u00e9 'quoted' \u0080 ", osVersion: "__proto__" };
-    expect((await request(application, metadata)).status).toBe(201);
-    expect(ascii(await metadataOf(application))).toBe(ascii(metadata));
+    const longest = EMOJI.repeat(256);
+    for (const metadata of [
+      { deviceModel: longest, os: longest, osVersion: longest, sdkVersion: longest },
+      { deviceModel: EMOJI, os: " \u00e9 'quoted' \u0080 ", osVersion: "__proto__", sdkVersion: "0" },
+    ]) {
+      const application = await createApplication();
+      expect((await request(application, metadata)).status).toBe(201);
+      expect(ascii(await metadataOf(application))).toBe(ascii(metadata));
+    }
   });
 
   it("is refused when it is not an object of such strings", async () => {
@@ -60,7 +65,8 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     const notObjects = ["text", 17, true, false, [], [{ os: "iOS" }]];
     const notStrings = [17, true, [], {}, ["iOS"]].map((os) => ({ os }));
     const texts = ["x".repeat(257), EMOJI.repeat(257), "\ud800", ...CONTROL_CHARACTERS.map((one) => `a${one}b`)];
-    const badStrings = texts.map((sdkVersion) => ({ sdkVersion }));
+    const tooLong = ["deviceModel", "os", "osVersion"].map((field) => ({ [field]: "x".repeat(257) }));
+    const badStrings = [...tooLong, ...texts.map((sdkVersion) => ({ sdkVersion }))];
     for (const metadata of [...notObjects, ...notStrings, ...badStrings]) {
       expect(outcome(await request(application, metadata))).toBe("422 INVALID_METADATA");
     }
