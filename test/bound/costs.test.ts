@@ -1,12 +1,8 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { Meter } from "../support/meter.ts";
 import { BADGE, newPhone, type Phone, SIGN } from "./support.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 /** What a call of a phone costs, in an isolate that knows the application. */
 function meter(application: TestApplication) {

@@ -1,5 +1,5 @@
 import * as dpop from "dpop";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { createProof } from "../../src/client/index.ts";
 import { digestOf } from "../../src/shared/identifiers.ts";
 import { createApplication } from "../support/application.ts";
@@ -8,10 +8,6 @@ import { call } from "../support/http.ts";
 import { A_SIGNATURE, BADGE, boundPhone, expectInvalidProof, newPhone, outcome, type Phone, SIGN } from "./support.ts";
 
 const LOGIN = JSON.stringify({ userId: "alice" });
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 afterEach(() => {
   vi.useRealTimers();

@@ -15,7 +15,6 @@ const LIMITED = "429 RATE_LIMITED";
 const GUESSES = byEffort(150, 2000);
 
 beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   // The beginning of a minute: none of these tests takes one. Each has a minute of its own.
   minute += 60_000;
   vi.setSystemTime(minute);

@@ -7,7 +7,6 @@ import { outcome } from "./support/draft.ts";
 let now = Date.UTC(2032, 0, 1);
 
 beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   now += 10_000;
   vi.setSystemTime(now);
 });

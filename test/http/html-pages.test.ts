@@ -1,12 +1,8 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { fromSomewhere } from "../support/address.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 /** A page, as the Worker has it with some of its variables replaced. */
 async function get(path: string, variables: object): Promise<{ status: number; text: string; headers: Headers }> {

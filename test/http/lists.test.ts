@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
 import { block, callServer, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
@@ -16,10 +16,6 @@ import { signIn } from "./support/people.ts";
 
 useStandingClock();
 const receiver = useReceivers();
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 const idsOf = async (application: TestApplication, path: string) =>
   (await follow(application, path)).flat().map(({ id }) => id);

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createProof } from "../../src/client/index.ts";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
@@ -45,7 +45,6 @@ let personal: TestApplication;
 const newProvider = useProviders();
 
 beforeAll(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   application = await createApplication();
   requiring = await createApplication({ requireSecret: true });
   exhausted = await createApplication({ size: 1 });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
@@ -6,10 +6,6 @@ import { fc } from "../support/random.ts";
 import { inParallel, outcome } from "./support/draft.ts";
 import { invite } from "./support/invitations.ts";
 import { ids, insert, issue, ofUser, page, pages, users } from "./support/pages.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 describe("the size of a page (contract section 4)", () => {
   it("is 100 by default and at most 1,000; the header is present only if more badges follow", async () => {

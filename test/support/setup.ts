@@ -7,3 +7,13 @@ import { homesOf } from "../../src/worker/homes.ts";
 vi.useRealTimers();
 await reset();
 await Promise.all(homesOf(env).map(({ d1 }) => applyD1Migrations(d1, env.TEST_MIGRATIONS)));
+
+/** What the service logs of each request stays out of the tests' output. A test that reads it spies on `console.log`. */
+const IS_QUIET = Symbol.for("quiet log");
+if (!Object.hasOwn(console.log, IS_QUIET)) {
+  const { log } = console;
+  const quiet = (...values: unknown[]): void => {
+    if (!String(values[0]).startsWith('{"event":')) log(...values);
+  };
+  console.log = Object.assign(quiet, { [IS_QUIET]: true });
+}

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { outcome } from "../http/support/draft.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { requestBadge } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { isSettled } from "../support/timers.ts";
 import { hangs, newProviderKey, type Provider, type Responding, useProviders } from "./provider.ts";
-import { logIn, outcome } from "./support.ts";
+import { logIn } from "./support.ts";
 
 const newProvider = useProviders();
 const MINUTE = 60_000;
@@ -15,7 +16,6 @@ let application: TestApplication;
 let warned: Mock;
 
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   warned = vi.spyOn(console, "warn").mockImplementation(() => {});
   provider = await newProvider();
   application = await createApplication(provider.columns);

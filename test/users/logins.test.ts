@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
 import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits.ts";
 import { newPhone } from "../bound/support.ts";
+import { outcome } from "../http/support/draft.ts";
 import { invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -8,7 +9,7 @@ import { call, serverHeaders, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
 import { hangs, type Provider, useProviders } from "./provider.ts";
-import { logIn, newUdid, outcome } from "./support.ts";
+import { logIn, newUdid } from "./support.ts";
 
 const newProvider = useProviders();
 

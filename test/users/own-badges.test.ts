@@ -1,13 +1,14 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createProof } from "../../src/client/index.ts";
 import { setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
+import { outcome } from "../http/support/draft.ts";
 import { hoursAhead } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { type Provider, useProviders } from "./provider.ts";
-import { logIn, newUdid, outcome, ownBadges, suspendOwn } from "./support.ts";
+import { logIn, newUdid, ownBadges, suspendOwn } from "./support.ts";
 
 const newProvider = useProviders();
 
@@ -19,7 +20,6 @@ let application: TestApplication;
 let token: string;
 
 beforeEach(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
   provider = await newProvider();
   application = await createApplication(provider.columns);
   token = await provider.token("alice");

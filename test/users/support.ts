@@ -1,9 +1,4 @@
-import type { TestApplication } from "../support/application.ts";
 import { type Answer, call } from "../support/http.ts";
-
-/** The status and the code of a refusal; the status of anything else. */
-export const outcome = ({ status, body }: Answer): string =>
-  status < 400 ? String(status) : `${status} ${body.error}`;
 
 let devices = 0;
 
@@ -16,8 +11,7 @@ export function logIn(
   body: Record<string, unknown> = { userId: "alice" },
   { udid = newUdid(), ...more }: Record<string, string> = {},
 ): Promise<Answer> {
-  const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-  return call("POST", "/v1/badge", { headers: { applicationid: id, udid, ...authorization, ...more }, body });
+  return call("POST", "/v1/badge", { headers: { applicationid: id, udid, ...bearer(token), ...more }, body });
 }
 
 export const ownBadges = ({ id }: { id: string }, token: string | null, more: Record<string, string> = {}) =>
@@ -32,5 +26,3 @@ export const suspendOwn = (
 
 const bearer = (token: string | null): Record<string, string> =>
   token === null ? {} : { authorization: `Bearer ${token}` };
-
-export type { TestApplication };

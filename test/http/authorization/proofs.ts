@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { BADGE, expectInvalidProof, newPhone, outcome, type Phone, readBadge, SIGN } from "../../bound/support.ts";
 import { createApplication } from "../../support/application.ts";
 import { homeDatabase } from "../../support/home.ts";
 import type { Answer } from "../../support/http.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 afterEach(() => {
   vi.useRealTimers();

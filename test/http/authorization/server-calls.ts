@@ -1,13 +1,9 @@
-import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { RECORDED_EVENTS, readRows } from "../../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { NOTHING, ROUTES, type Route, requestOf } from "../support/routes.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 const CALLS = ROUTES.filter(({ by }) => by === "server");
 

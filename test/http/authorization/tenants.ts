@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createApplication } from "../../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
@@ -10,10 +10,6 @@ import {
   revokedInvitation,
   tenant,
 } from "../support/invitations.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 /** All that a caller can see of an answer, but for the ID that every answer has of its own. */
 function seen({ status, body, headers }: Answer): object {

@@ -1,14 +1,10 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, serverHeaders } from "../../support/http.ts";
 import { newProviderKey, type Provider, useProviders } from "../../users/provider.ts";
 import { outcome } from "../support/draft.ts";
 
 const newProvider = useProviders();
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 interface Scene {
   provider: Provider;

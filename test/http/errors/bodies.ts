@@ -1,14 +1,10 @@
 import { exports } from "cloudflare:workers";
-import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { requestBadge, serverHeaders } from "../../support/http.ts";
 import { hoursAhead, invite } from "../support/invitations.ts";
 
 const MAX_BYTES = 16 * 1024;
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 type Body = string | Uint8Array | ReadableStream | undefined;
 
@@ -62,7 +58,6 @@ describe.each(BODY_ROUTES)("the body of POST $path (contract sections 2 and 6)",
   let application: TestApplication;
 
   beforeAll(async () => {
-    vi.spyOn(console, "log").mockImplementation(() => {});
     application = await createApplication();
     expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
   });

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { app } from "../../../src/worker/http/app.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { type Answer, call, serverHeaders } from "../../support/http.ts";
@@ -6,10 +6,6 @@ import { linesOf } from "../../support/log-lines.ts";
 import { outcome } from "../support/draft.ts";
 import { hoursAhead, invite } from "../support/invitations.ts";
 import { NOTHING, ROUTES, requestOf } from "../support/routes.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 const ORIGIN = { origin: "https://app.example" };
 const TRACE = { "x-request-id": "trace-1_A=" };
@@ -78,7 +74,6 @@ describe("every response (contract section 6)", () => {
   let application: TestApplication;
   let answers: [string, Answer][];
   beforeAll(async () => {
-    vi.spyOn(console, "log").mockImplementation(() => {});
     application = await createApplication({ statusList: true });
     answers = await answersOf(application, ORIGIN);
   });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
@@ -25,10 +25,6 @@ import {
   invite,
   revokedInvitation,
 } from "../support/invitations.ts";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 /** An `applicationid` that is there but of no use. */
 async function uselessApplication(answer: string): Promise<Fault> {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import wrangler from "../../../wrangler.toml?raw";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { callWith } from "../../support/bindings.ts";
@@ -11,10 +11,6 @@ const CALLS_OF_A_DEVICE = 60;
 const CALLS_OF_A_CLIENT_IP = 1200;
 const REFUSED_CALLS = 120;
 const LIMITED = "429 RATE_LIMITED";
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
 
 /**
  * The platform counts in windows of whole minutes. What was counted across the turn of one says nothing, so it is done
