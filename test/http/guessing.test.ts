@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { newApplicationId, newApplicationSecret } from "../../src/shared/identifiers.ts";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
 import { bindDatabase, homeDatabase, testHome } from "../support/home.ts";
@@ -168,13 +168,12 @@ describe("guessing does not load D1 (contract section 7)", () => {
   });
 
   it("an address is over the limit as soon as the platform's limit for its location says so", async () => {
-    const keys: string[] = [];
-    const twice: RateLimit = { limit: async ({ key }) => ({ success: keys.push(key) <= 2 }) };
+    const twice = countedLimit(2);
     const client = clientAt("2001:db8:9:8:7:6:5:4", twice);
     const outcomes: string[] = [];
     for (const _ of times(5)) outcomes.push(await client.login(newApplicationId(testHome())));
     expect(outcomes).toEqual([...times(2).map(() => "401 INVALID_APPLICATIONID"), LIMITED, LIMITED, LIMITED]);
-    expect(keys).toEqual(times(3).map(() => "2001:db8:9:8::/64"));
+    expect(twice.keys).toEqual(times(3).map(() => "2001:db8:9:8::/64"));
     expect(client.d1RoundTrips()).toBe(3);
   });
 

@@ -95,15 +95,6 @@ describe("the cursor (contract section 4)", () => {
       expect(ids(await page(application, `?per_page=${size}&cursor=${next}`))).toEqual(issued.slice(1, 1 + size));
     }
   });
-
-  it("of another application leads only to the caller's own badges", async () => {
-    const [application, foreign] = [await createApplication(), await createApplication()];
-    await insert(foreign, users(3));
-    const own = [await issue(application, "a", "user"), await issue(application, "b", "user")];
-    for await (const { next } of pages(foreign, () => 1)) {
-      if (next !== null) expect(own).toEqual(expect.arrayContaining(ids(await page(application, `?cursor=${next}`))));
-    }
-  });
 });
 
 interface Known {
@@ -232,13 +223,13 @@ describe("what is listed (contract section 4)", () => {
 async function expectFound(userIds: readonly string[]): Promise<void> {
   const application = await createApplication();
   await insert(application, userIds);
-  for (const [place, userId] of userIds.entries()) {
+  await inParallel([...userIds.entries()], async ([place, userId]) => {
     const everyByte = [...new TextEncoder().encode(userId)].map((byte) => `%${byte.toString(16).padStart(2, "0")}`);
     for (const path of [ofUser(userId), `/v1/users/${everyByte.join("")}/badges`]) {
       const { badges } = await page(application, "", path);
       expect(badges).toEqual([{ id: String(application.firstNumber + place), userId }]);
     }
-  }
+  });
 }
 
 /** A user ID that can be asked for: URLs resolve "." and ".." as steps of the path (RFC 3986 section 5.2.4). */

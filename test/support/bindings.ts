@@ -17,3 +17,13 @@ export async function callWith(bindings: Partial<Env>, request: Request): Promis
 
 /** A rate limit that is never reached. The platform's takes much of a call's time in tests. */
 export const UNLIMITED: RateLimit = { limit: async () => ({ success: true }) };
+
+/** A limit of so many calls for each key, which keeps the keys that it is asked about. */
+export function countedLimit(calls = Number.POSITIVE_INFINITY): RateLimit & { readonly keys: string[] } {
+  const keys: string[] = [];
+  const limit: RateLimit["limit"] = async ({ key }) => {
+    keys.push(key);
+    return { success: keys.filter((one) => one === key).length <= calls };
+  };
+  return { keys, limit };
+}

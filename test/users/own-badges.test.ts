@@ -5,7 +5,7 @@ import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { hoursAhead } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid, ownBadges, suspendOwn } from "./support.ts";
@@ -121,18 +121,17 @@ describe("both calls (contract section 22)", () => {
   const SUSPEND = ["PATCH", "/v1/user/badges/1/suspend", "404 UNKNOWN_BADGE"] as const;
 
   it("count for one user together, whatever the address, as many as for a device", async () => {
-    const keys: string[] = [];
-    const DEVICE_LIMIT: RateLimit = { limit: async ({ key }) => ({ success: keys.push(key) <= 3 }) };
+    const twice = countedLimit(2);
     const send = async ([method, path]: typeof LIST | typeof SUSPEND, user: string) => {
       const headers = { applicationid: application.id, authorization: `Bearer ${await provider.token(user)}` };
       const request = new Request(`https://badges.example${path}`, { method, headers });
-      return outcome(await callWith({ DEVICE_LIMIT, CLIENT_IP_LIMIT: UNLIMITED }, request));
+      return outcome(await callWith({ DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED }, request));
     };
     expect(await send(LIST, "alice")).toBe("200");
     expect(await send(SUSPEND, "alice")).toBe("404 UNKNOWN_BADGE");
     expect(await send(LIST, "bob")).toBe("200");
     for (const one of [LIST, SUSPEND]) expect(await send(one, "alice")).toBe("429 RATE_LIMITED");
-    const [ofAlice, again, ofBob, ...others] = keys;
+    const [ofAlice, again, ofBob, ...others] = twice.keys;
     expect([again, ...others]).toEqual([ofAlice, ofAlice, ofAlice]);
     expect(ofBob).not.toBe(ofAlice);
   });

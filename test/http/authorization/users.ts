@@ -88,7 +88,7 @@ describe("what a person may do, and nobody else for them (contract section 22)",
     }
   });
 
-  it("without an issuer, whoever knows an application ID can name any user, whatever token comes along: the check-list says so", async () => {
+  it("without an issuer, whoever knows an application ID can name any user, as the check-list says", async () => {
     const { id: applicationid } = await createApplication();
     for (const [udid, more] of [
       ["a stranger's phone", {}],

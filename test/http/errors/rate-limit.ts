@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import wrangler from "../../../wrangler.toml?raw";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { callWith } from "../../support/bindings.ts";
+import { callWith, countedLimit, UNLIMITED } from "../../support/bindings.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { inParallel, outcome, tally, times } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
@@ -72,46 +72,32 @@ describe("calls of one device (contract section 7)", () => {
     expect(others.map(outcome)).toEqual(["201", "201", "201", "404 UNKNOWN_INVITATION", "200"]);
   });
 
-  it("are not counted if they name no known application or no device", async () => {
-    const answer = await withinOneWindow(async (application) => {
-      await inParallel(times(CALLS_OF_A_DEVICE), () => requestBadge({ id: "unknown" }, "phone", { userId: "user" }));
-      return requestBadge(application, "phone", { userId: "user" });
-    });
-    expect(outcome(answer)).toBe("201");
-  });
-
-  it("are limited with a wrong secret and with a console secret, not with the server's", async () => {
-    const { granted, wrong, viewing, wrongInvitation } = await withinOneWindow(async (application) => {
-      // Before the application is looked up for the first time, and cached.
-      const viewer = await signIn(application, "viewer");
-      const headers = { ...serverHeaders(application), udid: "terminal" };
-      const issueBy = (by: Record<string, string>) =>
-        call("POST", "/v1/badge", { headers: by, body: { userId: "user" } });
-      const granted = await inParallel(times(2 * CALLS_OF_A_DEVICE + 10), (place) =>
-        place % 2 === 0 ? inviteBy(headers) : issueBy(headers),
-      );
-      const withWrong = { ...headers, applicationsecret: "wrong" };
-      await inParallel(times(CALLS_OF_A_DEVICE), () => issueBy(withWrong));
-      const viewing = await issueBy({ ...viewer, udid: "terminal" });
-      return { granted, wrong: await issueBy(withWrong), viewing, wrongInvitation: await inviteBy(withWrong) };
-    });
-    // One badge, which all later requests answer again, and 65 invitations.
-    expect(tally(granted.map(outcome))).toEqual({ "201": 66, "200": 64 });
-    expect([wrong, viewing].map(outcome)).toEqual([LIMITED, LIMITED]);
-    expect(outcome(wrongInvitation)).toBe("401 INVALID_CREDENTIALS");
+  it("are counted with a wrong secret and with a console secret, not with the server's, and not of nobody known", async () => {
+    const application = await createApplication();
+    const [byServer, viewer] = [serverHeaders(application), await signIn(application, "viewer")];
+    const limit = countedLimit(2);
+    const post = async (path: string, headers: Record<string, string>, body: object) => {
+      const request = new Request(`https://badges.example${path}`, {
+        method: "POST",
+        headers: { udid: "terminal", ...headers },
+        body: JSON.stringify(body),
+      });
+      return outcome(await callWith({ DEVICE_LIMIT: limit, CLIENT_IP_LIMIT: UNLIMITED }, request));
+    };
+    const issueBy = (headers: Record<string, string>) => post("/v1/badge", headers, { userId: "user" });
+    const inviteTo = (headers: Record<string, string>) => post("/v1/invitation", headers, { expiresAt: hoursAhead(1) });
+    expect(await issueBy(byServer)).toBe("201");
+    for (const _ of times(3)) expect([await issueBy(byServer), await inviteTo(byServer)]).toEqual(["200", "201"]);
+    expect(await issueBy({ applicationid: "unknown" })).toBe("401 INVALID_APPLICATIONID");
+    expect(await issueBy({ applicationid: application.id, udid: " " })).toBe("422 UNDEFINED_UDID");
+    expect(limit.keys).toEqual([]);
+    const wrong = { ...byServer, applicationsecret: "wrong" };
+    expect(await issueBy(wrong)).toBe("200");
+    expect(await issueBy({ ...viewer, udid: "terminal" })).toBe("200");
+    for (const headers of [wrong, { ...viewer, udid: "terminal" }]) expect(await issueBy(headers)).toBe(LIMITED);
+    expect(await inviteTo(wrong)).toBe("401 INVALID_CREDENTIALS");
   });
 });
-
-/** Lets so many calls of each key through. */
-function limitOf(calls: number): RateLimit {
-  const counts = new Map<string, number>();
-  return {
-    limit: async ({ key }) => {
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-      return { success: (counts.get(key) ?? 0) <= calls };
-    },
-  };
-}
 
 describe("calls of one client IP (contract section 7)", () => {
   /** One call after the other, from an address. */
@@ -145,13 +131,13 @@ describe("calls of one client IP (contract section 7)", () => {
       ],
     ];
     const counted = "422 UNDEFINED_BASE64";
-    expect(await outcomesFrom(limitOf(2), calls)).toEqual([counted, counted, LIMITED, counted, counted]);
+    expect(await outcomesFrom(countedLimit(2), calls)).toEqual([counted, counted, LIMITED, counted, counted]);
   });
 
   it("are counted apart when they are malformed, so those do not use up the limit of well-formed ones", async () => {
     const of = await createApplication();
     const [badge, body] = ["/v1/badge", { userId: "user" }];
-    const outcomes = await outcomesFrom(limitOf(2), [
+    const outcomes = await outcomesFrom(countedLimit(2), [
       { of, udid: "one", path: badge, body: {} },
       { of, udid: "two", path: "/v1/invitation", body: {} },
       { of, udid: "three", body: [] },
@@ -167,7 +153,7 @@ describe("calls of one client IP (contract section 7)", () => {
     const of = await createApplication();
     const ips = ["2001:db8:1:2::1", "2001:db8:1:2:ffff:0:0:9", "2001:db8:1:3::1"];
     const outcomes = await outcomesFrom(
-      limitOf(1),
+      countedLimit(1),
       ips.map((ip) => ({ of, ip })),
     );
     expect(outcomes).toEqual(["422 UNDEFINED_BASE64", LIMITED, "422 UNDEFINED_BASE64"]);
