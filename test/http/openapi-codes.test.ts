@@ -120,64 +120,52 @@ function commonCases(route: Route): Cases {
   const { name, method, by } = route;
   const isChange = method !== "GET";
   const isOfServer = by === "server" || by === "either";
-  const isOfBadge = name.startsWith("PATCH /v1/badges/{id}");
-  const named = by === "server" ? { applicationid: UNKNOWN } : { applicationsecret: "wrong" };
-  const kinds: [boolean, Cases][] = [
-    [true, { "405 METHOD_NOT_ALLOWED": () => call("PUT", requestOf(route, NOTHING).path) }],
-    [
-      isOfServer,
-      {
-        "401 INVALID_CREDENTIALS": () => send(route, { headers: named }),
-        "422 INVALID_ACTOR": () => send(route, { headers: { actor: "%" } }),
-      },
-    ],
-    [
-      by === "device" || by === "either",
-      { "401 INVALID_APPLICATIONID": () => send(route, { headers: { applicationid: UNKNOWN } }) },
-    ],
-    [
-      isOfServer && isChange,
-      { "403 READ_ONLY": async () => send(route, { headers: await signIn(application, "viewer") }) },
-    ],
-    [isChange, { "413 PAYLOAD_TOO_LARGE": () => send(route, { body: TOO_LARGE }) }],
-    [isChange && !WITHOUT_BODY.includes(name), { "400 INVALID_JSON": () => send(route, { body: "[]" }) }],
-    [
-      BY_UDID.includes(name),
-      {
-        "422 UNDEFINED_UDID": () => send(route, { headers: { udid: " " } }),
-        "422 INVALID_UDID": () => send(route, { headers: { udid: "x".repeat(256) } }),
-      },
-    ],
-    [
-      LISTS.includes(name),
-      {
-        "422 INVALID_PER_PAGE": () => send(route, { query: "per_page=none" }),
-        "422 INVALID_CURSOR": () => send(route, { query: "cursor=none" }),
-      },
-    ],
-    [
-      isOfBadge,
-      {
-        "200": async () => send(route, { subjects: { badge: (await badgeHolder()).id } }),
-        "404 UNKNOWN_BADGE": () => send(route),
-        "409 ENDED_BADGE": async () => send(route, { subjects: { badge: await replacedBadge() } }),
-        // With the change number that the badge had before another change.
-        "412 CHANGED_BADGE": async () => {
-          const { id } = await badgeHolder();
-          expect((await setEnd(application, id, hoursAhead(1))).status).toBe(200);
-          return send(route, { subjects: { badge: id }, headers: { "if-match": '"1"' } });
-        },
-      },
-    ],
-    [
-      name.startsWith("PATCH /v1/users/{id}/"),
-      { "200": () => send(route), "422 INVALID_USERID": () => send(route, { subjects: { user: "x".repeat(256) } }) },
-    ],
-    // Of what there is.
-    [!isChange && name !== "GET /v1/badges/{id}" && !name.includes("{n}"), { "200": () => send(route) }],
-  ];
-  return Object.assign({}, ...kinds.filter(([isOfKind]) => isOfKind).map(([, cases]) => cases));
+  const wrong = by === "server" ? { applicationid: UNKNOWN } : { applicationsecret: "wrong" };
+  // Of what there is.
+  const isGranted = name.startsWith("PATCH /v1/users/") || (!isChange && !/\/badges\/\{id\}$|\{n\}/.test(name));
+  return {
+    "405 METHOD_NOT_ALLOWED": () => call("PUT", requestOf(route, NOTHING).path),
+    ...(isGranted && { "200": () => send(route) }),
+    ...(isOfServer && {
+      "401 INVALID_CREDENTIALS": () => send(route, { headers: wrong }),
+      "422 INVALID_ACTOR": () => send(route, { headers: { actor: "%" } }),
+    }),
+    ...((by === "device" || by === "either") && {
+      "401 INVALID_APPLICATIONID": () => send(route, { headers: { applicationid: UNKNOWN } }),
+    }),
+    ...(isOfServer &&
+      isChange && {
+        "403 READ_ONLY": async () => send(route, { headers: await signIn(application, "viewer") }),
+      }),
+    ...(isChange && { "413 PAYLOAD_TOO_LARGE": () => send(route, { body: TOO_LARGE }) }),
+    ...(isChange && !WITHOUT_BODY.includes(name) && { "400 INVALID_JSON": () => send(route, { body: "[]" }) }),
+    ...(BY_UDID.includes(name) && {
+      "422 UNDEFINED_UDID": () => send(route, { headers: { udid: " " } }),
+      "422 INVALID_UDID": () => send(route, { headers: { udid: "x".repeat(256) } }),
+    }),
+    ...(LISTS.includes(name) && {
+      "422 INVALID_PER_PAGE": () => send(route, { query: "per_page=none" }),
+      "422 INVALID_CURSOR": () => send(route, { query: "cursor=none" }),
+    }),
+    ...(name.startsWith("PATCH /v1/users/") && {
+      "422 INVALID_USERID": () => send(route, { subjects: { user: "x".repeat(256) } }),
+    }),
+    ...(name.startsWith("PATCH /v1/badges/{id}") && casesOfChange(route)),
+  };
 }
+
+/** What every change of a badge answers. */
+const casesOfChange = (route: Route): Cases => ({
+  "200": async () => send(route, { subjects: { badge: (await badgeHolder()).id } }),
+  "404 UNKNOWN_BADGE": () => send(route),
+  "409 ENDED_BADGE": async () => send(route, { subjects: { badge: await replacedBadge() } }),
+  // With the change number that the badge had before another change.
+  "412 CHANGED_BADGE": async () => {
+    const { id } = await badgeHolder();
+    expect((await setEnd(application, id, hoursAhead(1))).status).toBe(200);
+    return send(route, { subjects: { badge: id }, headers: { "if-match": '"1"' } });
+  },
+});
 
 /** The route's call with another body. */
 const badge = (body: unknown, more?: Headers) => call("POST", "/v1/badge", { headers: device(more), body });
