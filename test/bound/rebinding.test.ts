@@ -4,7 +4,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
-import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { BADGE, boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind, serverCall } from "./support.ts";
@@ -160,10 +160,7 @@ describe("--bind-until (contract section 15)", () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
-    await homeDatabase()
-      .prepare("UPDATE application SET bind_until = ? WHERE id = ?")
-      .bind(Date.now() + HOUR_MILLISECONDS, application.id)
-      .run();
+    await runSql("UPDATE application SET bind_until = ? WHERE id = ?", Date.now() + HOUR_MILLISECONDS, application.id);
     setClock(Date.now() + 1000);
     expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
@@ -173,7 +170,7 @@ describe("--bind-until (contract section 15)", () => {
 // Before the invitation is looked at, and after what is wrong with the request: test/http/errors/order.ts.
 describe("--require-proof (contract section 15)", () => {
   const requireProof = ({ id }: TestApplication, value: 0 | 1) =>
-    homeDatabase().prepare("UPDATE application SET require_proof = ?2 WHERE id = ?1").bind(id, value).run();
+    runSql("UPDATE application SET require_proof = ?2 WHERE id = ?1", id, value);
 
   it("refuses calls without a proof, also for a device without a badge", async () => {
     const application = await createApplication({ requireProof: true });

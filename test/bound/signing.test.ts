@@ -3,7 +3,7 @@ import { createDoorResponse, type ProofKey } from "../../src/client/index.ts";
 import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { CREATOR, invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { countRows } from "./rows-read.ts";
@@ -181,14 +181,15 @@ describe("a device costs the same however many users and keys it has had (contra
 
   /** Badges of other keys and other users of the device, answered before the last login. */
   async function addBoundBadges({ id }: TestApplication, device: string, from: number, count: number) {
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?4)
+    await runSql(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?4)
        INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, position, turn, key_thumbprint)
        SELECT 6000000000 + n, ?1, ?2, 'a user ' || n, (SELECT max(id) FROM signing_key WHERE application_id = ?1),
          'evt_' || n, n + 10, n - ?3 + 3, 'key ' || (n % 7) FROM place`,
-      )
-      .bind(id, device, from, count)
-      .run();
+      id,
+      device,
+      from,
+      count,
+    );
   }
 });

@@ -11,7 +11,7 @@ import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { call } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 
@@ -60,12 +60,15 @@ function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) 
 
 async function addKey({ id }: TestApplication): Promise<string> {
   const { kid, publicKey, sealed, sealingVersion } = await makeSigningKey(await testSealer(), id);
-  await homeDatabase()
-    .prepare(
-      "INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-    )
-    .bind(id, kid, publicKey, sealed, sealingVersion, Date.now())
-    .run();
+  await runSql(
+    "INSERT INTO signing_key (application_id, kid, public_key, sealed, sealing_version, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+    id,
+    kid,
+    publicKey,
+    sealed,
+    sealingVersion,
+    Date.now(),
+  );
   return kid;
 }
 

@@ -6,7 +6,7 @@ import { claim, invite, requestInvitation, revoke } from "../invitations/support
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
@@ -25,7 +25,7 @@ const listedBy = async (application: TestApplication, path: string) => (await li
 
 /** Sets columns that no call sets yet. */
 const setBadge = (number: string, column: "name" | "starts_at", value: string | number) =>
-  homeDatabase().prepare(`UPDATE badge SET ${column} = ?2 WHERE number = ?1`).bind(Number(number), value).run();
+  runSql(`UPDATE badge SET ${column} = ?2 WHERE number = ?1`, Number(number), value);
 
 describe("GET /v1/badges?state= (contract section 24)", () => {
   it("lists the badges that are in a state now, whether or not their expiry is recorded", async () => {
@@ -75,13 +75,11 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
     moveClock(SECOND);
     await requestBadge(application, "logged in", { userId: "logged in", metadata: { os: "iOS" } });
     // More rows than any page of history has.
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1500)
+    await runSql(
+      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1500)
          INSERT INTO history (application_id, id, at, action, actor_kind) SELECT ?1, 'his_~' || n, 9, 'key:rotated', 'server' FROM place`,
-      )
-      .bind(application.id)
-      .run();
+      application.id,
+    );
     const { applicationsecret: secret = "" } = await signIn(application, "viewer");
     const person = { ...application, secret };
     const { items } = await listPage(person, "/v1/badges?order=newest");
@@ -136,14 +134,13 @@ describe("GET /v1/badges?q= (contract section 24)", () => {
 
   it("goes on behind a page that ends early, until everything was looked at", async () => {
     const application = await createApplication({ size: 100_000 });
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 4999)
+    await runSql(
+      `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 4999)
        INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at)
        SELECT ?2 + n, ?1, 'd' || n, iif(n % 1000 = 700, 'wanted', 'other'), n + 1, 1, 1 FROM place`,
-      )
-      .bind(application.id, application.firstNumber)
-      .run();
+      application.id,
+      application.firstNumber,
+    );
     const wanted = [700, 1700, 2700, 3700, 4700].map((place) => String(application.firstNumber + place));
     for (const [query, expected] of [
       ["", wanted],
@@ -323,7 +320,7 @@ describe("GET /v1/events (contract section 19)", () => {
     const application = await createApplication(RECORDED_EVENTS);
     await issueTo(application, "phone", "alice");
     expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
-    const set = (sql: string) => homeDatabase().prepare(sql).bind(application.id).run();
+    const set = (sql: string) => runSql(sql, application.id);
     const dueAt = Date.now() + HOUR;
     await set(`UPDATE webhook_event SET state = 'pending', due_at = ${dueAt} WHERE application_id = ?`);
     expect(await listedBy(application, "/v1/events")).toMatchObject([{ state: "pending", nextAttemptAt: null }]);
@@ -353,10 +350,7 @@ describe("GET /v1/history (contract section 23)", () => {
       ...{ action: "badge:revoked", actor_kind: "server", ...row },
     };
     const names = Object.keys(columns);
-    return homeDatabase()
-      .prepare(`INSERT INTO history (${names}) VALUES (${names.map(() => "?")})`)
-      .bind(...Object.values(columns))
-      .run();
+    return runSql(`INSERT INTO history (${names}) VALUES (${names.map(() => "?")})`, ...Object.values(columns));
   };
 
   it("lists newest first who did what, by badge, by user or both", async () => {

@@ -7,7 +7,7 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invita
 import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { requestBadge } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { useReceivers } from "../support/receivers.ts";
@@ -80,11 +80,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
     ["without a URL", (outbox: Outbox) => outbox.setUrl(null)],
     [
       "while the endpoint is held",
-      (outbox: Outbox) =>
-        homeDatabase()
-          .prepare("UPDATE application SET webhook_held_at = 1 WHERE id = ?")
-          .bind(outbox.application.id)
-          .run(),
+      (outbox: Outbox) => runSql("UPDATE application SET webhook_held_at = 1 WHERE id = ?", outbox.application.id),
     ],
   ])("holds the event %s, and it is sent on release", async (_, stop) => {
     const endpoint = receiver();

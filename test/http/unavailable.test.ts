@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { outcome } from "./support/draft.ts";
 import { hoursAhead, type Invitation, invite } from "./support/invitations.ts";
@@ -127,7 +127,7 @@ describe("when another part of the platform fails (contract section 6)", () => {
 describe("an unexpected error (contract section 6)", () => {
   it("gets 500 INTERNAL_ERROR and nothing else, and is logged with the request ID", async () => {
     const { application, calls } = await prepare();
-    await homeDatabase().prepare("DELETE FROM signing_key WHERE application_id = ?").bind(application.id).run();
+    await runSql("DELETE FROM signing_key WHERE application_id = ?", application.id);
     forgetApplications();
     for (const [name, newCall] of Object.entries(calls)) {
       const { status, body, headers } = await newCall();

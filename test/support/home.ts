@@ -31,5 +31,12 @@ export function boundHome(number = testHome()): Home {
 /** The D1 of this file's applications. */
 export const homeDatabase = (): D1Database => boundHome().d1;
 
+/** Changes the D1 of this file's applications by one statement with these values. */
+export const runSql = (sql: string, ...values: unknown[]): Promise<D1Result> =>
+  homeDatabase()
+    .prepare(sql)
+    .bind(...values)
+    .run();
+
 /** Binds another D1 in the place of theirs. */
 export const bindDatabase = (d1: D1Database): Partial<Env> => ({ [databaseBindingOf(testHome())]: d1 });

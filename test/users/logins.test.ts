@@ -4,7 +4,7 @@ import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
@@ -153,8 +153,7 @@ describe("a token that is bound to a key (contract section 22, RFC 9449 section 
 });
 
 describe("settings that have just changed (contract section 22)", () => {
-  const set = (columns: string) =>
-    homeDatabase().prepare(`UPDATE application SET ${columns} WHERE id = ?`).bind(application.id).run();
+  const set = (columns: string) => runSql(`UPDATE application SET ${columns} WHERE id = ?`, application.id);
 
   it("let a login pass within a second, for a refusal rests on nothing older", async () => {
     expect(outcome(await logIn(application, await provider.token("alice")))).toBe("201");

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { makeConsoleSecret, makeSecret } from "../../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
-import { homeDatabase } from "../../support/home.ts";
+import { homeDatabase, runSql } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { CREATOR, hoursAhead, tenant } from "../support/invitations.ts";
@@ -177,7 +177,7 @@ describe("who may call what (contract sections 2 to 5)", () => {
 
 describe("what an administrator changes (contract section 9)", () => {
   const update = (assignment: string, { id }: TestApplication) =>
-    homeDatabase().prepare(`UPDATE application SET ${assignment} WHERE id = ?`).bind(id).run();
+    runSql(`UPDATE application SET ${assignment} WHERE id = ?`, id);
 
   /** @returns the secret and its row */
   async function addSecret({ id }: TestApplication) {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { BADGE, expectInvalidProof, newPhone, outcome, type Phone, readBadge, SIGN } from "../../bound/support.ts";
 import { createApplication } from "../../support/application.ts";
-import { homeDatabase } from "../../support/home.ts";
+import { runSql } from "../../support/home.ts";
 import type { Answer } from "../../support/http.ts";
 
 afterEach(() => {
@@ -37,7 +37,7 @@ describe("whose key may use a badge (contract section 15)", () => {
     const issued = isBound ? await owner.logIn() : await owner.logInUnproved();
     expect(issued.status).toBe(201);
     if (kind.endsWith("requires proofs")) {
-      await homeDatabase().prepare("UPDATE application SET require_proof = 1 WHERE id = ?").bind(application.id).run();
+      await runSql("UPDATE application SET require_proof = 1 WHERE id = ?", application.id);
       vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 30_000 });
     }
     const callers = Object.entries(CALLERS).map(async ([name, caller]) => {
