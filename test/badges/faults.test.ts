@@ -2,6 +2,8 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ENTRY } from "../core/support.ts";
 import { outcome } from "../http/support/draft.ts";
+import { invite } from "../invitations/support/calls.ts";
+import { readRows } from "../invitations/support/storage.ts";
 import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { aroundD1 } from "../support/d1.ts";
@@ -19,7 +21,6 @@ import {
 } from "../support/faults.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
-import { queueThat } from "../support/queue.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
@@ -27,17 +28,35 @@ beforeEach(() => {
   for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
 });
 
+const ALICE = { userId: "alice" };
+
 /** What a phone does: tries until it is answered, and once more at its next start. */
-async function askUntilAnswered(application: TestApplication, bindings: Partial<Env> = {}): Promise<Answer[]> {
+async function askUntilAnswered(
+  application: TestApplication,
+  { body = ALICE, bindings = {} }: { body?: object; bindings?: Partial<Env> } = {},
+): Promise<Answer[]> {
   const answers: Answer[] = [];
   const isAnswered = () => answers.some(({ status }) => status < 300);
-  const ask = async () => answers.push(await requestQuietly(application, "device", { userId: "alice" }, bindings));
+  const ask = async () => answers.push(await requestQuietly(application, "device", body, bindings));
   while (!isAnswered() && answers.length < 5) await ask();
   await ask();
   return answers;
 }
 
-describe("a request that fails half-way and is retried by the client (contract section 1)", () => {
+/** Alice's badge: by a login, or by an invitation. */
+const WAYS = ["a new badge", "a claimed badge"] as const;
+
+/** @returns what to ask for, and the number if it is certain */
+async function prepare(way: (typeof WAYS)[number]) {
+  const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+  if (way === "a new badge") return { application, body: ALICE, number: undefined };
+  const { token: invitationToken, number } = await invite(application);
+  return { application, body: { ...ALICE, invitationToken }, number };
+}
+
+const WAYS_AND_CASES = WAYS.flatMap((way) => CASES.map((fault) => ({ way, ...fault })));
+
+describe("a request that fails half-way and is retried by the client (contract sections 1 and 5)", () => {
   const LOOKS = [
     { what: "which application that is", text: "FROM application WHERE application.id", looks: 1 },
     // Near the caller, then at the primary.
@@ -49,26 +68,30 @@ describe("a request that fails half-way and is retried by the client (contract s
     async ({ text, looks, moment, kind }) => {
       const application = await createApplication({ webhookUrl: WEBHOOK_URL });
       const fault = failingTrips(text, { ...kind, times: kind.times + looks - 1 }, moment);
-      const answers = await askUntilAnswered(application, bindDatabase(aroundD1(homeDatabase(), fault)));
+      const bindings = bindDatabase(aroundD1(homeDatabase(), fault));
+      const answers = await askUntilAnswered(application, { bindings });
       expect(statusesOf(answers)).toEqual(expectedStatuses(kind, false));
       await expectOneBadge(application, answers);
     },
   );
 
-  it.each(CASES)("the object is lost $moment it did its work: $kind.name", async ({ moment, kind }) => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+  it.each(WAYS_AND_CASES)("$way: the object is lost $moment it did its work: $kind.name", async (given) => {
+    const { way, moment, kind } = given;
+    const { application, body, number } = await prepare(way);
     const ALLOCATOR = aroundAllocators(callsLost(application, kind, moment));
-    const answers = await askUntilAnswered(application, { ALLOCATOR });
+    const answers = await askUntilAnswered(application, { body, bindings: { ALLOCATOR } });
     expect(statusesOf(answers)).toEqual(expectedStatuses(kind, moment === "after"));
-    await expectOneBadge(application, answers);
+    const issued = await expectOneBadge(application, answers);
+    expect(issued).toBe(number ?? issued);
   });
 
-  it.each(CASES)("D1 fails $moment it writes the badge: $kind.name", async ({ moment, kind }) => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+  it.each(WAYS_AND_CASES)("$way: D1 fails $moment it writes the badge: $kind.name", async ({ way, moment, kind }) => {
+    const { application, body, number } = await prepare(way);
     await aroundObjectD1(application, () => failingTrips(ENTRY, kind, moment));
-    const answers = await askUntilAnswered(application);
+    const answers = await askUntilAnswered(application, { body });
     expect(statusesOf(answers)).toEqual(expectedStatusesOfWrite(kind, moment));
-    await expectOneBadge(application, answers);
+    const issued = await expectOneBadge(application, answers);
+    expect(issued).toBe(number ?? issued);
   });
 
   it.each(CASES)("D1 fails $moment the object reads what it decides by: $kind.name", async ({ moment, kind }) => {
@@ -99,17 +122,6 @@ describe("a request that fails half-way and is retried by the client (contract s
     },
   );
 
-  it("the queue accepts no wake-up: the event stays due until the sweep finds it", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const WEBHOOKS = queueThat(() => {
-      throw new Error("Queue is overloaded");
-    });
-    const answers = await askUntilAnswered(application, { WEBHOOKS });
-    expect(statusesOf(answers)).toEqual([201, 200]);
-    await expectOneBadge(application, answers);
-    expect(await eventRows(application)).toMatchObject([{ state: "pending", dueAt: 0 }]);
-  });
-
   it("D1 is overloaded: no call is retried at once", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     let trips = 0;
@@ -118,7 +130,7 @@ describe("a request that fails half-way and is retried by the client (contract s
       if (trips > 1) return send();
       throw new Error("D1_ERROR: D1 DB is overloaded. Requests queued for too long.");
     });
-    const refused = await requestQuietly(application, "device", { userId: "alice" });
+    const refused = await requestQuietly(application, "device", ALICE);
     expect([refused.status, trips]).toEqual([503, 1]);
     await expectOneBadge(application, [refused, ...(await askUntilAnswered(application))]);
   });
@@ -163,13 +175,15 @@ describe("an object that crashes while it works (contract sections 1 and 21)", (
       state.abort("the object dies");
       return send();
     });
-    const first = await requestQuietly(application, "device", { userId: "alice" });
+    const first = await requestQuietly(application, "device", ALICE);
     const other = await requestQuietly(application, "other", { userId: "bob" });
     expect(other.status).toBe(201);
     const answers = [first, ...(await askUntilAnswered(application))];
     expect(statusesOf(answers)).toEqual(statuses);
     expect(new Set([other, ...answers.slice(1)].map(numberOf)).size).toBe(2);
-    expect(await badgeRows(application)).toHaveLength(2);
+    const rows = await badgeRows(application);
+    expect(rows).toHaveLength(2);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(2);
     expect(await eventRows(application)).toHaveLength(2);
   });
 
@@ -186,19 +200,20 @@ describe("an object that crashes while it works (contract sections 1 and 21)", (
 });
 
 describe("a badge and its event are written together or not at all (contract section 8)", () => {
-  it("writes neither when D1 cannot record the event", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+  it.each(WAYS)("writes nothing of %s when D1 cannot record the event", async (way) => {
+    const { application, body } = await prepare(way);
     await homeDatabase()
       .prepare(
         `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
        BEGIN SELECT RAISE(ABORT, 'refused'); END`,
       )
       .run();
-    const refused = await requestQuietly(application, "device", { userId: "alice" });
+    const before = await readRows(application);
+    const refused = await requestQuietly(application, "device", body);
     expect(outcome(refused)).toBe("500 INTERNAL_ERROR");
-    expect(await badgeRows(application)).toEqual([]);
+    expect(await readRows(application)).toEqual(before);
     await homeDatabase().prepare("DROP TRIGGER refuse_events").run();
-    const answers = [refused, ...(await askUntilAnswered(application))];
+    const answers = [refused, ...(await askUntilAnswered(application, { body }))];
     expect(statusesOf(answers)).toEqual([500, 201, 200]);
     await expectOneBadge(application, answers);
   });
@@ -228,7 +243,7 @@ describe("a badge that a concurrent request has written (contract section 1)", (
 
   it.each(CASES)("D1 fails $moment it stores newer metadata: $kind.name", async ({ moment, kind }) => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    const first = await requestQuietly(application, "device", { userId: "alice" });
+    const first = await requestQuietly(application, "device", ALICE);
     await aroundObjectD1(application, () => failingTrips(ENTRY, kind, moment));
     const ask = () => requestQuietly(application, "device", { userId: "alice", metadata: { os: "iOS" } });
     const answers = [first, await ask(), await ask()];

@@ -4,7 +4,6 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/core/allocator.ts";
 import worker from "../../src/worker/index.ts";
 import { ENTRY } from "../core/support.ts";
-import { invite } from "../http/support/invitations.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -66,11 +65,6 @@ function badgeRequest({ id }: { id: string }, udid: string, body: unknown): Requ
   return new Request("https://badges.example/v1/badge", init);
 }
 
-function signRequest({ id }: { id: string }, udid: string): Request {
-  const init = { method: "POST", headers: { applicationid: id, udid }, body: '{"base64":"aGVsbG8="}' };
-  return new Request("https://badges.example/v1/badge/sign", init);
-}
-
 const pageRequest = (application: TestApplication, path: string) =>
   new Request(`https://badges.example${path}`, { headers: serverHeaders(application) });
 
@@ -83,61 +77,8 @@ async function createKnownApplication(): Promise<TestApplication> {
 
 const NONE: Trips = { worker: 0, object: 0, fromObject: 0, queue: 0 };
 
+/** What each call costs in all: test/storage/costs.test.ts. */
 describe("the round trips of a request", () => {
-  it.each([
-    {
-      name: "an existing badge",
-      request: (application: TestApplication) =>
-        badgeRequest(application, "device", { userId: "alice", metadata: { os: "iOS" } }),
-    },
-    { name: "a signature", request: (application: TestApplication) => signRequest(application, "device") },
-    { name: "a page", request: (application: TestApplication) => pageRequest(application, "/v1/badges") },
-    {
-      name: "a page of one user",
-      request: (application: TestApplication) => pageRequest(application, "/v1/users/alice/badges"),
-    },
-  ])("makes one round trip to D1: $name", async ({ request }) => {
-    const application = await createKnownApplication();
-    const trips = await countTrips(application, async (bindings) => {
-      expect((await callWith(bindings, request(application))).status).toBe(200);
-    });
-    expect(trips).toEqual({ ...NONE, worker: 1 });
-  });
-
-  it("makes one read, one call of the object, one batch and one wake-up for a new badge", async () => {
-    const application = await createKnownApplication();
-    const trips = await countTrips(application, async (bindings) => {
-      expect((await callWith(bindings, badgeRequest(application, "new", { userId: "bob" }))).status).toBe(201);
-    });
-    expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 1 });
-  });
-
-  it("sends no wake-up for a new badge of an application without webhooks", async () => {
-    const application = await createApplication();
-    await requestQuietly(application, "device", { userId: "alice" });
-    const trips = await countTrips(application, (bindings) =>
-      callWith(bindings, badgeRequest(application, "new", { userId: "bob" })),
-    );
-    expect(trips).toEqual({ worker: 1, object: 1, fromObject: 1, queue: 0 });
-  });
-
-  it.each([
-    {
-      name: "a claimed invitation: one look, one call of the object, one read and one batch of it, and one wake-up",
-      webhookUrl: WEBHOOK_URL,
-      queue: 1,
-    },
-    { name: "a claimed invitation of an application without webhooks: no wake-up", webhookUrl: null, queue: 0 },
-  ])("$name", async ({ webhookUrl, queue }) => {
-    const application = await createApplication({ webhookUrl });
-    await requestQuietly(application, "device", { userId: "alice" });
-    const { id: invitationToken } = await invite(application);
-    const trips = await countTrips(application, (bindings) =>
-      callWith(bindings, badgeRequest(application, "new", { userId: "bob", invitationToken })),
-    );
-    expect(trips).toEqual({ worker: 1, object: 1, fromObject: 2, queue });
-  });
-
   it("makes one call of the object, which reads and writes, for new metadata, or when another user of the device logs in", async () => {
     const application = await createKnownApplication();
     const ask = (body: unknown) =>

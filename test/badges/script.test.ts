@@ -1,38 +1,18 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { newRandomId } from "../../src/shared/identifiers.ts";
 import { type InboxCommand, inboxResult } from "../../src/shared/inbox.ts";
+import { putIntoInbox, resultOf } from "../core/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
 import { callServer, issueTo, runSweep } from "./life-support.ts";
 
 useQuietLog();
 
-/** As the script does it. @returns the command's ID */
-async function put({ id }: TestApplication, command: InboxCommand): Promise<string> {
-  const commandId = newRandomId();
-  const json = JSON.stringify({ command, actor: { kind: "administrator", name: "Tom" } });
-  await homeDatabase()
-    .prepare("INSERT INTO inbox (id, application_id, command, created_at) VALUES (?1, ?2, ?3, ?4)")
-    .bind(commandId, id, json, Date.now())
-    .run();
-  return commandId;
-}
-
-const resultRow = z.object({ result: z.string().nullable() });
-
-async function resultOf(commandId: string) {
-  const row = await homeDatabase().prepare("SELECT result FROM inbox WHERE id = ?1").bind(commandId).first();
-  const { result } = resultRow.parse(row);
-  return result === null ? null : inboxResult.parse(JSON.parse(result));
-}
-
 async function carryOut(application: TestApplication, command: InboxCommand) {
-  const commandId = await put(application, command);
+  const commandId = await putIntoInbox(application, command, "Tom");
   expect(await resultOf(commandId)).toBeNull();
   await runSweep();
-  return resultOf(commandId);
+  return inboxResult.parse(await resultOf(commandId));
 }
 
 const historyOf = async (application: TestApplication) => (await callServer(application, "GET", "/v1/history")).body;

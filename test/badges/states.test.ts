@@ -23,6 +23,9 @@ const ENDS_AHEAD: readonly End[] = ["none", "ahead"];
 const ENDS_PAST: readonly End[] = ["past", "past and noted", "this very moment"];
 const ALL_ENDS = [...ENDS_AHEAD, ...ENDS_PAST];
 
+const LIVE = ["active", "suspended"] as const;
+const ENDED = ["revoked", "replaced"] as const;
+
 function badge(state: Life["state"], end: End): Life {
   const { expiresAt, isNoted } = ENDS[end];
   const isFinal = state === "revoked" || state === "replaced";
@@ -38,168 +41,84 @@ const setEnd = (expiresAt: number | null): Step => ({ kind: "reschedule", expire
 const REFUSED: Decision = { kind: "refused" };
 const UNCHANGED: Decision = { kind: "unchanged" };
 
-/** The decision for a stored state and an end, for every step. */
-const decideAll = (state: Life["state"], end: End, step: Step) => decideStep(badge(state, end), step, NOW);
+const take = (state: Life["state"], end: End, step: Step) => decideStep(badge(state, end), step, NOW);
 
-describe("the state of a badge that callers see (contract section 12)", () => {
-  it.each(["active", "suspended"] as const)(
-    "is %s as stored until its end, and expired from that moment on",
-    (state) => {
-      for (const end of ENDS_AHEAD) expect(stateAt(badge(state, end), NOW)).toBe(state);
-      for (const end of ENDS_PAST) expect(stateAt(badge(state, end), NOW)).toBe("expired");
+/** A step that is granted: what the badge is then, and what is told. */
+function changed(state: Life["state"], expiresAt: number | null, endedAt: number | null, becomes: string | null) {
+  return { kind: "changed", next: { state, startsAt: null, expiresAt, endedAt }, becomes };
+}
+
+describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state) => {
+  const other = state === "active" ? "suspended" : "active";
+  const [toOther, toOwn] = state === "active" ? [SUSPEND, RESUME] : [RESUME, SUSPEND];
+
+  it.each(ENDS_AHEAD)(
+    "is in that state until its end, and takes the step to the other one, with the end: %s",
+    (end) => {
+      expect(stateAt(badge(state, end), NOW)).toBe(state);
+      expect(take(state, end, toOther)).toEqual(changed(other, ENDS[end].expiresAt, null, other));
+      for (const step of [toOwn, NOTE]) expect(take(state, end, step)).toEqual(UNCHANGED);
     },
   );
 
-  it.each(["active", "suspended"] as const)(
-    "is expired once the expiry is recorded, even if the clock is behind (%s)",
-    (state) => {
-      expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
-    },
-  );
-
-  it.each(["revoked", "replaced"] as const)("stays %s, whatever end it has", (state) => {
-    for (const end of ALL_ENDS) expect(stateAt(badge(state, end), NOW)).toBe(state);
-  });
-});
-
-describe("suspend and resume (contract section 12)", () => {
-  it.each(ENDS_AHEAD)("suspend an active badge and resume it, with the end: %s", (end) => {
-    const { expiresAt } = ENDS[end];
-    expect(decideAll("active", end, SUSPEND)).toEqual({
-      kind: "changed",
-      next: { state: "suspended", startsAt: null, expiresAt, endedAt: null },
-      becomes: "suspended",
-    });
-    expect(decideAll("suspended", end, RESUME)).toEqual({
-      kind: "changed",
-      next: { state: "active", startsAt: null, expiresAt, endedAt: null },
-      becomes: "active",
-    });
+  it.each(ENDS_PAST)("is expired from its end on, and then neither suspended nor resumed, with the end: %s", (end) => {
+    expect(stateAt(badge(state, end), NOW)).toBe("expired");
+    for (const step of [SUSPEND, RESUME]) expect(take(state, end, step)).toEqual(REFUSED);
   });
 
-  it.each(ENDS_AHEAD)("change nothing when the badge is already in that state, with the end: %s", (end) => {
-    expect(decideAll("suspended", end, SUSPEND)).toEqual(UNCHANGED);
-    expect(decideAll("active", end, RESUME)).toEqual(UNCHANGED);
+  it("is expired once the expiry is recorded, even if the clock is behind", () => {
+    expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
   });
 
-  it.each(ENDS_PAST)("are refused for an expired badge, with the end: %s", (end) => {
-    for (const state of ["active", "suspended"] as const) {
-      for (const step of [SUSPEND, RESUME]) expect(decideAll(state, end, step)).toEqual(REFUSED);
+  it("has its expiry recorded once, as of its end", () => {
+    for (const end of ["past", "this very moment"] as const) {
+      const { expiresAt } = ENDS[end];
+      expect(take(state, end, NOTE)).toEqual(changed(state, expiresAt, expiresAt, "expired"));
     }
+    expect(take(state, "past and noted", NOTE)).toEqual(UNCHANGED);
   });
-});
 
-describe("revoke (contract section 12)", () => {
-  it.each(ALL_ENDS)("is final for active, suspended and expired badges, with the end: %s", (end) => {
+  it.each(ALL_ENDS)("is revoked for good, and its present end again changes nothing: %s", (end) => {
     const { expiresAt, isNoted } = ENDS[end];
-    for (const state of ["active", "suspended"] as const) {
-      expect(decideAll(state, end, REVOKE)).toEqual({
-        kind: "changed",
-        next: { state: "revoked", startsAt: null, expiresAt, endedAt: isNoted ? NOTED : NOW },
-        becomes: "revoked",
-      });
-    }
+    expect(take(state, end, REVOKE)).toEqual(changed("revoked", expiresAt, isNoted ? NOTED : NOW, "revoked"));
+    expect(take(state, end, setEnd(expiresAt))).toEqual(UNCHANGED);
   });
-});
 
-describe("setting an end (contract section 12)", () => {
-  it.each(["active", "suspended"] as const)("leaves a badge %s while the end is in the future", (state) => {
-    for (const end of ENDS_AHEAD) {
-      const given = end === "none" ? LATER : null;
-      for (const expiresAt of [LATER, given]) {
-        expect(decideAll(state, end, setEnd(expiresAt))).toEqual({
-          kind: "changed",
-          next: { state, startsAt: null, expiresAt, endedAt: null },
-          becomes: null,
-        });
+  it.each(ENDS_AHEAD)(
+    "stays so with another end ahead, and ends at once by one that is not, with the end: %s",
+    (end) => {
+      for (const expiresAt of [LATER, end === "none" ? LATER : null]) {
+        expect(take(state, end, setEnd(expiresAt))).toEqual(changed(state, expiresAt, null, null));
       }
-    }
-  });
-
-  it.each(["active", "suspended"] as const)(
-    "to a past or the present time ends a badge that is %s at once",
-    (state) => {
-      for (const end of ENDS_AHEAD) {
-        for (const expiresAt of [PAST, NOW]) {
-          expect(decideAll(state, end, setEnd(expiresAt))).toEqual({
-            kind: "changed",
-            next: { state, startsAt: null, expiresAt, endedAt: NOW },
-            becomes: "expired",
-          });
-        }
+      for (const expiresAt of [PAST, NOW]) {
+        expect(take(state, end, setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
       }
     },
   );
 
-  it.each(["active", "suspended"] as const)(
-    "ahead restores an expired badge to %s, and tells so if it was told",
-    (state) => {
-      for (const expiresAt of [AHEAD, null]) {
-        const next = { state, startsAt: null, expiresAt, endedAt: null };
-        const step = setEnd(expiresAt);
-        expect(decideAll(state, "past and noted", step)).toEqual({ kind: "changed", next, becomes: state });
-        expect(decideAll(state, "past", step)).toEqual({ kind: "changed", next, becomes: null });
-        expect(decideAll(state, "this very moment", step)).toEqual({ kind: "changed", next, becomes: null });
-      }
-    },
-  );
-
-  it.each(["active", "suspended"] as const)(
-    "to another past time leaves a stored %s expired, and tells so once",
-    (state) => {
-      const expiresAt = PAST - 1;
+  it("that has expired is so again with an end ahead, and tells so if the expiry was told", () => {
+    for (const expiresAt of [AHEAD, null]) {
       const step = setEnd(expiresAt);
-      expect(decideAll(state, "past", step)).toEqual({
-        kind: "changed",
-        next: { state, startsAt: null, expiresAt, endedAt: NOW },
-        becomes: "expired",
-      });
-      expect(decideAll(state, "past and noted", step)).toEqual({
-        kind: "changed",
-        next: { state, startsAt: null, expiresAt, endedAt: NOTED },
-        becomes: null,
-      });
-    },
-  );
-
-  it.each(ALL_ENDS)("to the badge's present end changes nothing: %s", (end) => {
-    for (const state of ["active", "suspended"] as const) {
-      expect(decideAll(state, end, setEnd(ENDS[end].expiresAt))).toEqual(UNCHANGED);
-    }
-  });
-});
-
-describe("recording an expiry (contract section 12)", () => {
-  it("ends a badge whose end has passed, once, as of its end", () => {
-    for (const state of ["active", "suspended"] as const) {
+      expect(take(state, "past and noted", step)).toEqual(changed(state, expiresAt, null, state));
       for (const end of ["past", "this very moment"] as const) {
-        const { expiresAt } = ENDS[end];
-        expect(decideAll(state, end, NOTE)).toEqual({
-          kind: "changed",
-          next: { state, startsAt: null, expiresAt, endedAt: expiresAt },
-          becomes: "expired",
-        });
+        expect(take(state, end, step)).toEqual(changed(state, expiresAt, null, null));
       }
-      expect(decideAll(state, "past and noted", NOTE)).toEqual(UNCHANGED);
     }
   });
 
-  it("does nothing to a badge without an end or with one in the future", () => {
-    for (const state of ["active", "suspended"] as const) {
-      for (const end of ENDS_AHEAD) expect(decideAll(state, end, NOTE)).toEqual(UNCHANGED);
-    }
+  it("that has expired stays so with another past end, and tells so once", () => {
+    const expiresAt = PAST - 1;
+    expect(take(state, "past", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
+    expect(take(state, "past and noted", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOTED, null));
   });
 });
 
-describe("badges in a final state (contract section 12)", () => {
-  it.each(ALL_ENDS)("accept no step but another revocation, which changes nothing, with the end: %s", (end) => {
+describe.each(ENDED)("a badge that is %s (contract section 12)", (state) => {
+  it.each(ALL_ENDS)("stays so, and takes no step but another revocation of a revoked one, with the end: %s", (end) => {
+    expect(stateAt(badge(state, end), NOW)).toBe(state);
     const steps = [SUSPEND, RESUME, setEnd(null), setEnd(AHEAD), setEnd(PAST), setEnd(ENDS[end].expiresAt)];
-    for (const step of steps) {
-      expect(decideAll("revoked", end, step)).toEqual(REFUSED);
-      expect(decideAll("replaced", end, step)).toEqual(REFUSED);
-    }
-    expect(decideAll("revoked", end, REVOKE)).toEqual(UNCHANGED);
-    expect(decideAll("replaced", end, REVOKE)).toEqual(REFUSED);
-    for (const state of ["revoked", "replaced"] as const) expect(decideAll(state, end, NOTE)).toEqual(UNCHANGED);
+    for (const step of steps) expect(take(state, end, step)).toEqual(REFUSED);
+    expect(take(state, end, REVOKE)).toEqual(state === "revoked" ? UNCHANGED : REFUSED);
+    expect(take(state, end, NOTE)).toEqual(UNCHANGED);
   });
 });

@@ -27,7 +27,7 @@ import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { call, serverHeaders } from "../support/http.ts";
+import { call } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
 import { claimsOf, entriesSoon, entryOf, getList, indexOn, inflate, listPath, statusOf } from "./status-support.ts";
@@ -94,9 +94,6 @@ describe("a status list (contract section 14)", () => {
       ttl: 60,
     });
     expect((await inflate(claims.status_list.lst)).length).toBe(131_072 / 4);
-  });
-
-  it("is valid for the application's status lifetime", async () => {
     const { iat, exp } = claimsOf((await getList(await withLists({ statusLifetimeSeconds: 900 }))).text);
     expect(exp - iat).toBe(900);
   });
@@ -382,17 +379,12 @@ describe("which lists there are (contract section 14)", () => {
     expect(uri).toBe(`http://localhost:8787${listPath(application, 1)}`);
   });
 
-  it("none for what is no list number", async () => {
+  it("none for what is no list number, or no application ID", async () => {
     const application = await withLists();
     for (const list of ["00", "-1", "1.5", "+0", "0x0", "%20", "one", "1e3", "9".repeat(30), "99999999999"]) {
       expect(await outcomeOf(application, list), list).toBe(UNKNOWN);
     }
-  });
-
-  it("none of an application that is unknown or has none", async () => {
-    for (const id of ["app_00000000000000000000", "constructor", "%00"])
-      expect(await outcomeOf({ id }, 0)).toBe(UNKNOWN);
-    expect(await outcomeOf(await createApplication(), 0)).toBe(UNKNOWN);
+    for (const id of ["constructor", "%00"]) expect(await outcomeOf({ id }, 0)).toBe(UNKNOWN);
   });
 
   it("all within a second of turning them on, and none within 30 seconds of turning them off", async () => {
@@ -406,6 +398,14 @@ describe("which lists there are (contract section 14)", () => {
     expect(await outcomeOf(application, 0)).toBe(UNKNOWN);
   });
 });
+
+/** POST /v1/badge/sign with some bindings replaced. */
+function signWith(bindings: Partial<Env>, application: { id: string }) {
+  const headers = { applicationid: application.id, udid: "phone" };
+  const init = { method: "POST", headers, body: '{"base64":"AAAA"}' };
+  const request = new Request("https://badges.example/v1/badge/sign", init);
+  return callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, ...bindings }, request);
+}
 
 describe("a badge signature (contract section 14)", () => {
   it("says where the badge's state stands, and is otherwise as it was", async () => {
@@ -430,16 +430,7 @@ describe("a badge signature (contract section 14)", () => {
       roundTrips++;
       return send();
     });
-    const headers = { applicationid: application.id, udid: "phone" };
-    const request = new Request("https://badges.example/v1/badge/sign", {
-      method: "POST",
-      headers,
-      body: '{"base64":"AAAA"}',
-    });
-    const { body } = await callWith(
-      { ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED },
-      request,
-    );
+    const { body } = await signWith(bindDatabase(DB), application);
     expect(statusOf(String(body.signature)).idx).toBeLessThan(131_072);
     expect(roundTrips).toBe(1);
   });
@@ -465,27 +456,13 @@ describe("PUBLIC_URL (contract section 14)", () => {
     const errors = vi.spyOn(console, "error").mockImplementation(() => {});
     const application = await withLists();
     await issueTo(application, "phone", "alice");
-    const lost: Partial<Env> = { PUBLIC_URL: "", DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED };
-    const headers = { applicationid: application.id, udid: "phone" };
-    const signing = new Request("https://badges.example/v1/badge/sign", {
-      method: "POST",
-      headers,
-      body: '{"base64":"AAAA"}',
-    });
-    const { status, body } = await callWith(lost, signing);
+    const lost = { PUBLIC_URL: "" };
+    const { status, body } = await signWith(lost, application);
     expect(status).toBe(200);
     expect(decodeJwt(String(body.signature))).not.toHaveProperty("status");
     expect(String(errors.mock.lastCall?.[0])).toContain('"event":"signed-without-status"');
     const list = await callWith(lost, new Request(`https://badges.example${listPath(application, 0)}`));
     expect([list.status, list.body]).toEqual([503, { error: "UNAVAILABLE" }]);
     expect(String(errors.mock.lastCall?.[0])).toContain("PUBLIC_URL is not set");
-  });
-});
-
-describe("GET /v1/application (contract section 19)", () => {
-  it.each([true, false])("tells whether the application has status lists: %s", async (statusList) => {
-    const application = await createApplication({ statusList });
-    const { body } = await call("GET", "/v1/application", { headers: serverHeaders(application) });
-    expect(body).toMatchObject({ statusList });
   });
 });

@@ -1,11 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  type BadgeChange,
-  isExpiredCursor,
-  isRefusedBadge,
-  NoResponseError,
-  type RefusedBadgeCode,
-} from "../../src/client/index.ts";
+import { isExpiredCursor, isRefusedBadge, NoResponseError, type RefusedBadgeCode } from "../../src/client/index.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { collect, device, failureOf, fakeService, inOneHour, refusal, server, worker } from "./support.ts";
@@ -169,30 +163,6 @@ describe("changes with the server client (contract section 13)", () => {
     expect(await collect(client.changes({ cursor: next?.cursor ?? "" }))).toMatchObject([{ changes: [], more: false }]);
     const all = await collect(client.changes({ cursor: null }));
     expect(all.flatMap(({ changes }) => changes.map(({ id }) => id))).toEqual([second, first]);
-  });
-
-  it("fetches a page again if the caller failed to apply it, so that no change is lost", async () => {
-    const application = await createApplication();
-    const client = server(application);
-    for (const udid of ["a", "b", "c", "d", "e"]) await issued(application, udid);
-    const copy = new Map<string, BadgeChange>();
-    let stored: string | null = null;
-    for (let dies = 3; dies >= 0; dies--) {
-      try {
-        for await (const { changes, cursor } of client.changes({ cursor: stored, perPage: 1 })) {
-          // The program dies after the page came and before the transaction.
-          if (copy.size === 3 - dies && dies > 0) throw new Error("died");
-          for (const change of changes) {
-            expect(copy.has(change.id)).toBe(false);
-            copy.set(change.id, change);
-          }
-          stored = cursor;
-        }
-      } catch (error) {
-        expect(error).toMatchObject({ message: "died" });
-      }
-    }
-    expect(copy.size).toBe(5);
   });
 
   it("starts at the given cursor in every iteration, and fetches a page only when it is reached", async () => {

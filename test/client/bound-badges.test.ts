@@ -3,15 +3,14 @@ import { beforeEach, describe, expect, it } from "vitest";
 import {
   createDoorResponse,
   type DeviceClientOptions,
-  ERROR_CODES,
   OtherKeyError,
   type ProofKey,
   webCryptoProofKey,
 } from "../../src/client/index.ts";
-import { createChallenge, verifyBadgeSignature, verifyPossession } from "../../src/verify/index.ts";
+import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { newKey } from "../proofs/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { collect, device, failureOf, inOneHour, NO_NETWORK, server, worker } from "./support.ts";
+import { collect, device, failureOf, server, worker } from "./support.ts";
 
 const UDID = "phone";
 const BASE64 = "aGVsbG8=";
@@ -30,11 +29,6 @@ beforeEach(async () => {
 
 const phoneWith = (proofKey?: ProofKey, options: Partial<DeviceClientOptions> = {}) =>
   device(application, UDID, { proofKey, ...options });
-
-async function attested(badgeSignature: string, publicKey: string) {
-  const expected = { keys: { publicKey }, applicationId: application.id, now: Date.now() };
-  return verifyBadgeSignature(badgeSignature, expected);
-}
 
 describe("a device client with a key, and the service (contract section 15)", () => {
   it("binds the badge that it creates, and the server sees to which key", async () => {
@@ -73,54 +67,6 @@ describe("a device client with a key, and the service (contract section 15)", ()
     expect(badge.created).toBe(true);
     // One for the nonce.
     expect(requests).toBe(3);
-  });
-
-  it("gets its badge again after a lost response, by the same key alone", async () => {
-    let isLost = false;
-    const fetch: typeof worker = async (url, init) => {
-      const response = await worker(url, init);
-      if (isLost) return response;
-      isLost = true;
-      await response.body?.cancel();
-      throw NO_NETWORK;
-    };
-    const badge = await phoneWith(key, { fetch, sleep: async () => {} }).requestBadge({ userId: "alice" });
-    expect(badge).toMatchObject({ created: false, badgeId: expect.any(String) });
-    expect(await failureOf(phoneWith(otherKey).requestBadge({ userId: "alice" }))).toMatchObject(INVALID_PROOF);
-  });
-
-  it("claims an invitation, and binds the badge", async () => {
-    const invitation = await server(application).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
-    const request = { userId: "vera", invitationToken: invitation.id };
-    expect(await phoneWith(key).requestBadge(request)).toMatchObject({ created: true, badgeId: invitation.badgeId });
-    expect(await phoneWith(key).requestBadge(request)).toMatchObject({ created: false, badgeId: invitation.badgeId });
-    expect(await failureOf(phoneWith().requestBadge(request))).toMatchObject(INVALID_PROOF);
-  });
-});
-
-describe("somebody who knows the udid and the application ID, but has no key (contract section 15)", () => {
-  it("gets neither the bound badge nor a signature by it, without a key or with another", async () => {
-    const { badgeId } = await phoneWith(key).requestBadge({ userId: "alice" });
-    for (const thief of [phoneWith(), phoneWith(otherKey)]) {
-      expect(await failureOf(thief.requestBadge({ userId: "alice" }))).toMatchObject(INVALID_PROOF);
-      expect(await failureOf(thief.sign(BASE64))).toMatchObject(INVALID_PROOF);
-      expect(await failureOf(thief.sign(BASE64, { badgeId }))).toMatchObject(INVALID_PROOF);
-    }
-    expect(ERROR_CODES).toEqual(expect.arrayContaining(["INVALID_PROOF", "USE_DPOP_NONCE"]));
-  });
-
-  it("moves no bound badge aside with a badge of another user", async () => {
-    const phone = phoneWith(key);
-    const badge = await phone.requestBadge({ userId: "alice" });
-    if (!badge.created) throw new Error("not created");
-    const stranger = phoneWith();
-    const other = await stranger.requestBadge({ userId: "mallory" });
-    expect(other.created).toBe(true);
-    expect(await stranger.sign(BASE64)).toMatch(/\./);
-    expect(await attested(await phone.sign(BASE64), badge.publicKey)).toMatchObject({ badgeNumber: badge.badgeId });
-    // As after a restart of the app, when it does not know its badge.
-    const restarted = await phoneWith(key).sign(BASE64);
-    expect(await attested(restarted, badge.publicKey)).toMatchObject({ badgeNumber: badge.badgeId });
   });
 });
 
@@ -166,47 +112,17 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
 });
 
 describe("rebindBadge (contract section 15)", () => {
-  it("lets another key take the badge over once, and refuses the old key from then on", async () => {
+  it("lets another key take the badge over; for a badge that has ended or does not exist it is refused", async () => {
     const client = server(application);
     const { badgeId } = await phoneWith(key).requestBadge({ userId: "alice" });
-    expect(await failureOf(phoneWith(otherKey).requestBadge({ userId: "alice" }))).toMatchObject(INVALID_PROOF);
-    expect(await client.rebindBadge(badgeId)).toMatchObject({ id: badgeId, state: "active" });
-    expect(await phoneWith(key).sign(BASE64)).toMatch(/\./);
     const moved = phoneWith(otherKey);
+    expect(await failureOf(moved.requestBadge({ userId: "alice" }))).toMatchObject(INVALID_PROOF);
+    expect(await client.rebindBadge(badgeId)).toMatchObject({ id: badgeId, state: "active" });
     expect(await moved.requestBadge({ userId: "alice" })).toMatchObject({ created: false, badgeId });
-    expect(await moved.sign(BASE64)).toMatch(/\./);
-    const keyThumbprint = await calculateJwkThumbprint(otherKey.publicJwk);
-    expect(await client.getBadge(badgeId)).toMatchObject({ keyThumbprint });
-    expect(await failureOf(phoneWith(key).requestBadge({ userId: "alice" }))).toMatchObject(INVALID_PROOF);
     expect(await failureOf(phoneWith(key).sign(BASE64))).toMatchObject(INVALID_PROOF);
-  });
-
-  it("is refused for a badge that has ended, and for one that does not exist", async () => {
-    const client = server(application);
-    const { badgeId } = await phoneWith(key).requestBadge({ userId: "alice" });
     await client.revokeBadge(badgeId);
     expect(await failureOf(client.rebindBadge(badgeId))).toMatchObject({ status: 409, code: "ENDED_BADGE" });
     expect(await failureOf(client.rebindBadge("7"))).toMatchObject({ status: 404, code: "UNKNOWN_BADGE" });
     expect(await failureOf(client.rebindBadge(".."))).toBeInstanceOf(RangeError);
-  });
-});
-
-describe("the badge that a device client signs with (contract section 15)", () => {
-  it("is that of its last login, whoever logged in on the device since", async () => {
-    const [alices, bobs] = [phoneWith(), phoneWith()];
-    const alice = await alices.requestBadge({ userId: "alice" });
-    if (!alice.created) throw new Error("not created");
-    const bob = await bobs.requestBadge({ userId: "bob" });
-    const byAlice = await alices.sign(BASE64);
-    expect(await attested(byAlice, alice.publicKey)).toMatchObject({ badgeNumber: alice.badgeId, boundKey: null });
-    const byBob = await alices.sign(BASE64, { badgeId: bob.badgeId });
-    expect(JSON.parse(atob(byBob.split(".")[1] ?? ""))).toMatchObject({ sub: bob.badgeId });
-  });
-
-  it("must be one of this device", async () => {
-    await phoneWith(key).requestBadge({ userId: "alice" });
-    const other = await device(application, "other phone").requestBadge({ userId: "bob" });
-    const call = phoneWith(key).sign(BASE64, { badgeId: other.badgeId });
-    expect(await failureOf(call)).toMatchObject({ status: 404, code: "UNKNOWN_BADGE" });
   });
 });

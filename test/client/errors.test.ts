@@ -6,16 +6,7 @@ import { collect, device, failureOf, fakeService, inOneHour, refusal, server } f
 
 describe("what a client throws when the service refuses (contract section 6)", () => {
   it("knows each code of the service, once", () => {
-    const codes = `INVALID_JSON INVALID_APPLICATIONID INVALID_CREDENTIALS NOT_FOUND UNKNOWN_APPLICATION UNKNOWN_BADGE
-      UNKNOWN_INVITATION METHOD_NOT_ALLOWED CLAIMED_INVITATION EXPIRED_INVITATION REVOKED_INVITATION PAYLOAD_TOO_LARGE
-      UNDEFINED_APPLICATIONID UNDEFINED_UDID UNDEFINED_USERID UNDEFINED_BASE64 UNDEFINED_EXPIRESAT INVALID_UDID
-      INVALID_USERID INVALID_METADATA INVALID_BASE64 INVALID_EXPIRESAT INVALID_INVITATIONTOKEN INVALID_PER_PAGE
-      INVALID_CURSOR SUSPENDED_BADGE REVOKED_BADGE EXPIRED_BADGE BLOCKED_USER UNKNOWN_EVENT ENDED_BADGE EXPIRED_CURSOR
-       INVALID_BADGEEXPIRESAT INVALID_IDEMPOTENCYKEY INVALID_STATE UNKNOWN_STATUSLIST NOT_IMPLEMENTED RATE_LIMITED INTERNAL_ERROR NUMBERS_EXHAUSTED UNAVAILABLE`.split(
-      /\s+/,
-    );
-    expect(ERROR_CODES).toEqual(expect.arrayContaining(codes));
-    expect(new Set(ERROR_CODES).size).toBe(ERROR_CODES.length);
+    expect(ERROR_CODES.toSorted()).toEqual(Object.keys(PUBLIC_ERRORS).toSorted());
   });
 
   it("has the status, the code and the ID of the request in the service's log", async () => {
@@ -47,22 +38,18 @@ describe("what a client throws when the service refuses (contract section 6)", (
     }
   });
 
-  it.each(Object.entries(PUBLIC_ERRORS))("%s", async (code, { status, retryAfterSeconds = null }) => {
-    const headers = retryAfterSeconds === null ? undefined : { "retry-after": String(retryAfterSeconds) };
-    const { options } = fakeService(refusal(status, code, headers));
-    const call = device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8=");
-    await expect(call).rejects.toMatchObject({ name: "BadgeServiceError", status, code, retryAfterSeconds });
-    await expect(call).rejects.toThrow(code);
-  });
-
-  it("says in every message what to do", async () => {
-    for (const [code, { status }] of Object.entries(PUBLIC_ERRORS)) {
-      const { options } = fakeService(refusal(status, code, { "x-request-id": "r-1" }));
-      const error = await failureOf(device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8="));
-      expect(String(error)).toMatch(new RegExp(`^BadgeServiceError: ${status} ${code} \\(r-1\\): .{10,}`));
-      expect(String(error)).not.toContain("does not know the code");
-    }
-  });
+  it.each(Object.entries(PUBLIC_ERRORS))(
+    "%s, with a message that says what to do",
+    async (code, { status, retryAfterSeconds = null }) => {
+      const headers = { ...(retryAfterSeconds && { "retry-after": String(retryAfterSeconds) }), "x-request-id": "r-1" };
+      const { options } = fakeService(refusal(status, code, headers));
+      const call = device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8=");
+      await expect(call).rejects.toMatchObject({ name: "BadgeServiceError", status, code, retryAfterSeconds });
+      const message = String(await failureOf(call));
+      expect(message).toMatch(new RegExp(`^BadgeServiceError: ${status} ${code} \\(r-1\\): .{10,}`));
+      expect(message).not.toContain("does not know the code");
+    },
+  );
 
   it.each([
     ["a log-in page where a badge should be", new Response("<html>", { status: 200 })],

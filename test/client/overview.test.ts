@@ -4,7 +4,7 @@ import { collect, device, fakeService, inOneHour, server } from "./support.ts";
 
 describe("settings, invitations, events and counts with the server client (contract section 19)", () => {
   it("shows the application's settings", async () => {
-    const application = await createApplication({ name: "Main Street 1", requireSecret: true });
+    const application = await createApplication({ name: "Main Street 1", requireSecret: true, statusList: true });
     expect(await server(application).getApplication()).toEqual({
       applicationId: application.id,
       name: "Main Street 1",
@@ -12,7 +12,7 @@ describe("settings, invitations, events and counts with the server client (contr
       lastNumber: application.lastNumber,
       requireSecret: true,
       requireProof: false,
-      statusList: false,
+      statusList: true,
       webhookUrl: null,
     });
   });

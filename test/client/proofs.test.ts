@@ -118,13 +118,6 @@ describe("the client's response opens a door that challenges (contract section 1
 
   const door = (changes: object = {}) => ({ doorId: "lobby-1", applicationId, keys, now, ...changes });
 
-  it("of which it got the challenge", async () => {
-    const challenge = createChallenge(door());
-    const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
-    const result = await verifyPossession({ badgeSignature, response }, { ...door(), challenge });
-    expect(result).toMatchObject({ ok: true, badgeNumber: "1004711815", boundKey: KEY.jwk });
-  });
-
   it("and no other: not with another key, not at another door, not later, not for another badge signature", async () => {
     const challenge = createChallenge(door());
     const present = async (made: object, changes: object = {}) => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { DeviceClient, NoResponseError } from "../../src/client/index.ts";
+import { DeviceClient, NoResponseError, type ServerClient } from "../../src/client/index.ts";
 import { BACK_OFF_BASE_MILLISECONDS, BACK_OFF_CAP_MILLISECONDS, waitBeforeRetry } from "../../src/client/retry.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import { createApplication } from "../support/application.ts";
@@ -29,52 +29,26 @@ const BUSY_GATEWAY = new Response("<html>", { status: 503, headers: { "retry-aft
 const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revokedAt: "2029" });
 
 const BADGE = Response.json({ id: "7", userId: "a", state: "active", issuedAt: "2030", changedAt: "2030" });
+const NO_CHANGES = Response.json({ changes: [], more: false }, { headers: { "pagination-cursor": "c" } });
+const REPLAYED = Response.json({ id: "evt_1", state: "pending" }, { status: 202 });
 const BLOCKED = Response.json({ userId: "a", blocked: true, revoked: [] });
 
+const byPhone = (call: (client: DeviceClient) => Promise<unknown>) => (fake: FakeService) => call(phone(fake));
+const byServer = (call: (client: ServerClient) => Promise<unknown>) => (fake: FakeService) =>
+  call(server(NOBODY, fake.options));
+
 /** Calls of every kind, each with a successful response. */
-const REPEATABLE = [
-  {
-    name: "requestBadge",
-    success: EXISTING_BADGE,
-    call: (fake: FakeService) => phone(fake).requestBadge({ userId: "a" }),
-  },
-  { name: "sign", success: SIGNATURE, call: (fake: FakeService) => phone(fake).sign("aGVsbG8=") },
-  {
-    name: "listBadges",
-    success: Response.json({ badges: [] }),
-    call: (fake: FakeService) => collect(server(NOBODY, fake.options).listBadges()),
-  },
-  {
-    name: "revokeInvitation",
-    success: REVOKED,
-    call: (fake: FakeService) => server(NOBODY, fake.options).revokeInvitation("inv"),
-  },
-  { name: "createInvitation", success: INVITATION, call: (fake: FakeService) => invite(fake) },
-  {
-    name: "suspendBadge",
-    success: BADGE,
-    call: (fake: FakeService) => server(NOBODY, fake.options).suspendBadge("7"),
-  },
-  {
-    name: "setBadgeEnd",
-    success: BADGE,
-    call: (fake: FakeService) => server(NOBODY, fake.options).setBadgeEnd("7", new Date(0)),
-  },
-  {
-    name: "blockUser",
-    success: BLOCKED,
-    call: (fake: FakeService) => server(NOBODY, fake.options).blockUser("a"),
-  },
-  {
-    name: "changes",
-    success: Response.json({ changes: [], more: false }, { headers: { "pagination-cursor": "c" } }),
-    call: (fake: FakeService) => collect(server(NOBODY, fake.options).changes()),
-  },
-  {
-    name: "replayEvent",
-    success: Response.json({ id: "evt_1", state: "pending" }, { status: 202 }),
-    call: (fake: FakeService) => server(NOBODY, fake.options).replayEvent("evt_1"),
-  },
+const REPEATABLE: [name: string, success: Response, call: (fake: FakeService) => Promise<unknown>][] = [
+  ["requestBadge", EXISTING_BADGE, byPhone((client) => client.requestBadge({ userId: "a" }))],
+  ["sign", SIGNATURE, byPhone((client) => client.sign("aGVsbG8="))],
+  ["listBadges", Response.json({ badges: [] }), byServer((client) => collect(client.listBadges()))],
+  ["revokeInvitation", REVOKED, byServer((client) => client.revokeInvitation("inv"))],
+  ["createInvitation", INVITATION, (fake) => invite(fake)],
+  ["suspendBadge", BADGE, byServer((client) => client.suspendBadge("7"))],
+  ["setBadgeEnd", BADGE, byServer((client) => client.setBadgeEnd("7", new Date(0)))],
+  ["blockUser", BLOCKED, byServer((client) => client.blockUser("a"))],
+  ["changes", NO_CHANGES, byServer((client) => collect(client.changes()))],
+  ["replayEvent", REPLAYED, byServer((client) => client.replayEvent("evt_1"))],
 ];
 
 const phone = (fake: FakeService) => device(NOBODY, "phone", fake.options);
@@ -83,7 +57,7 @@ const invite = (fake: FakeService, key: { idempotencyKey?: string } = {}) =>
 
 afterEach(() => vi.unstubAllGlobals());
 
-describe.each(REPEATABLE)("$name is sent again", ({ call, success }) => {
+describe.each(REPEATABLE)("%s is sent again", (_call, success, call) => {
   it.each([
     ["no response", NO_NETWORK, 249],
     ["429 RATE_LIMITED", RATE_LIMITED, 60_249],

@@ -1,9 +1,9 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { homeOf } from "../../src/shared/homes.ts";
 import { PLATFORM_TRIES } from "../../src/shared/limits.ts";
 import type { Call, Command } from "../../src/worker/core/commands.ts";
-import { CallQueue, type Response, type Waiting } from "../../src/worker/core/queue.ts";
+import { CallQueue, waitingFor } from "../../src/worker/core/queue.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { readInbox } from "../../src/worker/storage/inbox.ts";
 import { getBadge, issueTo, takeStep } from "../badges/life-support.ts";
@@ -16,51 +16,12 @@ import { failing, failingTrips, LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
-import { StandingTimers } from "../support/timers.ts";
-import { until } from "../support/until.ts";
-import { ENTRY, journalOf, LostEntries, putIntoInbox, resultOf, wake } from "./support.ts";
+import { ENTRY, putIntoInbox, resultOf, wake } from "./support.ts";
 
 const log = useQuietLog();
 
 const stateOf = async (application: TestApplication, number: string) =>
   (await getBadge(application, number)).body.state;
-
-describe("a call that was answered 503 and that D1 does not have (contract section 21)", () => {
-  let timers: StandingTimers | undefined;
-  afterEach(() => {
-    timers?.stop();
-    timers = undefined;
-  });
-
-  async function giveUpASuspension() {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    const lost = new LostEntries();
-    await aroundObjectD1(application, () => lost.around);
-    timers = new StandingTimers();
-    const refused = takeStep(application, number, "suspend");
-    await timers.pass(10_000, () => lost.count >= 2);
-    expect((await refused).status).toBe(503);
-    return { application, number, lost };
-  }
-
-  it("does not happen when the object compares itself with D1 before anything else", async () => {
-    const { application, number, lost } = await giveUpASuspension();
-    lost.stop();
-    await wake(application, true);
-    expect(await stateOf(application, number)).toBe("active");
-  });
-
-  it("does not happen when the object ends before anything else", async () => {
-    const { application, number } = await giveUpASuspension();
-    // The suspension, and what is to take its place.
-    await until(async () => expect((await journalOf(application)).at(-2)?.sequence).toBe(2));
-    await runInDurableObject(allocatorOf(application), (_, state) => state.abort("the object dies")).catch(() => {});
-    await wake(application, true);
-    expect(await stateOf(application, number)).toBe("active");
-    expect((await takeStep(application, number, "suspend")).status).toBe(200);
-  });
-});
 
 describe("a group that D1 refuses and that breaks when half of it is tried alone", () => {
   it("fails that half, and what was told to have failed does not happen (contract section 21)", async () => {
@@ -123,14 +84,8 @@ describe("a reservation that is retried (contract section 5)", () => {
 });
 
 describe("calls about one user (contract section 12)", () => {
-  const waiting = (command: Command): Waiting => ({
-    call: { id: crypto.randomUUID(), until: null, origin: { actor: { kind: "server" } }, command },
-    done: Promise.withResolvers<Response>(),
-    inboxId: null,
-    isBegun: false,
-    erased: 0,
-    eventsAfter: "",
-  });
+  const waiting = (command: Command) =>
+    waitingFor({ id: crypto.randomUUID(), until: null, origin: { actor: { kind: "server" } }, command });
 
   it.each([
     ["before the block began", true],

@@ -78,9 +78,13 @@ export async function sequenceOf({ id }: { id: ApplicationId }): Promise<number>
 }
 
 /** Puts a command where the administration script puts it. @returns its ID */
-export async function putIntoInbox({ id }: { id: ApplicationId }, command: InboxCommand): Promise<string> {
+export async function putIntoInbox(
+  { id }: { id: ApplicationId },
+  command: InboxCommand,
+  name: string | null = null,
+): Promise<string> {
   const commandId = newRandomId();
-  const request = JSON.stringify({ command, actor: { kind: "administrator", name: null } });
+  const request = JSON.stringify({ command, actor: { kind: "administrator", name } });
   await homeDatabase()
     .prepare("INSERT INTO inbox (id, application_id, command, created_at) VALUES (?1, ?2, ?3, ?4)")
     .bind(commandId, id, request, Date.now())

@@ -1,3 +1,4 @@
+import { runInDurableObject } from "cloudflare:test";
 import { decodeJwt } from "jose";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Call } from "../../src/worker/core/commands.ts";
@@ -39,8 +40,34 @@ async function answer503(application: { id: string }, call: () => Promise<Answer
   return held;
 }
 
-describe("a call that is answered 503 (contract section 1)", () => {
-  it("never happens when its entry was lost on the way, whatever comes later", async () => {
+describe("a call that is answered 503 (contract sections 1 and 21)", () => {
+  it.each<[string, (application: TestApplication, lost: LostEntries) => Promise<void>]>([
+    [
+      "the object is woken",
+      async (application, lost) => {
+        lost.stop();
+        await wake(application);
+      },
+    ],
+    [
+      "the object compares itself with D1 first",
+      async (application, lost) => {
+        lost.stop();
+        await wake(application, true);
+      },
+    ],
+    [
+      "the object ends first",
+      async (application) => {
+        // The suspension, and what is to take its place.
+        await until(async () => expect((await journalOf(application)).at(-2)?.sequence).toBe(2));
+        await runInDurableObject(allocatorOf(application), (_, state) => state.abort("the object dies")).catch(
+          () => {},
+        );
+        await wake(application, true);
+      },
+    ],
+  ])("never happens when its entry was lost on the way, and %s", async (_, next) => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const lost = new LostEntries();
@@ -49,11 +76,11 @@ describe("a call that is answered 503 (contract section 1)", () => {
     const refused = takeStep(application, number, "suspend");
     await timers.pass(10_000, () => lost.count >= 2);
     expect((await refused).status).toBe(503);
-    lost.stop();
-    await wake(application);
+    await next(application, lost);
     expect(await stateOf(application, number)).toBe("active");
     await issueTo(application, "other", "bob");
     expect(await stateOf(application, number)).toBe("active");
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
   });
 
   it("never undoes a later one when D1 gets its entry late", async () => {
@@ -181,7 +208,7 @@ describe("while D1 takes no entry", () => {
     const lost = new LostEntries();
     await aroundObjectD1(application, () => lost.around);
     timers = new StandingTimers();
-    for (let round = 0; round < 8; round++) {
+    for (let round = 0; round < 4; round++) {
       const before = lost.count;
       const refused = takeStep(application, number, "suspend");
       await timers.pass(10_000, () => lost.count > before);
@@ -230,7 +257,7 @@ describe("while D1 takes no entry", () => {
         id: `call-${place}`,
         until: Date.now() + 9000,
         origin: { actor: { kind: "server" } },
-        command: { kind: "unblock", userId: `user-${place}` },
+        command: { kind: "step", number: place, step: { kind: "suspend" }, ifChange: null, ownedBy: null },
       });
     const first = call(0);
     await until(() => expect(isWaiting).toBe(true));
@@ -257,19 +284,6 @@ describe("an object that ends in the middle of a write", () => {
     { moment: "before D1 has the entry", isSent: false },
     { moment: "once D1 has the entry", isSent: true },
   ];
-
-  it.each(MOMENTS)("$moment, leaves the phone that asks again one badge", async ({ isSent }) => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
-    await endAtEntry(application, isSent);
-    const ask = () => requestQuietly(application, "new phone", { userId: "bob" });
-    const answers = [await ask(), await ask()];
-    expect(answers.map(({ status }) => status)).toEqual([503, 200]);
-    const rows = await badgeRows(application);
-    expect(rows).toHaveLength(2);
-    expect(new Set(rows.map(({ change }) => change)).size).toBe(2);
-    expect(log.lines().filter(({ event }) => event === "journal-gap")).toEqual([]);
-  });
 
   it.each(MOMENTS)("$moment, answers the same call as it was decided, and only once D1 has it", async ({ isSent }) => {
     const application = await createApplication();

@@ -7,6 +7,7 @@ import type { Context } from "../../src/worker/context.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { putIntoInbox, resultOf } from "../core/support.ts";
 import { claim, type Invitation, invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { interceptedContext } from "../invitations/support/intercepted.ts";
@@ -113,19 +114,11 @@ describe("a home's clock (contract sections 5 and 17)", () => {
     const { token, number } = await invite(application, ahead(DAY));
     expect((await claim(application, "phone", "ada", token)).status).toBe(201);
     await homeClock().tick(testHome());
-    await homeDatabase()
-      .prepare("INSERT INTO inbox (id, application_id, command, created_at) VALUES ('one', ?1, ?2, ?3)")
-      .bind(
-        application.id,
-        JSON.stringify({ command: { kind: "suspend", number }, actor: { kind: "administrator", name: "root" } }),
-        Date.now(),
-      )
-      .run();
+    const command = await putIntoInbox(application, { kind: "suspend", number });
     expect(await runDurableObjectAlarm(homeClock())).toBe(true);
     const badge = await call("GET", `/v1/badges/${number}`, { headers: serverHeaders(application) });
     expect(badge.body).toMatchObject({ state: "suspended" });
-    const result = homeDatabase().prepare("SELECT result FROM inbox WHERE id = 'one'").first<string>("result");
-    expect(JSON.parse((await result) ?? "null")).toMatchObject({ kind: "badge" });
+    expect(await resultOf(command)).toMatchObject({ kind: "badge" });
   });
 });
 

@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/core/allocator.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
-import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
+import { ENTRY } from "../core/support.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { CASES, expectedStatuses, failing, failingTrips, isAbout, LOST, statusesOf } from "../support/faults.ts";
-import { homeDatabase } from "../support/home.ts";
+import { isAbout, statusesOf } from "../support/faults.ts";
 import type { Answer } from "../support/http.ts";
 import { until } from "../support/until.ts";
 import { type Invitation, invite, listedNumbers, outcome } from "./support/calls.ts";
@@ -14,16 +14,12 @@ import { RECORDED_EVENTS, readPayload } from "./support/storage.ts";
 
 useQuietLog();
 
-/** In every batch that writes a group. */
-const WRITE = "INSERT INTO position";
-
 const claimQuietly = (
   application: TestApplication,
   udid: string,
   userId: string,
   { token: invitationToken }: Invitation,
-  bindings: Partial<Env> = {},
-): Promise<Answer> => requestQuietly(application, udid, { userId, invitationToken }, bindings);
+): Promise<Answer> => requestQuietly(application, udid, { userId, invitationToken });
 
 /** Runs claims that all wait for the first one's write, so that they are one group. @returns the answers */
 async function claimTogether(
@@ -34,7 +30,7 @@ async function claimTogether(
   const call = vi.spyOn(Allocator.prototype, "call");
   let writes = 0;
   await aroundObjectD1(application, () => async (statements, send) => {
-    if (isAbout(statements, WRITE)) writes++;
+    if (isAbout(statements, ENTRY)) writes++;
     while (writes === 1 && call.mock.calls.length <= acts.length) await scheduler.wait(1);
     return send();
   });
@@ -105,80 +101,5 @@ describe("claims at one moment (contract section 5)", () => {
     const between = [one.number, other.number].filter((number) => !live.includes(number)).map(String);
     expect(new Set(replaced)).toEqual(new Set([old.body.badgeId, ...between]));
     expect(between).toHaveLength(1);
-  });
-});
-
-describe("a claim that fails half-way, tried again by the client (contract sections 1 and 5)", () => {
-  /** What a phone does: tries until it is answered, and once more at its next start. */
-  async function claimUntilAnswered(application: TestApplication, invitation: Invitation, bindings: Partial<Env> = {}) {
-    const answers: Answer[] = [];
-    const ask = async () => answers.push(await claimQuietly(application, "phone", "guest", invitation, bindings));
-    while (!answers.some(({ status }) => status < 300) && answers.length < 5) await ask();
-    await ask();
-    return { answers, number: invitation.number };
-  }
-
-  /** The number of the invitation and no other, told by one event. */
-  async function expectClaimed(
-    application: TestApplication,
-    { answers, number }: { answers: readonly Answer[]; number: number },
-  ): Promise<void> {
-    for (const { status, body } of answers) if (status < 300) expect(body.badgeId).toBe(String(number));
-    expect(await listedNumbers(application)).toEqual([number]);
-    expect((await expectConsistent(application)).events).toHaveLength(1);
-  }
-
-  it.each(CASES)("D1 fails $moment the object writes the claim: $kind.name", async ({ moment, kind }) => {
-    const application = await createApplication(RECORDED_EVENTS);
-    const invitation = await invite(application);
-    await aroundObjectD1(application, () => failingTrips(WRITE, kind, moment));
-    const claimed = await claimUntilAnswered(application, invitation);
-    // The object repeats what may have happened while somebody waits. What D1 refuses for good has not happened.
-    const isRefused = moment === "before" && kind.error !== LOST;
-    expect(statusesOf(claimed.answers)).toEqual(isRefused ? [503, 201, 200] : [201, 200]);
-    await expectClaimed(application, claimed);
-  });
-
-  it.each(CASES)("the object is lost $moment it did its work: $kind.name", async ({ moment, kind }) => {
-    const application = await createApplication(RECORDED_EVENTS);
-    const fail = failing(kind, moment);
-    const ALLOCATOR = aroundAllocators((method, call) => (method === "call" ? fail(call) : call()));
-    const claimed = await claimUntilAnswered(application, await invite(application), { ALLOCATOR });
-    expect(statusesOf(claimed.answers)).toEqual(expectedStatuses(kind, moment === "after"));
-    await expectClaimed(application, claimed);
-  });
-
-  it.each([
-    { moment: "before D1 has the claim", statuses: [503, 201, 200] },
-    { moment: "once D1 has the claim", statuses: [503, 200, 200] },
-  ])("the object dies $moment", async ({ moment, statuses }) => {
-    const application = await createApplication(RECORDED_EVENTS);
-    const invitation = await invite(application);
-    await aroundObjectD1(application, (state) => async (trip, send) => {
-      if (!isAbout(trip, WRITE)) return send();
-      if (moment === "once D1 has the claim") await send();
-      state.abort("the object dies");
-      return send();
-    });
-    const claimed = await claimUntilAnswered(application, invitation);
-    expect(statusesOf(claimed.answers)).toEqual(statuses);
-    await expectClaimed(application, claimed);
-  });
-
-  it("writes nothing at all when D1 cannot record the event", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
-    const invitation = await invite(application);
-    await homeDatabase()
-      .prepare(
-        `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
-       BEGIN SELECT RAISE(ABORT, 'refused'); END`,
-      )
-      .run();
-    expect((await claimQuietly(application, "phone", "guest", invitation)).status).toBe(500);
-    const { badges, invitations } = await expectConsistent(application);
-    expect(badges).toMatchObject([{ number: invitation.number, device: null, position: null }]);
-    expect(invitations).toMatchObject([{ state: "pending" }]);
-    await homeDatabase().prepare("DROP TRIGGER refuse_events").run();
-    expect((await claimQuietly(application, "phone", "guest", invitation)).status).toBe(201);
   });
 });

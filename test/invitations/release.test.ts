@@ -36,36 +36,26 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
   });
 
-  it("cannot be chosen by who reserves and revokes: a stranger's is none that was ever reserved", async () => {
-    const application = await createApplication({ size: 40 });
-    const seen = new Set<number>();
-    for (let round = 0; round < 10; round++) {
-      const mine = await requestInvitation(application, { expiresAt: ahead(HOUR) });
-      seen.add(Number(mine.body.badgeId));
-      await revoke(application, String(mine.body.id));
-      const stranger = await nextNumber(application);
-      expect(seen.has(Number(stranger))).toBe(false);
-    }
-    expect(seen.size).toBe(10);
-  });
-
   it("is any of the freed ones once the range is used up, whichever was revoked last", async () => {
     const application = await createApplication({ size: 4 });
     const asServer = { ...serverHeaders(application), udid: "server" };
+    // Without the platform's limits, which take most of the time of so many calls.
     const inviteOne = async () => {
-      const { body } = await callDirectly("POST", "/v1/invitation", {
-        headers: asServer,
-        body: { expiresAt: ahead(HOUR) },
-      });
+      const request = { headers: asServer, body: { expiresAt: ahead(HOUR) } };
+      const { body } = await callDirectly("POST", "/v1/invitation", request);
       return { token: String(body.id), number: Number(body.badgeId) };
     };
+    const revokeOne = (token: string) =>
+      callDirectly("PATCH", `/v1/invitation/${token}/revoke`, { headers: serverHeaders(application) });
     let invitations = await inParallel(4, inviteOne);
     const order = invitations.map(({ number }) => number).toSorted();
     const drawn = new Map<string, number>();
     for (let round = 0; round < 40; round++) {
       // The smallest is the one that the attacker wants to be next: always the first to come back, or always the last.
       const places = invitations.toSorted((one, other) => one.number - other.number);
-      for (const { token } of round % 2 === 0 ? places : places.toReversed()) await revoke(application, token);
+      for (const { token } of round % 2 === 0 ? places : places.toReversed()) {
+        expect((await revokeOne(token)).status).toBe(200);
+      }
       const stranger = await inviteOne();
       const rank = `${round % 2} ${order.indexOf(stranger.number)}`;
       drawn.set(rank, (drawn.get(rank) ?? 0) + 1);
@@ -137,16 +127,6 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe(number);
   });
 
-  it("may rest although the range is exhausted", async () => {
-    const application = await createApplication({ reuseAfterSeconds: 60, size: 1 });
-    const { token, number } = await invite(application);
-    await revoke(application, token);
-    moveClock(MINUTE - 1);
-    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
-    moveClock(1);
-    expect(await nextNumber(application)).toBe(number);
-  });
-
   it("rests from the moment of expiry, not from when the sweep or a request records it", async () => {
     const application = await createApplication({ reuseAfterSeconds: 60, size: 2 });
     const [swept, unswept] = [await invite(application, ahead(SECOND)), await invite(application, ahead(30 * SECOND))];
@@ -182,20 +162,6 @@ describe("which number comes next (contract section 5)", () => {
 });
 
 describe("a range that is used up (contract sections 1 and 5)", () => {
-  it("of three numbers takes three invitations, refuses the fourth, and gives on the one that is revoked", async () => {
-    const application = await createApplication({ size: 3 });
-    const invitations = [await invite(application), await invite(application), await invite(application)];
-    const fourth = await requestInvitation(application, { expiresAt: ahead(HOUR) });
-    expect(outcome(fourth)).toBe("503 NUMBERS_EXHAUSTED");
-    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
-    const [, revoked] = invitations;
-    if (!revoked) throw new Error("there are three");
-    await revoke(application, revoked.token);
-    expect(await nextNumber(application, "fourth")).toBe(revoked.number);
-    expect(outcome(await claim(application, "fifth", "alice", revoked.token))).toBe("410 REVOKED_INVITATION");
-    expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
-  });
-
   it("has a number again from the moment an invitation expires, before any sweep", async () => {
     const application = await createApplication({ size: 1 });
     const first = await invite(application, ahead(SECOND));
@@ -210,14 +176,5 @@ describe("a range that is used up (contract sections 1 and 5)", () => {
     expect(await nextNumber(application)).toBe(first.number);
     expect(outcome(await claim(application, "device", "alice", first.token))).toBe("410 EXPIRED_INVITATION");
     expect(outcome(await claim(application, "device", "alice", second.token))).toBe("410 EXPIRED_INVITATION");
-  });
-
-  it("is left alone by what expires elsewhere", async () => {
-    const [exhausted, other] = [await createApplication({ size: 1 }), await createApplication()];
-    await invite(exhausted);
-    const { token } = await invite(other, ahead(SECOND));
-    moveClock(SECOND);
-    expect(await nextNumber(exhausted)).toBe("503 NUMBERS_EXHAUSTED");
-    expect(await readInvitation(token)).toMatchObject({ state: "pending" });
   });
 });

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import { homeDatabase } from "../support/home.ts";
-import { Outbox } from "../support/outbox.ts";
+import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
 
@@ -89,8 +90,6 @@ describe("the events of a disabled application wait (contract section 8)", () =>
       wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
     }
     await setDisabled(disabled, disabled.now);
-    const { consumeWakeUps } = await import("../../src/worker/webhooks/consumer.ts");
-    const { messagesOf } = await import("../support/outbox.ts");
     await consumeWakeUps(() => other.context, messagesOf(wakeUps));
     await other.settle();
     expect(endpoint.received).toHaveLength(1);

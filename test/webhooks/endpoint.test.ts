@@ -1,11 +1,9 @@
-import { createExecutionContext, createMessageBatch, getQueueResult } from "cloudflare:test";
+import { createMessageBatch } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { Database } from "../../src/worker/storage/database.ts";
-import { consumeDeadLetters, consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
-import { aroundD1 } from "../support/d1.ts";
-import { homeDatabase } from "../support/home.ts";
+import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
+import { consumeDeadLetters } from "../../src/worker/webhooks/consumer.ts";
 import { linesOf } from "../support/log-lines.ts";
-import { messagesOf, Outbox } from "../support/outbox.ts";
+import { Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
 
@@ -140,7 +138,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(idsOf(endpoint)).toEqual(held);
   });
 
-  it("held events are released before newer events that were never tried", async () => {
+  it("held events are released before newer events that were never tried, and it is sent before all of them", async () => {
     const { endpoint, outbox, event } = await gone();
     outbox.now += 1000;
     const second = await outbox.issue();
@@ -148,7 +146,9 @@ describe("a test event shows whether a held endpoint works again (contract secti
     outbox.now += 1000;
     const newest = await outbox.issue();
     outbox.now += HOUR;
-    expect(await outbox.sweep()).toEqual([event, second, newest]);
+    const test = await outbox.addTestEvent();
+    outbox.now += 5000;
+    expect(await outbox.sweep()).toEqual([test, event, second, newest]);
   });
 
   it.each([500, 410, 302])("any other response (%d) releases nothing, and the test is not repeated", async (status) => {
@@ -163,17 +163,6 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(idsOf(endpoint)).toEqual([event, test]);
     await outbox.setUrl(endpoint.url);
     expect(await outbox.sweep()).toEqual([event]);
-  });
-
-  it("it is sent before all waiting events", async () => {
-    const { outbox, event } = await gone();
-    outbox.now += 1000;
-    const later = await outbox.issue();
-    await outbox.setUrl(receiver().url);
-    outbox.now += HOUR;
-    const test = await outbox.addTestEvent();
-    outbox.now += 5000;
-    expect(await outbox.sweep()).toEqual([test, event, later]);
   });
 
   it("on an endpoint that is not held it is also sent once, and 410 holds the endpoint", async () => {
@@ -246,7 +235,6 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
   });
 
   it("and the sweep releases some events of each endpoint at a time, whatever another's backlog", async () => {
-    const { releaseHeldEvents } = await import("../../src/worker/storage/webhook-backlog.ts");
     const [one, two, held] = [await gone(), await gone(), await gone()];
     for (const { outbox } of [one, two, held]) for (let count = 0; count < 3; count++) await outbox.issue();
     await one.outbox.setUrl(one.endpoint.url);
@@ -259,17 +247,18 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
 });
 
 describe("a message that the queue gave up on (contract section 8)", () => {
-  const deadLetters = (outbox: Outbox, eventId: string) => {
-    const body = { applicationId: outbox.application.id, eventId };
-    return createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]);
-  };
-
   it("is logged and recorded, and the sweep still sends its event", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
-    await consumeDeadLetters(() => outbox.context, deadLetters(outbox, event));
+    const body = { applicationId: outbox.application.id, eventId: event };
+    const giveUp = () =>
+      consumeDeadLetters(
+        () => outbox.context,
+        createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]),
+      );
+    await giveUp();
     const { id: application } = outbox.application;
     const lines = linesOf(error).filter((line) => line.application === application);
     expect(lines).toEqual([{ level: "error", event: "dead-letter", application, eventId: event }]);
@@ -278,29 +267,7 @@ describe("a message that the queue gave up on (contract section 8)", () => {
     expect(await outbox.sweep()).toEqual([event]);
     await outbox.deliver(event);
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
-    await consumeDeadLetters(() => outbox.context, deadLetters(outbox, event));
+    await giveUp();
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", lastOutcome: "answered" });
-  });
-
-  it("is redelivered while D1 fails, in either queue", async () => {
-    vi.spyOn(console, "error").mockImplementation(() => {});
-    const outbox = await Outbox.open({ webhookUrl: receiver().url });
-    const event = await outbox.issue();
-    const whole = outbox.context;
-    const down = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1 DB is overloaded")));
-    outbox.context = { ...whole, db: new Database(down) };
-    vi.spyOn(console, "warn").mockImplementation(() => {});
-    const woken = messagesOf([{ applicationId: outbox.application.id, eventId: event }]);
-    const dead = deadLetters(outbox, event);
-    const execution = createExecutionContext();
-    await consumeWakeUps(() => outbox.context, woken);
-    await consumeDeadLetters(() => outbox.context, dead);
-    for (const batch of [woken, dead]) {
-      const { retryMessages } = await getQueueResult(batch, execution);
-      expect(retryMessages.map(({ msgId }) => msgId)).toEqual(batch.messages.map(({ id }) => id));
-    }
-    outbox.context = whole;
-    await outbox.deliver(event);
-    expect(await outbox.event(event)).toMatchObject({ state: "delivered" });
   });
 });

@@ -99,16 +99,11 @@ describe("a webhook has the headers of contract section 8", () => {
 });
 
 describe("a secret can be rotated without losing a webhook (contract sections 8 and 9)", () => {
-  it("webhook-signature verifies with each valid secret, and with no other", async () => {
+  it("webhook-signature verifies with each valid secret and no other, and the current one makes Signature", async () => {
     const headers = await signed(["current", "added"], utf8("{}"));
     expect(headers["webhook-signature"]?.split(" ")).toHaveLength(2);
-    expect(verify("current", "{}", headers)).toEqual({});
-    expect(verify("added", "{}", headers)).toEqual({});
+    for (const secret of ["current", "added"]) expect(verify(secret, "{}", headers)).toEqual({});
     expect(() => verify("retired", "{}", headers)).toThrow("No matching signature");
-  });
-
-  it("Signature is made with the current secret, which comes first", async () => {
-    const headers = await signed(["current", "added"], utf8("{}"));
     expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8("current"), utf8("{}"))));
   });
 

@@ -86,18 +86,6 @@ describe("events of a badge (contract section 18)", () => {
       { event: "badge:replaced", data: { id, userId: "alice", state: "replaced", change: 2 } },
     ]);
   });
-
-  it("are not made by a call that changes nothing", async () => {
-    const application = await subscriber(SUBSCRIBABLE);
-    const id = await issue(application, "phone");
-    for (const path of ["/resume", "/suspend", "/suspend", "/revoke", "/revoke"]) {
-      expect((await callAsServer(application, "PATCH", `/v1/badges/${id}${path}`)).status).toBe(200);
-    }
-    expect((await callAsServer(application, "PATCH", `/v1/badges/${id}/resume`)).status).toBe(409);
-    const login = { headers: { udid: "phone" }, body: { userId: "alice" } };
-    expect((await callAsServer(application, "POST", "/v1/badge", login)).status).toBe(403);
-    expect(await names(application)).toEqual(["badge:created", "badge:suspended", "badge:revoked"]);
-  });
 });
 
 describe("events of an invitation (contract section 18)", () => {

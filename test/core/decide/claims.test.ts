@@ -46,6 +46,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
 
   it.each([
     ["revoked", { state: "revoked", endedAt: NOW }, "REVOKED_INVITATION"],
+    ["revoked, and past its time", { state: "revoked", endedAt: NOW, expiresAtTime: NOW }, "REVOKED_INVITATION"],
     ["expired", { state: "expired", endedAt: NOW }, "EXPIRED_INVITATION"],
     ["claimed by somebody else", { state: "claimed", claimDevice: PHONE, claimUserId: "bob" }, "CLAIMED_INVITATION"],
   ] as const)("of an invitation that is %s is refused", (_, more, code) => {
