@@ -1,18 +1,17 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import type { SealLabel } from "../../src/shared/sealing.ts";
 import { Custody, type Sealed } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { call, requestBadge, sign } from "../support/http.ts";
 
-beforeEach(() => {
-  for (const level of ["log", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-});
+useQuietLog();
 
 afterEach(() => {
   vi.useRealTimers();

@@ -1,7 +1,8 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { ENTRY } from "../core/support.ts";
 import { outcome } from "../http/support/draft.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
@@ -12,9 +13,7 @@ import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
-beforeEach(() => {
-  for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-});
+useQuietLog();
 
 let timers: StandingTimers;
 

@@ -1,8 +1,9 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ENTRY } from "../core/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { invite } from "../invitations/support/calls.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { readRows } from "../invitations/support/storage.ts";
 import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -24,9 +25,7 @@ import type { Answer } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
-beforeEach(() => {
-  for (const level of ["log", "warn", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-});
+useQuietLog();
 
 const ALICE = { userId: "alice" };
 

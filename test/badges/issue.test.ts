@@ -1,15 +1,13 @@
 import { decodeJwt } from "jose";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { countStatuses, expectDifferent, inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
-// A line for each of some thousand requests would drown what a failing test has to say.
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 /** POST /v1/badge from a client address of its own, so that many devices stay below the limit of each address. */
 function requestFrom(application: { id: string }, place: number, udid: string, userId: string): Promise<Answer> {

@@ -1,24 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { decodeJwt } from "jose";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { invite } from "../http/support/invitations.ts";
+import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { FarD1 } from "../support/copy.ts";
 import { homeDatabase, testHome } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
-import { linesOf } from "../support/log-lines.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
 import { ALICE, FarPhone, outcome, phoneWithBadge, SIGNED, tick } from "./near-support.ts";
 
-beforeEach(() => {
-  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
-
-const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
+const log = useQuietLog();
+useStandingClock();
 
 const BOTH = [
   { name: "login", act: (phone: FarPhone) => phone.logIn() },
@@ -35,9 +29,9 @@ async function revokedUnseen() {
 describe("a revocation is obeyed everywhere within 90 seconds (contract section 16)", () => {
   it.each(BOTH)("by a $name beside a copy that stopped a moment before", async ({ act }) => {
     const { phone } = await revokedUnseen();
-    passSeconds(80);
+    moveClock(80 * SECOND);
     expect((await act(phone)).status).toBe(200);
-    passSeconds(10);
+    moveClock(10 * SECOND);
     expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
   });
 
@@ -50,10 +44,10 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
   it.each(BOTH)("also by a $name with the oldest bookmark there can be", async ({ act }) => {
     const { phone } = await revokedUnseen();
     const oldest = `${testHome()}.00000000-00000000-00000000-${"0".repeat(32)}`;
-    passSeconds(80);
+    moveClock(80 * SECOND);
     phone.bookmark = oldest;
     expect((await act(phone)).status).toBe(200);
-    passSeconds(10);
+    moveClock(10 * SECOND);
     phone.bookmark = oldest;
     expect(outcome(await act(phone))).toBe("403 REVOKED_BADGE");
   });
@@ -103,7 +97,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
 
   it("and the sweep's next mark makes the copy recent again", async () => {
     const { phone, d1 } = await phoneWithBadge();
-    passSeconds(90);
+    moveClock(90 * SECOND);
     expect((await phone.logIn()).trips.far).toBeGreaterThan(0);
     await tick();
     await d1.catchUp();
@@ -125,7 +119,7 @@ describe("what a copy does not grant is decided at the primary (contract section
     await setEnd(application, badgeId, new Date(Date.now() + 5000).toISOString());
     await d1.catchUp();
     await setEnd(application, badgeId, null);
-    passSeconds(10);
+    moveClock(10 * SECOND);
     expect((await act(phone)).status).toBe(200);
   });
 
@@ -158,8 +152,7 @@ describe("what a copy does not grant is decided at the primary (contract section
     await phone.logIn();
     await d1.catchUp();
     const { body } = await phone.sign();
-    const claims = JSON.parse(atob(String(body.signature).split(".")[1] ?? ""));
-    expect(claims.sub).toBe((await phone.logIn()).body.badgeId);
+    expect(decodeJwt(String(body.signature)).sub).toBe((await phone.logIn()).body.badgeId);
   });
 });
 
@@ -275,10 +268,8 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
   it("is written to the log, so that somebody sees it", async () => {
     const { phone, d1 } = await phoneWithBadge();
     d1.behaviour = "fails";
-    const warnings = vi.spyOn(console, "warn").mockImplementation(() => {});
-    warnings.mockClear();
     await phone.sign(SIGNED);
-    const failed = linesOf(warnings).filter(({ event }) => event === "near-read-failed");
+    const failed = log.lines().filter(({ event }) => event === "near-read-failed");
     expect(failed).toMatchObject([{ level: "warn" }]);
   });
 });

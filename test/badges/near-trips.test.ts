@@ -1,5 +1,7 @@
-import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { decodeJwt } from "jose";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
 import { expectDocumented } from "../support/documented.ts";
 import { testHome } from "../support/home.ts";
@@ -8,9 +10,7 @@ import { isSettled, StandingTimers } from "../support/timers.ts";
 import { takeStep } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED } from "./near-support.ts";
 
-beforeEach(() => {
-  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
-});
+useQuietLog();
 
 /** From here to the end of the running test, time passes only by `pass`. */
 function stopTime(): StandingTimers {
@@ -24,92 +24,64 @@ type Stage = Awaited<ReturnType<typeof phoneWithBadge>>;
 const withoutBookmark = ({ application, d1 }: Stage) => new FarPhone(application, "phone", d1);
 const onNewDevice = ({ application, d1 }: Stage) => new FarPhone(application, "another phone", d1);
 
-/** Every call begins with an application that the isolate knows, and a copy of D1 that is up to date. */
-const CALLS: {
-  name: string;
-  act: (stage: Stage) => ReturnType<FarPhone["call"]>;
-  status: number;
-  trips: Awaited<ReturnType<FarPhone["call"]>>["trips"];
-}[] = [
-  {
-    name: "a login with a bookmark",
-    act: ({ phone }) => phone.logIn(),
-    status: 200,
-    trips: { copy: 1, primary: 0, object: 0, far: 0 },
-  },
-  {
-    name: "a signature with a bookmark",
-    act: ({ phone }) => phone.sign(),
-    status: 200,
-    trips: { copy: 1, primary: 0, object: 0, far: 0 },
-  },
-  {
-    name: "a signature of one badge, with a bookmark",
-    act: ({ phone, badgeId }) => phone.sign({ ...SIGNED, badgeId }),
-    status: 200,
-    trips: { copy: 1, primary: 0, object: 0, far: 0 },
-  },
-  {
-    name: "a login without a bookmark",
-    act: (stage) => withoutBookmark(stage).logIn(),
-    status: 200,
-    trips: { copy: 1, primary: 1, object: 0, far: 1 },
-  },
-  {
-    name: "a signature without a bookmark",
-    act: (stage) => withoutBookmark(stage).sign(),
-    status: 200,
-    trips: { copy: 0, primary: 1, object: 0, far: 1 },
-  },
-  {
-    name: "a new badge",
-    act: (stage) => onNewDevice(stage).logIn(),
-    status: 201,
-    trips: { copy: 1, primary: 0, object: 1, far: 1 },
-  },
-  {
-    name: "a new badge with a bookmark: another user of the device",
-    act: ({ phone }) => phone.logIn({ userId: "bob" }),
-    status: 201,
-    trips: { copy: 1, primary: 0, object: 1, far: 1 },
-  },
-  {
-    name: "a claimed invitation",
-    act: async ({ application, d1, phone }) => {
-      const { id } = await invite(application);
-      await d1.catchUp();
-      return phone.logIn({ ...ALICE, invitationToken: id });
-    },
-    status: 201,
-    trips: { copy: 1, primary: 0, object: 1, far: 1 },
-  },
-  {
-    name: "a claim that is repeated",
-    act: async ({ application, d1, phone }) => {
-      const { id } = await invite(application);
-      await phone.logIn({ ...ALICE, invitationToken: id });
-      await d1.catchUp();
-      return phone.logIn({ ...ALICE, invitationToken: id });
-    },
-    status: 200,
-    trips: { copy: 1, primary: 0, object: 0, far: 0 },
-  },
-  {
-    name: "an invitation",
-    act: ({ phone }) => phone.call("/v1/invitation", { expiresAt: hoursAhead(1) }),
-    status: 201,
-    trips: { copy: 0, primary: 0, object: 1, far: 1 },
-  },
-  {
-    name: "a login with new metadata",
-    act: ({ phone }) => phone.logIn({ ...ALICE, metadata: { os: "iOS" } }),
-    status: 200,
-    trips: { copy: 1, primary: 0, object: 1, far: 1 },
-  },
+type Act = (stage: Stage) => ReturnType<FarPhone["call"]>;
+
+const tripsOf = (copy: number, primary: number, object: number, far: number) => ({ copy, primary, object, far });
+
+/** With an invitation that the copy has. */
+const claim: Act = async ({ application, d1, phone }) => {
+  const { id } = await invite(application);
+  await d1.catchUp();
+  return phone.logIn({ ...ALICE, invitationToken: id });
+};
+
+const claimAgain: Act = async ({ application, d1, phone }) => {
+  const { id } = await invite(application);
+  await phone.logIn({ ...ALICE, invitationToken: id });
+  await d1.catchUp();
+  return phone.logIn({ ...ALICE, invitationToken: id });
+};
+
+/**
+ * Every call begins with an application that the isolate knows, and a copy of D1 that is up to date. The trips are to the copy,
+ * the primary and the object, and those that are far.
+ */
+const CALLS: [name: string, status: number, trips: ReturnType<typeof tripsOf>, act: Act][] = [
+  ["a login with a bookmark", 200, tripsOf(1, 0, 0, 0), ({ phone }) => phone.logIn()],
+  ["a signature with a bookmark", 200, tripsOf(1, 0, 0, 0), ({ phone }) => phone.sign()],
+  [
+    "a signature of one badge, with a bookmark",
+    200,
+    tripsOf(1, 0, 0, 0),
+    ({ phone, badgeId }) => phone.sign({ ...SIGNED, badgeId }),
+  ],
+  ["a login without a bookmark", 200, tripsOf(1, 1, 0, 1), (stage) => withoutBookmark(stage).logIn()],
+  ["a signature without a bookmark", 200, tripsOf(0, 1, 0, 1), (stage) => withoutBookmark(stage).sign()],
+  ["a new badge", 201, tripsOf(1, 0, 1, 1), (stage) => onNewDevice(stage).logIn()],
+  [
+    "a new badge with a bookmark: another user of the device",
+    201,
+    tripsOf(1, 0, 1, 1),
+    ({ phone }) => phone.logIn({ userId: "bob" }),
+  ],
+  ["a claimed invitation", 201, tripsOf(1, 0, 1, 1), claim],
+  ["a claim that is repeated", 200, tripsOf(1, 0, 0, 0), claimAgain],
+  [
+    "an invitation",
+    201,
+    tripsOf(0, 0, 1, 1),
+    ({ phone }) => phone.call("/v1/invitation", { expiresAt: hoursAhead(1) }),
+  ],
+  [
+    "a login with new metadata",
+    200,
+    tripsOf(1, 0, 1, 1),
+    ({ phone }) => phone.logIn({ ...ALICE, metadata: { os: "iOS" } }),
+  ],
 ];
 
 describe("the far trips of a call beside a copy of D1 (contract section 16)", () => {
-  it.each(CALLS)("$name: $trips.far", async ({ act, status, trips }) => {
+  it.each(CALLS)("%s: %i", async (_, status, trips, act) => {
     const answer = await act(await phoneWithBadge());
     expect([answer.status, answer.trips]).toEqual([status, trips]);
   });
@@ -125,7 +97,7 @@ describe("the model of latencies (docs/performance.md)", () => {
     ["claim", "a claimed invitation"],
     ["invitation", "an invitation"],
   ])("calculates with the trips that are counted here: %s", (modelled, counted) => {
-    const { copy, far } = CALLS.find(({ name }) => name === counted)?.trips ?? {};
+    const { copy, far } = CALLS.find(([name]) => name === counted)?.[2] ?? {};
     expect(MODELLED.find(({ name }) => name === modelled)?.nearCopy).toEqual({ copy, far });
   });
 });
@@ -136,7 +108,7 @@ const FORM = new RegExp(`^${HOME}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]
 describe("the bookmark of a response (contract section 16)", () => {
   it("is there with each 200 and 201, wherever the response comes from", async () => {
     const stage = await phoneWithBadge();
-    for (const { name, act, status } of CALLS.filter(({ name }) => name !== "an invitation")) {
+    for (const [name, status, , act] of CALLS.filter(([name]) => name !== "an invitation")) {
       await stage.d1.catchUp();
       const answer = await act(stage);
       expect([name, answer.headers.get("bookmark")]).toEqual([name, expect.stringMatching(FORM)]);
@@ -189,7 +161,7 @@ describe("the bookmark of a response (contract section 16)", () => {
     await d1.catchUp();
     const { status, body, trips } = await signing;
     expect([status, trips]).toEqual([200, { copy: 1, primary: 0, object: 0, far: 0 }]);
-    expect(JSON.parse(atob(String(body.signature).split(".")[1] ?? "")).sub).toBe(badgeId);
+    expect(decodeJwt(String(body.signature)).sub).toBe(badgeId);
   });
 
   it("of a write, when the copy stays behind: a second later the primary responds", async () => {

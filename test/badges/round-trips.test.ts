@@ -1,9 +1,10 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/core/allocator.ts";
 import worker from "../../src/worker/index.ts";
 import { ENTRY } from "../core/support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -15,9 +16,7 @@ import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { until } from "../support/until.ts";
 import { expectDifferent, inParallel, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 /** What a request may ask of the platform, each a network round trip. */
 interface Trips {

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { base64url, createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
@@ -22,6 +22,8 @@ import { createPermutation } from "../../src/worker/core/permutation.ts";
 import { Custody } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { claim, invite } from "../invitations/support/calls.ts";
+import { ahead, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
@@ -32,22 +34,11 @@ import { badgeRows } from "../support/rows.ts";
 import { issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
 import { claimsOf, entriesSoon, entryOf, getList, indexOn, inflate, listPath, statusOf } from "./status-support.ts";
 
-const HOUR = 3_600_000;
-
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+const log = useQuietLog();
+useStandingClock();
 
 const withLists = (columns: Parameters<typeof createApplication>[0] = {}) =>
   createApplication({ statusList: true, ...columns });
-
-const inHours = (hours: number): string => new Date(Date.now() + hours * HOUR).toISOString();
 
 /** A device with a badge, and where the state of that stands. */
 async function holder(application: TestApplication, udid: string): Promise<{ number: string; idx: number }> {
@@ -125,15 +116,15 @@ describe("a status list (contract section 14)", () => {
     const kidOf = async () => decodeProtectedHeader((await getList(application)).text).kid;
     const oldKid = await kidOf();
     // Keys of one millisecond have no order.
-    vi.setSystemTime(Date.now() + 1);
+    moveClock(1);
     const { kid, ...key } = await makeSigningKey(await testSealer(), application.id);
     const columns = { applicationId: application.id, createdAt: Date.now(), signsFrom: Date.now() + 600_000 };
     await drizzle(homeDatabase())
       .insert(signingKey)
       .values({ kid, ...key, ...columns });
-    vi.setSystemTime(Date.now() + 300_000);
+    moveClock(300_000);
     expect(await kidOf()).toBe(oldKid);
-    vi.setSystemTime(Date.now() + 330_000);
+    moveClock(330_000);
     expect(await kidOf()).toBe(kid);
   });
 });
@@ -156,14 +147,14 @@ describe("the value of a badge (contract section 14)", () => {
     await succeed(takeStep(application, resumed.number, "suspend"));
     await succeed(takeStep(application, resumed.number, "resume"));
     await succeed(takeStep(application, revoked.number, "revoke"));
-    await succeed(setEnd(application, revokedLater.number, inHours(-1)));
+    await succeed(setEnd(application, revokedLater.number, ahead(-HOUR)));
     await succeed(takeStep(application, revokedLater.number, "revoke"));
-    await succeed(setEnd(application, expired.number, inHours(-1)));
+    await succeed(setEnd(application, expired.number, ahead(-HOUR)));
     await succeed(takeStep(application, expiredSuspended.number, "suspend"));
-    await succeed(setEnd(application, expiredSuspended.number, inHours(-1)));
-    await succeed(setEnd(application, extended.number, inHours(-1)));
-    await succeed(setEnd(application, extended.number, inHours(24)));
-    await succeed(setEnd(application, ending.number, inHours(24)));
+    await succeed(setEnd(application, expiredSuspended.number, ahead(-HOUR)));
+    await succeed(setEnd(application, extended.number, ahead(-HOUR)));
+    await succeed(setEnd(application, extended.number, ahead(24 * HOUR)));
+    await succeed(setEnd(application, ending.number, ahead(24 * HOUR)));
     const { token } = await invite(application);
     await succeed(claim(application, "replaced", "user of replaced", token));
     const replacing = await indexOn(application, "replaced");
@@ -195,7 +186,7 @@ describe("the value of a badge (contract section 14)", () => {
     const { number, idx } = await holder(application, "phone");
     const paused = await holder(application, "suspended phone");
     await succeed(takeStep(application, paused.number, "suspend"));
-    for (const each of [number, paused.number]) await succeed(setEnd(application, each, inHours(1)));
+    for (const each of [number, paused.number]) await succeed(setEnd(application, each, ahead(HOUR)));
     const ofOthers = await withLists();
     const other = await holder(ofOthers, "phone");
     const valuesSoon = async () => {
@@ -203,7 +194,7 @@ describe("the value of a badge (contract section 14)", () => {
       return [idx, paused.idx].map(valueAt);
     };
     expect(await valuesSoon()).toEqual([0, 2]);
-    vi.setSystemTime(Date.now() + HOUR);
+    moveClock(HOUR);
     expect(await valuesSoon()).toEqual([2, 2]);
     expect((await entriesSoon(ofOthers))(other.idx)).toBe(0);
     const [row] = await badgeRows(application);
@@ -212,9 +203,9 @@ describe("the value of a badge (contract section 14)", () => {
     expect((await badgeRows(application)).map(({ endedAt }) => endedAt)).not.toContain(null);
     expect(await valuesSoon()).toEqual([2, 2]);
     // The clock goes back before the end that was recorded.
-    vi.setSystemTime(Date.now() - HOUR);
+    moveClock(-HOUR);
     expect(await valuesSoon()).toEqual([2, 2]);
-    vi.setSystemTime(Date.now() + HOUR);
+    moveClock(HOUR);
     await succeed(setEnd(application, number, null));
     expect(await valuesSoon()).toEqual([0, 2]);
   });
@@ -226,7 +217,7 @@ describe("the value of a badge (contract section 14)", () => {
     const before = decodeJwt(String((await signOn(application, "second")).body.signature));
     expect(before).not.toHaveProperty("status");
     await change(application, { statusList: true });
-    vi.setSystemTime(Date.now() + 30_000);
+    moveClock(30_000);
     const { idx } = await indexOn(application, "second");
     const valueAt = await entriesSoon(application);
     expect(valueAt(idx)).toBe(0);
@@ -345,7 +336,7 @@ describe("the index of a badge (contract section 14)", () => {
     expect((await allIndexes(application, 0))[row?.position ?? -1]).toBe(idx);
     for (const statusList of [false, true]) {
       await change(application, { statusList });
-      vi.setSystemTime(Date.now() + 30_000);
+      moveClock(30_000);
       if (!statusList)
         expect(decodeJwt(String((await signOn(application, "phone")).body.signature))).not.toHaveProperty("status");
     }
@@ -370,10 +361,10 @@ describe("which lists there are (contract section 14)", () => {
     await issueTo(application, "phone", "alice");
     await movePositions(application, 131_070);
     // Nobody issues so many badges at once: the 404 before this one is sent for up to 20 seconds.
-    vi.setSystemTime(Date.now() + 20_000);
+    moveClock(20_000);
     expect(await outcomeOf(application, 1)).toBe(UNKNOWN);
     await movePositions(application, 1);
-    vi.setSystemTime(Date.now() + 1000);
+    moveClock(1000);
     expect(await outcomeOf(application, 1)).toBe("200");
     const { uri } = await indexOn(application, "phone");
     expect(uri).toBe(`http://localhost:8787${listPath(application, 1)}`);
@@ -391,10 +382,10 @@ describe("which lists there are (contract section 14)", () => {
     const application = await createApplication();
     expect(await outcomeOf(application, 0)).toBe(UNKNOWN);
     await change(application, { statusList: true });
-    vi.setSystemTime(Date.now() + 1000);
+    moveClock(1000);
     expect(await outcomeOf(application, 0)).toBe("200");
     await change(application, { statusList: false });
-    vi.setSystemTime(Date.now() + 30_000);
+    moveClock(30_000);
     expect(await outcomeOf(application, 0)).toBe(UNKNOWN);
   });
 });
@@ -453,16 +444,15 @@ describe("PUBLIC_URL (contract section 14)", () => {
   });
 
   it("that was lost makes lists unavailable, so that doors go on with theirs, and locks no phone out", async () => {
-    const errors = vi.spyOn(console, "error").mockImplementation(() => {});
     const application = await withLists();
     await issueTo(application, "phone", "alice");
     const lost = { PUBLIC_URL: "" };
     const { status, body } = await signWith(lost, application);
     expect(status).toBe(200);
     expect(decodeJwt(String(body.signature))).not.toHaveProperty("status");
-    expect(String(errors.mock.lastCall?.[0])).toContain('"event":"signed-without-status"');
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "signed-without-status" }));
     const list = await callWith(lost, new Request(`https://badges.example${listPath(application, 0)}`));
     expect([list.status, list.body]).toEqual([503, { error: "UNAVAILABLE" }]);
-    expect(String(errors.mock.lastCall?.[0])).toContain("PUBLIC_URL is not set");
+    expect(JSON.stringify(log.lines().findLast(({ level }) => level === "error"))).toContain("PUBLIC_URL is not set");
   });
 });

@@ -1,4 +1,4 @@
-import { calculateJwkThumbprint } from "jose";
+import { calculateJwkThumbprint, decodeJwt } from "jose";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   createDoorResponse,
@@ -70,6 +70,20 @@ describe("a device client with a key, and the service (contract section 15)", ()
   });
 });
 
+describe("somebody who knows the udid and the application ID, but has no key (contract section 15)", () => {
+  it("gets no signature by the bound badge, and moves it aside with no badge of another user", async () => {
+    const phone = phoneWith(key);
+    const { badgeId } = await phone.requestBadge({ userId: "alice" });
+    const stranger = phoneWith();
+    expect(await failureOf(stranger.sign(BASE64, { badgeId }))).toMatchObject(INVALID_PROOF);
+    const other = await stranger.requestBadge({ userId: "mallory" });
+    expect(other.created).toBe(true);
+    expect(decodeJwt(await stranger.sign(BASE64)).sub).toBe(other.badgeId);
+    // Also after a restart of the app, when it does not know its badge.
+    for (const owner of [phone, phoneWith(key)]) expect(decodeJwt(await owner.sign(BASE64)).sub).toBe(badgeId);
+  });
+});
+
 describe("whether a badge is this phone's own (contract section 15)", () => {
   it("is told by the thumbprint in the 201 and in every 200 of a bound badge, and in none of an unbound one", async () => {
     const keyThumbprint = await calculateJwkThumbprint(key.publicJwk);
@@ -93,8 +107,7 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
     expect(error).toBeInstanceOf(OtherKeyError);
     expect(error).toMatchObject({ name: "OtherKeyError", badgeId: "7", keyThumbprint: other });
     expect(String(error)).toContain("rebind");
-    const { sub } = JSON.parse(atob((await phone.sign(BASE64)).split(".")[1] ?? ""));
-    expect(sub).toBe(badgeId);
+    expect(decodeJwt(await phone.sign(BASE64)).sub).toBe(badgeId);
     expect(await failureOf(phoneWith(undefined, { fetch }).requestBadge({ userId: "a" }))).toBeInstanceOf(
       OtherKeyError,
     );

@@ -208,7 +208,7 @@ describe("while D1 takes no entry", () => {
     const lost = new LostEntries();
     await aroundObjectD1(application, () => lost.around);
     timers = new StandingTimers();
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 6; round++) {
       const before = lost.count;
       const refused = takeStep(application, number, "suspend");
       await timers.pass(10_000, () => lost.count > before);
@@ -255,7 +255,7 @@ describe("while D1 takes no entry", () => {
     const call = (place: number) =>
       allocatorOf(application).call(application.id, {
         id: `call-${place}`,
-        until: Date.now() + 9000,
+        until: Date.now() + 60_000,
         origin: { actor: { kind: "server" } },
         command: { kind: "step", number: place, step: { kind: "suspend" }, ifChange: null, ownedBy: null },
       });
@@ -263,7 +263,8 @@ describe("while D1 takes no entry", () => {
     await until(() => expect(isWaiting).toBe(true));
     const waiting = inParallel(1000, (place) => call(place + 1));
     await scheduler.wait(100);
-    expect((await call(2000)).outcome).toEqual({ kind: "unavailable" });
+    const tooMany = call(2000).then(({ outcome }) => outcome);
+    expect(await Promise.race([tooMany, scheduler.wait(5000)])).toEqual({ kind: "unavailable" });
     isHeld = false;
     await Promise.all([first, waiting]);
   });

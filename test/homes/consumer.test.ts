@@ -1,10 +1,11 @@
 import { createExecutionContext, getQueueResult } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { newApplicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import type { Delivery } from "../../src/worker/webhooks/sender.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
@@ -13,9 +14,7 @@ import { linesOf } from "../support/log-lines.ts";
 import { messagesOf } from "../support/outbox.ts";
 import { until } from "../support/until.ts";
 
-beforeEach(() => {
-  for (const method of ["log", "warn", "error"] as const) vi.spyOn(console, method).mockImplementation(() => {});
-});
+useQuietLog();
 
 interface WokenEvent {
   applicationId: string;

@@ -1,12 +1,14 @@
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
 import { callHomeClock } from "../../src/worker/clock/client.ts";
 import { AllocatorClient } from "../../src/worker/core/client.ts";
+import { queueOf } from "../../src/worker/homes.ts";
 import { outcome } from "../http/support/draft.ts";
 import { NOTHING, ROUTES, requestOf } from "../http/support/routes.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -15,9 +17,7 @@ import { aroundD1 } from "../support/d1.ts";
 import { boundHome } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 
-beforeEach(() => {
-  for (const method of ["log", "warn", "error"] as const) vi.spyOn(console, method).mockImplementation(() => {});
-});
+useQuietLog();
 
 const HOMES = [
   { home: 1, other: 2 },
@@ -126,10 +126,11 @@ describe("an application lives in the home that its ID names (contract section 1
 
   it("health asks home 1, whichever application the caller names", async () => {
     const application = await createApplication({ home: 2 });
+    onTestFinished(() => void vi.useRealTimers());
     const down = <Result>(): Promise<Result> => Promise.reject(new Error("this home is down"));
     const health = async (bindings: Partial<Env>) => {
       // An isolate asks once a second.
-      await scheduler.wait(1100);
+      vi.setSystemTime(Date.now() + 1000);
       return (await sender(bindings)("GET", "/health", { headers: serverHeaders(application) })).status;
     };
     expect(await health({ DB_2: aroundD1(boundHome(2).d1, down) })).toBe(200);
@@ -179,4 +180,12 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
       await expect(askedFor(place)).rejects.toThrow("allocator is unavailable");
     },
   );
+});
+
+it("a home in a jurisdiction sends to its own queue, any other home to home 1's (contract sections 17 and 25)", () => {
+  const own = { send: () => {}, sendBatch: () => {} };
+  // Where such a home is deployed, the types have its queue.
+  const bound = Object.assign({}, env, { WEBHOOKS_2: own });
+  expect([1, 2, 3].map((home) => queueOf(bound, home) === env.WEBHOOKS)).toEqual([true, false, true]);
+  expect(queueOf(bound, 2)).toBe(own);
 });

@@ -1,7 +1,8 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
 import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
 import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -10,9 +11,7 @@ import { useReceivers } from "../support/receivers.ts";
 
 const receiver = useReceivers();
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 /** D1 whose response to a claim is lost so often, after the claim was committed. */
 function losingClaims(times: number, afterwards: () => Promise<unknown> = async () => {}): Database {

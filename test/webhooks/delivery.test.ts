@@ -3,13 +3,14 @@ import { sha1 } from "@noble/hashes/legacy.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { drizzle } from "drizzle-orm/d1";
 import { Webhook } from "standardwebhooks";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { makeConsoleSecret, makeSecret } from "../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { findDueEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { homeDatabase } from "../support/home.ts";
@@ -25,9 +26,7 @@ const receiver = useReceivers();
 const [LEAST_LEASE, MOST_LEASE] = [60_000, 70_000];
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 /** What a careful receiver does: the published Standard Webhooks verifier, and HMACs of another library. */
 function expectSigned(received: Received, secrets: readonly string[]): void {
@@ -144,7 +143,6 @@ describe("a receiver can change from one secret to the next while both are valid
         .run();
     const own = await sealedOf(outbox.application.id);
     await setSealed(await sealedOf(other.application.id));
-    vi.spyOn(console, "error").mockImplementation(() => {});
     const event = await outbox.issue();
     await outbox.deliver(event);
     expect(endpoint.received).toHaveLength(1);
@@ -255,7 +253,6 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
 describe("a process that dies loses no event (contract section 8)", () => {
   /** The consumer dies where `around` throws: no error of D1's that is worth another try. */
   async function dying(around: AroundTrip) {
-    vi.spyOn(console, "error").mockImplementation(() => {});
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();

@@ -1,5 +1,6 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { homeDatabase } from "../support/home.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
@@ -8,9 +9,7 @@ import { until } from "../support/until.ts";
 const receiver = useReceivers();
 const HOUR = 3_600_000;
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 /** What `application disable` and `application enable` do. */
 async function setDisabled({ application: { id } }: Outbox, disabledAt: number | null): Promise<void> {

@@ -1,7 +1,8 @@
 import { createMessageBatch } from "cloudflare:test";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { consumeDeadLetters } from "../../src/worker/webhooks/consumer.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
@@ -10,9 +11,7 @@ import { until } from "../support/until.ts";
 const receiver = useReceivers();
 const HOUR = 3_600_000;
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 async function failing(status = 500): Promise<{ endpoint: Receiver; outbox: Outbox }> {
   const endpoint = receiver(() => answer(status));

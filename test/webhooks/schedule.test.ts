@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
+import { useQuietLog } from "../invitations/support/log.ts";
 import { byEffort } from "../support/effort.ts";
 import { type EventRow, Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
@@ -11,9 +12,7 @@ const EVENTS = 8;
 /** The receiver's mood changes at these hours, at random. */
 const FLAPPING_HOURS = 80;
 
-beforeEach(() => {
-  vi.spyOn(console, "log").mockImplementation(() => {});
-});
+useQuietLog();
 
 /** Mulberry32: small, seeded, good enough for a test's dice. */
 function dice(seed: number): () => number {
