@@ -8,7 +8,7 @@ import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { call, requestBadge, sign } from "../support/http.ts";
 
 useQuietLog();
@@ -90,11 +90,7 @@ describe("a sealed value that was copied into another application's row (contrac
     return [...applications];
   }
 
-  const run = (sql: string, ...parameters: string[]) =>
-    homeDatabase()
-      .prepare(sql)
-      .bind(...parameters)
-      .run();
+  const run = (sql: string, ...parameters: string[]) => runSql(sql, ...parameters);
 
   const UNAVAILABLE = { status: 503, body: { error: "UNAVAILABLE" } };
 

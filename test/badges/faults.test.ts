@@ -20,7 +20,7 @@ import {
   type Moment,
   statusesOf,
 } from "../support/faults.ts";
-import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
@@ -201,17 +201,13 @@ describe("an object that crashes while it works (contract sections 1 and 21)", (
 describe("a badge and its event are written together or not at all (contract section 8)", () => {
   it.each(WAYS)("writes nothing of %s when D1 cannot record the event", async (way) => {
     const { application, body } = await prepare(way);
-    await homeDatabase()
-      .prepare(
-        `CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
-       BEGIN SELECT RAISE(ABORT, 'refused'); END`,
-      )
-      .run();
+    await runSql(`CREATE TRIGGER refuse_events BEFORE INSERT ON webhook_event WHEN NEW.application_id = '${application.id}'
+       BEGIN SELECT RAISE(ABORT, 'refused'); END`);
     const before = await readRows(application);
     const refused = await requestQuietly(application, "device", body);
     expect(outcome(refused)).toBe("500 INTERNAL_ERROR");
     expect(await readRows(application)).toEqual(before);
-    await homeDatabase().prepare("DROP TRIGGER refuse_events").run();
+    await runSql("DROP TRIGGER refuse_events");
     const answers = [refused, ...(await askUntilAnswered(application, { body }))];
     expect(statusesOf(answers)).toEqual([500, 201, 200]);
     await expectOneBadge(application, answers);

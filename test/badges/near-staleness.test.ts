@@ -5,7 +5,7 @@ import { moveClock, SECOND, useStandingClock } from "../invitations/support/cloc
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { FarD1 } from "../support/copy.ts";
-import { homeDatabase, testHome } from "../support/home.ts";
+import { runSql, testHome } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
@@ -53,15 +53,9 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
   });
 
   it.each([
-    ["never had a mark of time", () => homeDatabase().prepare("DELETE FROM clock").run()],
-    [
-      "has a mark of 90 seconds ago",
-      () => homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at - 90000").run(),
-    ],
-    [
-      "has a mark of an hour ahead",
-      () => homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at + 3600000").run(),
-    ],
+    ["never had a mark of time", () => runSql("DELETE FROM clock")],
+    ["has a mark of 90 seconds ago", () => runSql("UPDATE clock SET ticked_at = ticked_at - 90000")],
+    ["has a mark of an hour ahead", () => runSql("UPDATE clock SET ticked_at = ticked_at + 3600000")],
   ])("at once beside a copy that %s", async (_, change) => {
     const { application, phone, d1, badgeId } = await phoneWithBadge();
     await change();
@@ -73,7 +67,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
   /** For each of both calls: whether a copy with a mark of that time accepts it, so that nothing is asked of the primary. */
   const isRecentWith = async (millisecondsAhead: number) => {
     const { phone, d1 } = await phoneWithBadge();
-    await homeDatabase().prepare("UPDATE clock SET ticked_at = ticked_at + ?").bind(millisecondsAhead).run();
+    await runSql("UPDATE clock SET ticked_at = ticked_at + ?", millisecondsAhead);
     await d1.catchUp();
     const { bookmark } = phone;
     const answers = [];

@@ -9,7 +9,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { issueTo, takeStep } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn, inflate } from "./status-support.ts";
@@ -152,10 +152,7 @@ describe("copies of lists", () => {
     passSeconds(19);
     expect(await poll()).toBe(1);
     // Fewer badges than 32,768 fit into the list now.
-    await homeDatabase()
-      .prepare("UPDATE badge SET position = 131071 - 32767 WHERE application_id = ?")
-      .bind(application.id)
-      .run();
+    await runSql("UPDATE badge SET position = 131071 - 32767 WHERE application_id = ?", application.id);
     passSeconds(1);
     expect(await poll()).toBe(2);
     passSeconds(1);
@@ -169,20 +166,14 @@ describe("copies of lists", () => {
     await expect(isolate.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
     expect(isolate.builds()).toBe(1);
     passSeconds(-3600);
-    await homeDatabase()
-      .prepare("UPDATE badge SET position = 131073 WHERE application_id = ?")
-      .bind(application.id)
-      .run();
+    await runSql("UPDATE badge SET position = 131073 WHERE application_id = ?", application.id);
     expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
   });
 
   it("are kept by address: no application gets another's, and no list another list's", async () => {
     const [one, other] = [await tenant(), await tenant()];
     await takeStep(one.application, one.number, "revoke");
-    await homeDatabase()
-      .prepare("UPDATE badge SET position = 131072 WHERE number = ?")
-      .bind(Number(other.number))
-      .run();
+    await runSql("UPDATE badge SET position = 131072 WHERE number = ?", Number(other.number));
     const isolates = [
       await newIsolate(one.application),
       await newIsolate(other.application),
@@ -203,7 +194,7 @@ describe("copies of lists", () => {
     const { application } = await tenant();
     const second = await issueTo(application, "tablet", "bob");
     await takeStep(application, second, "suspend");
-    await homeDatabase().prepare("UPDATE badge SET position = 131073 WHERE number = ?").bind(Number(second)).run();
+    await runSql("UPDATE badge SET position = 131073 WHERE number = ?", Number(second));
     const isolate = await newIsolate(application, { edgeCache: cacheThat({}) });
     await isolate.read(0);
     const other = await newIsolate(application, { edgeCache: cacheThat({}) });
@@ -251,25 +242,27 @@ describe("copies of lists", () => {
 describe("building a list reads what has changed, not what there is (contract section 14)", () => {
   /** Badges of list 0 whose change numbers are their positions; every hundredth has been suspended. */
   async function fill(application: TestApplication, from: number, to: number): Promise<void> {
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n < ?4)
+    await runSql(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n < ?4)
        INSERT INTO badge (number, application_id, device, user_id, event_id, position, turn, state, change, status_change,
          expires_at, ended_at)
        SELECT 7000000000 + ?2 + n, ?1, 'd' || n, 'u' || n, 'evt_' || n, n, 1, iif(n % 100, 'active', 'suspended'), n,
          iif(n % 100, NULL, n), iif(n % 3 = 1, 1000, NULL), iif(n % 3 = 1, 1000, NULL)
        FROM place`,
-      )
-      .bind(application.id, application.firstNumber * 1_000_000, from, to)
-      .run();
+      application.id,
+      application.firstNumber * 1_000_000,
+      from,
+      to,
+    );
   }
 
   /** Badges of which each has expired without that being recorded. */
   const expire = (application: TestApplication, above: number) =>
-    homeDatabase()
-      .prepare("UPDATE badge SET expires_at = 1000, ended_at = NULL WHERE application_id = ?1 AND position > ?2")
-      .bind(application.id, above)
-      .run();
+    runSql(
+      "UPDATE badge SET expires_at = 1000, ended_at = NULL WHERE application_id = ?1 AND position > ?2",
+      application.id,
+      above,
+    );
 
   /** An isolate that counts rows, and the bytes of the list that it builds. */
   async function meter(application: TestApplication) {
@@ -321,10 +314,10 @@ describe("building a list reads what has changed, not what there is (contract se
   it("a list with more changes than one statement reads is built in steps", async () => {
     const application = await createApplication({ statusList: true });
     await fill(application, 1, 25_000);
-    await homeDatabase()
-      .prepare("UPDATE badge SET state = 'suspended', status_change = change WHERE application_id = ?")
-      .bind(application.id)
-      .run();
+    await runSql(
+      "UPDATE badge SET state = 'suspended', status_change = change WHERE application_id = ?",
+      application.id,
+    );
     const build = await meter(application);
     expect(await build()).toMatchObject({ suspended: 25_000 });
     expect((await build()).rowsRead).toBeLessThan(5010);

@@ -28,7 +28,7 @@ import { createApplication, type TestApplication, testSealer } from "../support/
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
-import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import { call } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
@@ -55,10 +55,7 @@ const change = ({ id }: { id: ApplicationId }, values: Partial<typeof applicatio
 
 /** The application's badges get other positions, the same distance apart, as if many had been issued before. */
 const movePositions = ({ id }: { id: ApplicationId }, by: number) =>
-  homeDatabase()
-    .prepare("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1")
-    .bind(id, by)
-    .run();
+  runSql("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1", id, by);
 
 const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 

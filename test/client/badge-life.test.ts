@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isExpiredCursor, isRefusedBadge, NoResponseError, type RefusedBadgeCode } from "../../src/client/index.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { collect, device, failureOf, fakeService, inOneHour, refusal, server, worker } from "./support.ts";
 
 async function issued(application: TestApplication, udid: string, userId = "alice"): Promise<string> {
@@ -188,10 +188,7 @@ describe("changes with the server client (contract section 13)", () => {
     await issued(application, "a");
     await issued(application, "b");
     const cursor = (await collect(client.changes())).at(-1)?.cursor ?? "";
-    await homeDatabase()
-      .prepare("UPDATE position SET epoch = 'another' WHERE application_id = ?1")
-      .bind(application.id)
-      .run();
+    await runSql("UPDATE position SET epoch = 'another' WHERE application_id = ?1", application.id);
     const error = await failureOf(collect(client.changes({ cursor })));
     expect(error).toMatchObject({ name: "BadgeServiceError", status: 410, code: "EXPIRED_CURSOR" });
     expect(isExpiredCursor(error)).toBe(true);

@@ -31,17 +31,18 @@ beforeAll(async () => {
   key = await webCryptoProofKey(KEY.pair);
 });
 
-describe("the client's proof passes the service's check (contract section 15)", () => {
-  const request = () => ({
-    key,
-    applicationId: APPLICATION_ID,
-    method: "POST",
-    url: URL_OF_CALL,
-    udid: UDID,
-    body: BODY,
-    now: CALL.now,
-  });
+/** What a proof is made for, by `key`. */
+const request = () => ({
+  key,
+  applicationId: APPLICATION_ID,
+  method: "POST",
+  url: URL_OF_CALL,
+  udid: UDID,
+  body: BODY,
+  now: CALL.now,
+});
 
+describe("the client's proof passes the service's check (contract section 15)", () => {
   it("with a WebCrypto key that is not extractable", async () => {
     expect(KEY.pair.privateKey.extractable).toBe(false);
     const result = await checkProof(await createProof(request()), CALL);
@@ -138,13 +139,7 @@ describe("the client's response opens a door that challenges (contract section 1
     const challenge = createChallenge(door());
     const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
     expect(await outcomeOf(response)).toBe("INVALID_PROOF wrong-type");
-    const proof = await createProof({
-      key,
-      applicationId: APPLICATION_ID,
-      method: "POST",
-      url: URL_OF_CALL,
-      udid: UDID,
-    });
+    const proof = await createProof(request());
     const result = await verifyPossession({ badgeSignature, response: proof }, { ...door(), challenge });
     expect(result).toEqual({ ok: false, reason: "wrong-response-type" });
   });
@@ -166,18 +161,10 @@ describe("a signer of the app's own", () => {
 
   it("that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
     const store: ProofKey = { publicJwk: key.publicJwk, sign: async (bytes) => toDer(await key.sign(bytes)) };
-    const request = {
-      applicationId: APPLICATION_ID,
-      method: "POST",
-      url: URL_OF_CALL,
-      udid: UDID,
-      body: BODY,
-      now: CALL.now,
-    };
-    await expect(createProof({ ...request, key: store })).rejects.toThrow("rawSignatureFromDer");
+    await expect(createProof({ ...request(), key: store })).rejects.toThrow("rawSignatureFromDer");
     const converting: ProofKey = { ...store, sign: async (bytes) => rawSignatureFromDer(await store.sign(bytes)) };
     for (let tries = 0; tries < 50; tries++) {
-      expect(await outcomeOf(await createProof({ ...request, key: converting }))).toBe("accepted");
+      expect(await outcomeOf(await createProof({ ...request(), key: converting }))).toBe("accepted");
     }
   });
 

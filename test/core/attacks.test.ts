@@ -13,7 +13,7 @@ import { allocatorOf, aroundAllocators, aroundObjectD1 } from "../support/alloca
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { failing, failingTrips, LOST } from "../support/faults.ts";
-import { boundHome, homeDatabase } from "../support/home.ts";
+import { boundHome, homeDatabase, runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { ENTRY, putIntoInbox, resultOf, wake } from "./support.ts";
@@ -159,10 +159,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     const snapshot = await takeSnapshot(application);
     const number = await issueTo(application, "phone", "alice");
     await restore(application, snapshot);
-    await homeDatabase()
-      .prepare("INSERT INTO badge (number, application_id) VALUES (?1, 'app_foreign')")
-      .bind(Number(number))
-      .run();
+    await runSql("INSERT INTO badge (number, application_id) VALUES (?1, 'app_foreign')", Number(number));
     await wake(application, true);
     const refusals = log.lines().filter(({ event }) => event === "entry-refused");
     expect(refusals[0]).toMatchObject({ level: "error", application: application.id, sequence: 1 });

@@ -6,7 +6,7 @@ import type { InboxCommand } from "../../src/shared/inbox.ts";
 import { allocatorOf } from "../support/allocator.ts";
 import type { AroundTrip } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
-import { boundHome, homeDatabase } from "../support/home.ts";
+import { boundHome, homeDatabase, runSql } from "../support/home.ts";
 
 /** In every write of an entry, and in nothing else. */
 export const ENTRY = "INSERT INTO position";
@@ -85,10 +85,13 @@ export async function putIntoInbox(
 ): Promise<string> {
   const commandId = newRandomId();
   const request = JSON.stringify({ command, actor: { kind: "administrator", name } });
-  await homeDatabase()
-    .prepare("INSERT INTO inbox (id, application_id, command, created_at) VALUES (?1, ?2, ?3, ?4)")
-    .bind(commandId, id, request, Date.now())
-    .run();
+  await runSql(
+    "INSERT INTO inbox (id, application_id, command, created_at) VALUES (?1, ?2, ?3, ?4)",
+    commandId,
+    id,
+    request,
+    Date.now(),
+  );
   return commandId;
 }
 

@@ -9,7 +9,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { everythingStored } from "../support/stored.ts";
 
@@ -219,14 +219,8 @@ describe("erasing a person whom much names (contract section 24)", () => {
   it("leaves nothing of the person in the response to an event that was being sent", async () => {
     const { application } = await remember();
     const { db } = testContext().context;
-    await homeDatabase()
-      .prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?")
-      .bind(application.id)
-      .run();
-    await homeDatabase()
-      .prepare("UPDATE webhook_event SET state = 'pending' WHERE application_id = ?")
-      .bind(application.id)
-      .run();
+    await runSql("UPDATE application SET webhook_held_at = NULL WHERE id = ?", application.id);
+    await runSql("UPDATE webhook_event SET state = 'pending' WHERE application_id = ?", application.id);
     const { results } = await homeDatabase()
       .prepare("SELECT id FROM webhook_event WHERE application_id = ?")
       .bind(application.id)

@@ -64,13 +64,6 @@ function hanging(applications: readonly string[]): { context: Context; called: s
 const homeClock = () => env.HOME_CLOCK.getByName(String(testHome()));
 
 describe("a home's clock (contract sections 5 and 17)", () => {
-  it("records what is due in each of many applications", async () => {
-    const due = await addDue(30);
-    moveClock(SECOND);
-    await recordDue(testContext().context);
-    expect(new Set(await states(due))).toEqual(new Set(["expired"]));
-  });
-
   it("waits for no object: one that hangs delays no other application", async () => {
     const due = await addDue(8);
     moveClock(SECOND);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
@@ -96,11 +96,9 @@ describe("which number comes next (contract section 5)", () => {
     const { token } = await invite(application);
     await revoke(application, token);
     await nextNumber(application);
-    await homeDatabase()
-      .prepare(
-        "CREATE TRIGGER no_mallory BEFORE INSERT ON badge WHEN NEW.user_id = 'mallory' BEGIN SELECT RAISE(ABORT, 'constraint'); END",
-      )
-      .run();
+    await runSql(
+      "CREATE TRIGGER no_mallory BEFORE INSERT ON badge WHEN NEW.user_id = 'mallory' BEGIN SELECT RAISE(ABORT, 'constraint'); END",
+    );
     try {
       const busy = call("PATCH", "/v1/users/nobody/block", { headers: serverHeaders(application), body: {} });
       // One number is fresh and one is free again, so the first of the two is decided alone.
@@ -112,7 +110,7 @@ describe("which number comes next (contract section 5)", () => {
       expect((await busy).status).toBe(200);
       expect(answers).toEqual(["500 INTERNAL_ERROR", expect.any(Number)]);
     } finally {
-      await homeDatabase().prepare("DROP TRIGGER no_mallory").run();
+      await runSql("DROP TRIGGER no_mallory");
     }
   });
 

@@ -3,7 +3,7 @@ import { requestQuietly } from "../badges/support.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { byEffort } from "../support/effort.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
 import { invite } from "./support/calls.ts";
@@ -55,17 +55,15 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
     const queue = { sendBatch: () => Promise.reject(new Error("no answer")), send: () => Promise.reject(new Error()) };
     const overrides = { queue: { ...testContext().context.queue, ...queue } };
-    await homeDatabase()
-      .prepare(
-        `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+    await runSql(
+      `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
        VALUES (?1, 'evt_lost', 'badge:created', '{}', 'pending', 0, 0)`,
-      )
-      .bind(application.id)
-      .run();
+      application.id,
+    );
     const { token } = await invite(application, ahead(SECOND));
     moveClock(SECOND);
     await sweep([testContext(overrides).context]);
-    await homeDatabase().prepare("DELETE FROM webhook_event WHERE id = 'evt_lost'").run();
+    await runSql("DELETE FROM webhook_event WHERE id = 'evt_lost'");
     expect(await readInvitation(token)).toMatchObject({ state: "expired" });
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep-part-failed", part: "eventsWoken" }));
   });

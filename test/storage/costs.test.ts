@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DAY, HOUR, MINUTE } from "../invitations/support/clock.ts";
 import { BACKGROUND_COSTS, COSTS, type Cost, MANY } from "../long-runs/scale/cost.ts";
 import { createApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 
@@ -78,14 +78,13 @@ async function open(columns: Parameters<typeof createApplication>[0] = {}) {
 
 /** Badges of other devices. They come after every real one: a search by device reads one row more, if there is one. */
 async function fill({ id, firstNumber }: { id: string; firstNumber: number }): Promise<void> {
-  await homeDatabase()
-    .prepare(
-      `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 299)
+  await runSql(
+    `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 299)
      INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn)
      SELECT 5000000000 + ?2 + n, ?1, '~' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 10, 1 FROM place`,
-    )
-    .bind(id, firstNumber)
-    .run();
+    id,
+    firstNumber,
+  );
 }
 
 /**
@@ -101,10 +100,7 @@ describe("what clocks and alarms cost (contract sections 5 and 8)", () => {
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: quietMinute() });
     const [publicKey] = env.TEST_SEALING_PUBLIC_KEYS;
-    await homeDatabase()
-      .prepare("INSERT OR IGNORE INTO sealing_key (version, public_key, created_at) VALUES (1, ?1, 0)")
-      .bind(publicKey)
-      .run();
+    await runSql("INSERT OR IGNORE INTO sealing_key (version, public_key, created_at) VALUES (1, ?1, 0)", publicKey);
   });
 
   const countApplications = async (): Promise<number> =>
@@ -164,13 +160,9 @@ describe("what a request costs (contract sections 2 to 5)", () => {
     expect(await measure(() => page())).toEqual(COSTS["page of 100"]);
   });
 
-  it("a new badge of an application that does not subscribe to events", async () => {
+  it("a new badge of an application that does not subscribe to events; together they write fewer D1 rows each, and few of the object", async () => {
     const { badge, measure } = await open();
     expect(await measure(() => badge("new"))).toEqual(COSTS["new badge, none set"]);
-  });
-
-  it("badges issued together write fewer D1 rows each, and few rows of the object", async () => {
-    const { badge, measure } = await open();
     const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS["new badge, none set"];
     const together = await measure(() => times(MANY, (place) => badge(`device-${place}`)));
     expect(together.objectCalls).toBe(MANY * objectCalls);

@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import { BADGE_CURSOR } from "../../src/worker/badges/list.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 
@@ -14,14 +14,15 @@ const pageBody = z.object({ badges: z.array(z.object({ id: z.string() })) });
 
 /** Badges of a few users in turn, at the positions from 1 on. */
 async function fill({ id, firstNumber }: TestApplication): Promise<void> {
-  await homeDatabase()
-    .prepare(
-      `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
+  await runSql(
+    `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
      INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, position, turn)
      SELECT ?2 + n, ?1, 'device-' || n, 'user-' || CAST(n % ?4 AS INTEGER), 1, 'evt_' || n, n + 1, 1 FROM place`,
-    )
-    .bind(id, firstNumber, BADGES, USERS)
-    .run();
+    id,
+    firstNumber,
+    BADGES,
+    USERS,
+  );
 }
 
 it.each([

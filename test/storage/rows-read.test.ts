@@ -13,7 +13,7 @@ import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { byEffort } from "../support/effort.ts";
-import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import { type Answer, serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 
@@ -44,13 +44,13 @@ type Row = Record<string, number | string | null>;
  */
 async function fill(table: string, { id }: { id: string }, count: number, columns: Row, first = 1): Promise<void> {
   const names = Object.keys(columns);
-  await homeDatabase()
-    .prepare(
-      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?2)
+  await runSql(
+    `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?2)
      INSERT INTO ${table} (application_id, ${names}) SELECT ?1, ${names.map((name) => columns[name] ?? "NULL")} FROM place`,
-    )
-    .bind(id, count, first)
-    .run();
+    id,
+    count,
+    first,
+  );
 }
 
 let nextNumber = 6_000_000_000;
@@ -323,7 +323,7 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
       await work();
       return rowsRead;
     };
-    await homeDatabase().prepare("UPDATE webhook_event SET due_at = 0 WHERE state = 'pending'").run();
+    await runSql("UPDATE webhook_event SET due_at = 0 WHERE state = 'pending'");
     const due = { now: NOW, createdBefore: NOW, perApplication: 10, limit: 100 };
     expect(await cost(() => findDueEvents(db, due))).toBeLessThan(100);
     expect(await cost(() => releaseHeldEvents(db, 10))).toBeLessThan(200);

@@ -8,7 +8,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1, type Statement } from "../support/d1.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -22,16 +22,18 @@ beforeEach(() => {
 
 /** Badges in the application's range: every tenth suspended, and every seventh ended. */
 async function fill({ id, firstNumber }: TestApplication, count: number, values = 20): Promise<void> {
-  await homeDatabase()
-    .prepare(
-      `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
+  await runSql(
+    `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3)
      INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at, metadata, state, expires_at)
      SELECT ?2 + n, ?1, 'd' || n, 'u' || n, n + 1, 1, ?4, json_object('os', 'OS ' || (n % ?5)),
        iif(n % 10, 'active', 'suspended'), iif(n % 7, NULL, 1000)
      FROM place`,
-    )
-    .bind(id, firstNumber, count, now, values)
-    .run();
+    id,
+    firstNumber,
+    count,
+    now,
+    values,
+  );
 }
 
 const isChunk = (statements: readonly Statement[]): boolean =>
@@ -147,7 +149,7 @@ describe("statistics (contract sections 19 and 21)", () => {
     const application = await createApplication({ size: 100_000 });
     await fill(application, 15_000);
     const whole = await service(application).isolate().read();
-    await homeDatabase().prepare("DELETE FROM statistics").run();
+    await runSql("DELETE FROM statistics");
     let chunks = 0;
     const startedAt = now;
     const wait = vi

@@ -13,11 +13,11 @@ import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { call, requestBadge } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
-import { answer, hangs, type Received, useReceivers } from "../support/receivers.ts";
+import { answer, hangs, type Received, type Receiver, useReceivers } from "../support/receivers.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
 
@@ -104,6 +104,14 @@ describe("the webhook of a new badge (contract section 8)", () => {
   });
 });
 
+/** A new event is delivered, and signed by these secrets. */
+async function expectDelivery(outbox: Outbox, { received }: Receiver, secrets: readonly string[]): Promise<void> {
+  await outbox.deliver(await outbox.issue());
+  const webhook = received.at(-1);
+  if (webhook === undefined) throw new Error("nothing came");
+  expectSigned(webhook, secrets);
+}
+
 describe("a receiver can change from one secret to the next while both are valid (contract sections 8 and 9)", () => {
   async function addSecret({ id }: TestApplication, role: "added" | "previous"): Promise<string> {
     const { row, secret } = await makeSecret(await testSealer(), id);
@@ -119,10 +127,7 @@ describe("a receiver can change from one secret to the next while both are valid
       const endpoint = receiver();
       const outbox = await Outbox.open({ webhookUrl: endpoint.url });
       const other = await addSecret(outbox.application, role);
-      await outbox.deliver(await outbox.issue());
-      const [received] = endpoint.received;
-      if (received === undefined) throw new Error("nothing came");
-      expectSigned(received, [outbox.application.secret, other]);
+      await expectDelivery(outbox, endpoint, [outbox.application.secret, other]);
     },
   );
 
@@ -137,10 +142,7 @@ describe("a receiver can change from one secret to the next while both are valid
         .bind(id)
         .first<string>("sealed");
     const setSealed = (sealed: string | null) =>
-      homeDatabase()
-        .prepare("UPDATE application_secret SET sealed = ?2 WHERE application_id = ?1")
-        .bind(outbox.application.id, sealed)
-        .run();
+      runSql("UPDATE application_secret SET sealed = ?2 WHERE application_id = ?1", outbox.application.id, sealed);
     const own = await sealedOf(outbox.application.id);
     await setSealed(await sealedOf(other.application.id));
     const event = await outbox.issue();
@@ -159,10 +161,7 @@ describe("a receiver can change from one secret to the next while both are valid
     const { row } = await makeConsoleSecret();
     const added = { ...row, applicationId: outbox.application.id, name: "Ann", createdAt: 1 };
     await drizzle(homeDatabase()).insert(consoleSecret).values(added);
-    await outbox.deliver(await outbox.issue());
-    const [received] = endpoint.received;
-    if (received === undefined) throw new Error("nothing came");
-    expectSigned(received, [outbox.application.secret]);
+    await expectDelivery(outbox, endpoint, [outbox.application.secret]);
   });
 });
 

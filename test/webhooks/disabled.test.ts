@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
@@ -13,7 +13,7 @@ useQuietLog();
 
 /** What `application disable` and `application enable` do. */
 async function setDisabled({ application: { id } }: Outbox, disabledAt: number | null): Promise<void> {
-  await homeDatabase().prepare("UPDATE application SET disabled_at = ?2 WHERE id = ?1").bind(id, disabledAt).run();
+  await runSql("UPDATE application SET disabled_at = ?2 WHERE id = ?1", id, disabledAt);
 }
 
 describe("the events of a disabled application wait (contract section 8)", () => {

@@ -8,7 +8,7 @@ import { aroundObjectD1, bindObject } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
-import { homeDatabase } from "../support/home.ts";
+import { runSql } from "../support/home.ts";
 import { requestBadge, serverHeaders } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
@@ -142,10 +142,7 @@ describe("events of an invitation (contract section 18)", () => {
 
   it("are sent to the queue at once, in as many batches as needed", async () => {
     const application = await subscriber(SUBSCRIBABLE);
-    await homeDatabase()
-      .prepare("UPDATE application SET webhook_held_at = NULL WHERE id = ?")
-      .bind(application.id)
-      .run();
+    await runSql("UPDATE application SET webhook_held_at = NULL WHERE id = ?", application.id);
     for (let place = 0; place < 3; place++) await invite(application, ahead(SECOND));
     moveClock(SECOND);
     const queue = new KeptQueue();

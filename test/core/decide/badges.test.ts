@@ -15,11 +15,10 @@ import {
   NOW,
   PHONE,
   RULES,
+  refused,
   request,
   SERVER,
 } from "./support.ts";
-
-const refused = (code: string) => ({ kind: "refused", code });
 
 describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
   it("gets the next fresh number, list position, change number and turn, and tells of itself once", () => {

@@ -13,9 +13,8 @@ import {
   loadInvitation,
   NOW,
   PHONE,
+  refused,
 } from "./support.ts";
-
-const refused = (code: string) => ({ kind: "refused", code });
 
 describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
   it("makes the reserved number the badge, with the invitation's name and times, and consumes the token", () => {

@@ -18,10 +18,9 @@ import {
   NEW_INVITATION,
   NOW,
   RULES,
+  refused,
   SERVER,
 } from "./support.ts";
-
-const refused = (code: string) => ({ kind: "refused", code });
 
 const invite = (draft: Draft, ...more: Partial<NewInvitation>[]) =>
   decideInvite(draft, SERVER, {

@@ -129,3 +129,5 @@ export const eventsOf = (draft: Draft): { event: string; data: unknown }[] =>
   draft.events.map(({ event, payload }) => ({ event, data: JSON.parse(payload).data }));
 
 export const actionsOf = (draft: Draft): string[] => draft.history.map(({ action }) => action);
+
+export const refused = (code: string) => ({ kind: "refused", code });
