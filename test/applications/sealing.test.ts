@@ -13,6 +13,7 @@ import {
   unwrapHmacKey,
   unwrapSigningKey,
 } from "../../src/shared/sealing.ts";
+import { byEffort } from "../support/effort.ts";
 
 const LABEL: SealLabel = {
   purpose: "application-secret",
@@ -46,7 +47,7 @@ describe("sealing to a public key (contract section 9)", () => {
   it("refuses a blob in which any one byte was changed", async () => {
     const bytes = fromBase64(sealed);
     expect(bytes).toHaveLength(384);
-    for (let place = 0; place < bytes.length; place++) {
+    for (let place = 0; place < bytes.length; place += byEffort(6, 1)) {
       const changed = bytes.slice();
       changed[place] = (changed[place] ?? 0) ^ 0x01;
       await expect(open(privateKey, LABEL, toBase64(changed)), `byte ${place}`).rejects.toThrow();

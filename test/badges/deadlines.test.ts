@@ -9,9 +9,8 @@ import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { HeldTrips } from "../support/held.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
-import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
+import { requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 useQuietLog();
 
@@ -110,39 +109,5 @@ describe("a platform call that never settles (contract section 11)", () => {
     await timers.pass(1);
     expect(outcome(await refused)).toBe("503 UNAVAILABLE");
     for (const other of others) expect((await other).status).toBe(201);
-  });
-});
-
-describe("a badge that D1 writes after the deadline (contract sections 1, 11 and 21)", () => {
-  it("is one badge with one event when D1 writes it before the retry", async () => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    timers = new StandingTimers();
-    const held = new HeldTrips(ENTRY);
-    await aroundObjectD1(application, () => held.around);
-    const refused = ask(application, "device");
-    await timers.pass(10_000, () => held.count === 1);
-    const answers = [await refused];
-    await held.letThrough();
-    const [written] = await badgeRows(application);
-    answers.push(await ask(application, "device"), await ask(application, "device"));
-    expect(answers.map(({ status }) => status)).toEqual([503, 200, 200]);
-    expect(answers.slice(1).map(numberOf)).toEqual([written?.number, written?.number]);
-    await expectOneBadge(application, answers);
-  });
-
-  it("never becomes a badge when another call has been answered since", async () => {
-    const application = await createApplication({ size: 1, webhookUrl: WEBHOOK_URL });
-    timers = new StandingTimers();
-    const held = new HeldTrips(ENTRY);
-    await aroundObjectD1(application, () => held.around);
-    const refused = ask(application, "device");
-    await timers.pass(10_000, () => held.count === 1);
-    expect((await refused).status).toBe(503);
-    held.stop();
-    const other = await ask(application, "other");
-    expect(numberOf(other)).toBe(application.firstNumber);
-    await expect(held.letThrough()).rejects.toThrow("constraint failed");
-    expect(outcome(await ask(application, "device"))).toBe("503 NUMBERS_EXHAUSTED");
-    await expectOneBadge(application, [other]);
   });
 });

@@ -1,14 +1,15 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { ENTRY } from "../core/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { HeldTrips } from "../support/held.ts";
-import type { Answer } from "../support/http.ts";
+import { type Answer, requestBadge } from "../support/http.ts";
 import { StandingTimers } from "../support/timers.ts";
-import { claim, type Invitation, invite, listedNumbers, outcome, requestInvitation, revoke } from "./support/calls.ts";
+import { claim, type Invitation, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY } from "./support/clock.ts";
 import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS } from "./support/storage.ts";
+import { RECORDED_EVENTS, readRows } from "./support/storage.ts";
 
 useQuietLog();
 
@@ -18,18 +19,14 @@ afterEach(() => {
   timers.stop();
 });
 
-/** An application and one invitation, from which on time stands still. */
-async function begin(): Promise<{ application: TestApplication; invitation: Invitation }> {
+type Act = (application: TestApplication, invitation: Invitation) => Promise<Answer>;
+
+/** A call that changes something, which D1 executes only after its caller was told 503, when the test lets it. */
+async function callLate(act: Act) {
   const application = await createApplication({ size: 5, ...RECORDED_EVENTS });
   const invitation = await invite(application, ahead(DAY));
   timers = new StandingTimers();
-  return { application, invitation };
-}
-
-/** Calls that change something, each of which D1 executes only after its caller was told 503. */
-async function callLate(act: (application: TestApplication, invitation: Invitation) => Promise<Answer>) {
-  const { application, invitation } = await begin();
-  const held = new HeldTrips("INSERT INTO position");
+  const held = new HeldTrips(ENTRY);
   await aroundObjectD1(application, () => held.around);
   const late = act(application, invitation);
   await timers.pass(11_000, () => held.count === 1);
@@ -42,53 +39,53 @@ async function callLate(act: (application: TestApplication, invitation: Invitati
 const letThrough = (held: HeldTrips): Promise<unknown> =>
   held.letThrough().catch((error) => expect(String(error)).toContain("position.sequence"));
 
-describe("a call that was answered 503 had happened by then, or never will (contract section 21)", () => {
-  it.each(["before", "after"])("a claim that D1 gets %s its repetition gives one badge and one event", async (when) => {
-    const { application, invitation, held } = await callLate((of, { token }) => claim(of, "phone", "alice", token));
+const login: Act = (of) => requestBadge(of, "phone", { userId: "alice" });
+const loginOfAnother: Act = (of) => requestBadge(of, "other", { userId: "bob" });
+const claimIt: Act = (of, { token }) => claim(of, "phone", "alice", token);
+const claimByAnother: Act = (of, { token }) => claim(of, "other", "bob", token);
+const revokeIt: Act = (of, { token }) => revoke(of, token);
+
+describe("a call that was answered 503 had happened by then, or never will (contract sections 1, 5 and 21)", () => {
+  it.each([
+    ["a login", "before", login, [200, 200], 1],
+    ["a login", "after", login, [201, 200], 1],
+    ["a claim", "before", claimIt, [200, 200], 1],
+    ["a claim", "after", claimIt, [201, 200], 1],
+    ["a revocation", "before", revokeIt, [200, 200], 0],
+    ["a revocation", "after", revokeIt, [200, 200], 0],
+  ] as const)("%s that D1 gets %s its repetition happens once", async (_, when, act, statuses, told) => {
+    const { application, invitation, held } = await callLate(act);
     if (when === "before") await letThrough(held);
-    const answers = [await claim(application, "phone", "alice", invitation.token)];
+    const answers = [await act(application, invitation)];
     await letThrough(held);
-    answers.push(await claim(application, "phone", "alice", invitation.token));
-    expect(answers.map(({ body }) => body.badgeId)).toEqual([String(invitation.number), String(invitation.number)]);
-    expect(await listedNumbers(application)).toEqual([invitation.number]);
-    expect((await expectConsistent(application)).events).toHaveLength(1);
+    answers.push(await act(application, invitation));
+    expect(answers.map(({ status }) => status)).toEqual(statuses);
+    const [number, again] = answers.map(({ body }) => Number(body.badgeId));
+    expect(again).toBe(number);
+    const { badges, events, freed } = await expectConsistent(application);
+    expect(events).toHaveLength(told);
+    expect(badges.filter((row) => row.position !== null)).toHaveLength(told);
+    if (act !== login) expect(number).toBe(invitation.number);
+    expect(freed).toEqual(act === revokeIt ? [number] : []);
   });
 
-  it("a late claim does not take the number from a device that has claimed it since", async () => {
-    const { application, invitation, held } = await callLate((of, { token }) => claim(of, "phone", "alice", token));
-    expect(outcome(await claim(application, "other", "bob", invitation.token))).toBe("201");
+  it.each<[string, Act, Act, string]>([
+    ["a login does not take the number that another device got since", login, loginOfAnother, "201"],
+    [
+      "a claim does not take the number that another device got since",
+      claimIt,
+      claimByAnother,
+      "409 CLAIMED_INVITATION",
+    ],
+    ["a claim does not restore an invitation that was revoked since", claimIt, revokeIt, "410 REVOKED_INVITATION"],
+    ["a revocation does not end a badge that was claimed since", revokeIt, claimIt, "409 CLAIMED_INVITATION"],
+  ])("that comes late, %s", async (_, late, later, repeated) => {
+    const { application, invitation, held } = await callLate(late);
+    expect((await later(application, invitation)).status).toBeLessThan(300);
+    const rows = await readRows(application);
     await letThrough(held);
-    expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("409 CLAIMED_INVITATION");
-    const { badges, events } = await expectConsistent(application);
-    expect(badges).toMatchObject([{ number: invitation.number, userId: "bob" }]);
-    expect(events).toHaveLength(1);
-  });
-
-  it("a late claim does not restore an invitation that was revoked since", async () => {
-    const { application, invitation, held } = await callLate((of, { token }) => claim(of, "phone", "alice", token));
-    expect(outcome(await revoke(application, invitation.token))).toBe("200");
-    await letThrough(held);
-    expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("410 REVOKED_INVITATION");
-    expect((await expectConsistent(application)).freed).toEqual([invitation.number]);
-  });
-
-  it.each(["before", "after"])("a revocation that D1 gets %s its repetition frees the number once", async (when) => {
-    const { application, invitation, held } = await callLate((of, { token }) => revoke(of, token));
-    if (when === "before") await letThrough(held);
-    const answers = [await revoke(application, invitation.token)];
-    await letThrough(held);
-    answers.push(await revoke(application, invitation.token));
-    expect(answers.map(outcome)).toEqual(["200", "200"]);
-    expect(answers[1]?.body).toEqual(answers[0]?.body);
-    expect((await expectConsistent(application)).freed).toEqual([invitation.number]);
-  });
-
-  it("a late revocation does not end a badge that has been claimed since", async () => {
-    const { application, invitation, held } = await callLate((of, { token }) => revoke(of, token));
-    expect(outcome(await claim(application, "phone", "alice", invitation.token))).toBe("201");
-    await letThrough(held);
-    expect(outcome(await revoke(application, invitation.token))).toBe("409 CLAIMED_INVITATION");
-    expect(await listedNumbers(application)).toEqual([invitation.number]);
+    expect(await readRows(application)).toEqual(rows);
+    expect(outcome(await late(application, invitation))).toBe(repeated);
     await expectConsistent(application);
   });
 
