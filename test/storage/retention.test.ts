@@ -33,21 +33,6 @@ const sweepFrom = (cursors: Map<string, readonly string[] | null>): Promise<void
     set: (name, cursor) => cursors.set(name, cursor),
   });
 
-/** Puts an event of a state, made now, into the outbox. @returns its ID */
-async function addEvent({ id }: TestApplication, state: string): Promise<string> {
-  const eventId = newEventId(Date.now());
-  await runSql(
-    `INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-     VALUES (?1, ?2, 'badge:created', '{}', ?3, ?4, ?5)`,
-    id,
-    eventId,
-    state,
-    Date.now() + 1000 * DAY,
-    Date.now(),
-  );
-  return eventId;
-}
-
 const events = async (application: TestApplication): Promise<string[]> =>
   (await readRows(application)).events.map(({ state }) => state).toSorted();
 
@@ -60,7 +45,7 @@ const silent = () => createApplication();
 describe("events (contract section 18)", () => {
   it("are deleted 30 days after they were made if delivered, after 90 if exhausted or held, never while pending", async () => {
     const application = await silent();
-    for (const state of ["pending", "delivered", "exhausted", "held"]) await addEvent(application, state);
+    for (const state of ["pending", "delivered", "exhausted", "held"]) await fill(application, 1, state);
     moveClock(30 * DAY);
     await sweepWith();
     expect(await events(application)).toEqual(["delivered", "exhausted", "held", "pending"]);
@@ -80,7 +65,7 @@ describe("events (contract section 18)", () => {
 
   it("are deleted after EVENT_RETENTION_DAYS, or three times as many", async () => {
     const application = await silent();
-    for (const state of ["delivered", "exhausted"]) await addEvent(application, state);
+    for (const state of ["delivered", "exhausted"]) await fill(application, 1, state);
     moveClock(2 * DAY + 1);
     await sweepWith({ EVENT_RETENTION_DAYS: "2.5" });
     expect(await events(application)).toEqual(["delivered", "exhausted"]);
@@ -95,7 +80,7 @@ describe("events (contract section 18)", () => {
     const application = await silent();
     await fill(application, SCANNED_ROWS + 200, "pending");
     moveClock(SECOND);
-    await addEvent(application, "delivered");
+    await fill(application, 1, "delivered");
     moveClock(31 * DAY);
     const cursors = new Map<string, readonly string[] | null>([["eventsDeleted", [application.id, ""]]]);
     await sweepFrom(cursors);
@@ -106,7 +91,7 @@ describe("events (contract section 18)", () => {
 
   it("are found whenever they grow old: a scan that has come to the end begins again", async () => {
     const application = await silent();
-    await addEvent(application, "delivered");
+    await fill(application, 1, "delivered");
     moveClock(31 * DAY);
     const cursors = new Map<string, readonly string[] | null>([["eventsDeleted", ["app_~", ""]]]);
     for (let minute = 0; minute < 3; minute++) await sweepFrom(cursors);
@@ -115,7 +100,7 @@ describe("events (contract section 18)", () => {
 
   it("stay if the variable is not a number of days, which is logged", async () => {
     const application = await silent();
-    await addEvent(application, "delivered");
+    await fill(application, 1, "delivered");
     moveClock(1000 * DAY);
     for (const text of ["", "30 days", "-1", "1e3", "NaN"]) await sweepWith({ EVENT_RETENTION_DAYS: text });
     expect(await events(application)).toEqual(["delivered"]);

@@ -14,7 +14,7 @@ import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { call, requestBadge } from "../support/http.ts";
+import { requestBadge } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, hangs, type Received, type Receiver, useReceivers } from "../support/receivers.ts";
@@ -73,25 +73,6 @@ describe("the webhook of a new badge (contract section 8)", () => {
     expectSigned(received, [application.secret]);
     await until(async () => {
       expect((await eventRows(application))[0]).toMatchObject({ state: "delivered", attempts: 1, lastStatus: 204 });
-    });
-  });
-
-  it("is sent once per issued or claimed badge, not for a repeated request or a reservation", async () => {
-    const application = await createApplication({ webhookUrl: receiver().url });
-    const headers = { applicationid: application.id, udid: "device" };
-    const first = await requestBadge(application, "device", { userId: "alice" });
-    await requestBadge(application, "device", { userId: "alice", metadata: { os: "iOS" } });
-    const expiresAt = new Date(Date.now() + 60_000).toISOString();
-    const { body: invitation } = await call("POST", "/v1/invitation", { headers, body: { expiresAt } });
-    expect(await eventRows(application)).toHaveLength(1);
-    for (const _ of [1, 2])
-      await requestBadge(application, "device", { userId: "alice", invitationToken: invitation.id });
-    const [, claimed, ...others] = await eventRows(application);
-    expect(others).toEqual([]);
-    expect(JSON.parse(claimed?.payload ?? "").data).toMatchObject({
-      id: invitation.badgeId,
-      invitationId: invitation.id,
-      replacedBadgeId: first.body.badgeId,
     });
   });
 
