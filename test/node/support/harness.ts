@@ -1,6 +1,6 @@
-import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
+import { isNull } from "drizzle-orm";
 import { createTestHarness } from "wrangler";
 import { createApplication } from "../../../src/admin/application/create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
@@ -8,8 +8,9 @@ import { Homes } from "../../../src/admin/platform/homes.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
-import { sealingKey } from "../../../src/shared/schema.ts";
+import { inbox, sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
+import { aroundSteps } from "./homes.ts";
 import { captured, type Printed } from "./script.ts";
 
 /** The Worker behind a real HTTP server, on storage of its own, with one application. Starts in a few seconds. */
@@ -24,9 +25,6 @@ export interface Harness {
   admin(...words: string[]): Promise<Printed>;
   close(): Promise<void>;
 }
-
-/** As often the clock runs while a command of the script waits for the Worker. */
-const CLOCK_MILLISECONDS = 150;
 
 export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
   const { publicKey, privateKey } = await generateSealingKey();
@@ -47,21 +45,32 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   const key = { version: 1, publicKey, createdAt: Date.now() };
   await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
   await createApplication(homes, { name: "Test", webhookUrl, credentials });
-  const opened = { homes, database: first, place: { environment: "test" }, close: () => Promise.resolve() };
+  // A command that waits for the Worker is carried out at once, not when its clock looks for commands.
+  const prompt = aroundSteps(homes, async (_, take) => {
+    const result = await take();
+    const isWrite = typeof result === "object" && result !== null && "meta" in result;
+    if (!isWrite) return result;
+    const waiting = await homes.everywhere(({ database }) =>
+      database.run((orm) => orm.$count(inbox, isNull(inbox.result))),
+    );
+    if (waiting.some((count) => count > 0)) await worker.scheduled({ cron: "* * * * *" });
+    return result;
+  });
+  const opened = {
+    ...{ homes: prompt.homes, database: prompt.homes.first.database },
+    ...{ place: { environment: "test" }, close: () => Promise.resolve() },
+  };
   return {
     origin: url.origin,
     ...credentials,
     database: first,
     admin: (...words) =>
-      captured(async () => {
-        const command = run(
+      captured(() =>
+        run(
           createAdminProgram(async () => opened),
           words,
-        );
-        const isOver = command.then(() => true);
-        // In place of cron, which looks for the script's commands.
-        while (!(await Promise.race([isOver, wait(CLOCK_MILLISECONDS)]))) await worker.scheduled({ cron: "* * * * *" });
-      }),
+        ),
+      ),
     close: () => server.close(),
   };
 }

@@ -1,11 +1,14 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, vi } from "vitest";
+import * as z from "zod";
 import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/session.ts";
 import { localState } from "../../../src/admin/platform/paths.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import { ensureLocalSealing } from "../../../src/admin/sealing-key/local.ts";
+import { applicationId } from "../../../src/shared/identifiers.ts";
+import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { byEffort } from "../../support/effort.ts";
 import { sqliteHomes } from "./sqlite-homes.ts";
 
@@ -56,12 +59,17 @@ export function stateFolder(): string {
   return folder;
 }
 
-/** Local homes that have a sealing key, in a folder of their own. */
-export async function localHomes(): Promise<OpenedHomes & { folder: string }> {
+/** Of all files that run in this process: to make one takes up to a second. */
+let sealingKey: ReturnType<typeof generateSealingKey> | undefined;
+
+/** Local homes that have a sealing key, in a folder of their own, and commands on them. */
+export async function localHomes() {
   const folder = stateFolder();
   const opened = await openedHomes(folder);
+  sealingKey ??= generateSealingKey();
+  writeFileSync(localState().sealingKeys, `SEALING_KEY_1=${(await sealingKey).privateKey}\n`);
   await ensureLocalSealing(opened.homes, localState());
-  return { ...opened, folder };
+  return { ...opened, folder, ...commandsIn(folder) };
 }
 
 /**
@@ -82,16 +90,27 @@ export async function runScriptHere(words: readonly string[], stateFolder: strin
   );
 }
 
+const createdApplication = z.object({
+  applicationId,
+  applicationSecret: z.string(),
+  firstNumber: z.number(),
+  lastNumber: z.number(),
+});
+
 /** Commands with what a test wants of one that succeeds, and of one that is refused. */
 export function commandsOf(admin: (...words: string[]) => Promise<Printed>) {
+  /** The JSON that a command prints, which has nothing else to say. */
+  async function json(...words: string[]): Promise<unknown> {
+    const { code, stdout, stderr } = await admin(...words, "--json");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    return JSON.parse(stdout);
+  }
   return {
     admin,
-    /** The JSON that a command prints, which has nothing else to say. */
-    async json(...words: string[]): Promise<unknown> {
-      const { code, stdout, stderr } = await admin(...words, "--json");
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      return JSON.parse(stdout);
-    },
+    json,
+    /** Creates an application. @param words further options */
+    create: async (...words: string[]) =>
+      createdApplication.parse(await json("application", "create", "--name", "App", ...words)),
     /** The one line on standard error, beside which there is nothing on standard output. */
     async refusal(...words: string[]): Promise<string> {
       const { code, stdout, stderr } = await admin(...words, "--json");
