@@ -1,137 +1,171 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, it } from "vitest";
-import { listApplications, setDisabled } from "../../src/admin/application/commands.ts";
-import { createApplication } from "../../src/admin/application/create.ts";
+import { setDisabled } from "../../src/admin/application/commands.ts";
 import { findApplication } from "../../src/admin/application/record.ts";
-import type { NewApplication } from "../../src/admin/application/rows.ts";
-import { updateApplication } from "../../src/admin/application/update.ts";
-import { applicationId } from "../../src/shared/identifiers.ts";
-import { application, applicationSecret, signingKey, webhookEvent } from "../../src/shared/schema.ts";
+import { assertPublicUrl } from "../../src/admin/application/settings.ts";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
+import { application, webhookEvent } from "../../src/shared/schema.ts";
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, database } = await localHomes();
+const { homes, database, admin, create, json, refusal } = await localHomes();
 
 beforeEach(() => clearHomes(homes));
 
-const create = (changes: Partial<NewApplication> = {}) => createApplication(homes, { name: "Test", ...changes });
-const createRange = (firstNumber: number, lastNumber: number) =>
-  create({ range: { first: firstNumber, last: lastNumber } });
+const update = (id: ApplicationId, ...words: string[]) => json("application", "update", id, ...words);
 
-const UNKNOWN = applicationId.parse("app_00000000000000000000");
+const DEFAULTS = {
+  webhookUrl: null,
+  events: ["badge:created"],
+  invitationLink: null,
+  requireSecret: false,
+  reuseAfterSeconds: 0,
+  signatureLifetimeSeconds: null,
+  statusList: false,
+  statusLifetimeSeconds: 86_400,
+  requireProof: false,
+  bindUntil: null,
+  newBadgesPerHour: null,
+  ...{ userIssuer: null, userAudience: null, userClaim: "sub", userObserve: false },
+};
 
-describe("number ranges (contract section 10)", () => {
-  it("are by default the lowest free block of 10,000,000 from 1,000,000,000 on", async () => {
-    await createRange(1_010_000_005, 1_010_000_005);
-    const made = [await create(), await create()];
-    expect(made.map(({ firstNumber, lastNumber }) => [firstNumber, lastNumber])).toEqual([
-      [1_000_000_000, 1_009_999_999],
-      [1_020_000_000, 1_029_999_999],
-    ]);
-  });
+const URL = "http://localhost:9/hooks";
+const LINK = "https://app.example.com/visit/{token}";
+const ISSUER = "https://login.example.com";
+const TIME = "2099-01-31T18:00:00+01:00";
+const TIME_IN_UTC = "2099-01-31T17:00:00.000Z";
 
-  it("fill a gap first", async () => {
-    await createRange(1_000_000_000, 1_009_999_999);
-    await createRange(1_020_000_000, 1_035_000_000);
-    const made = [await create(), await create()];
-    expect(made.map(({ firstNumber }) => firstNumber)).toEqual([1_010_000_000, 1_040_000_000]);
-  });
+/** Options that choose something, what is printed of it as JSON and on a page, and options that take it back. */
+const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, off: string])[] = [
+  [[`--webhook-url=${URL}`], { webhookUrl: URL }, `Webhook URL +${URL}`, "--no-webhook-url"],
+  [
+    ["--events=badge:suspended, badge:created,badge:suspended"],
+    { events: ["badge:created", "badge:suspended"] },
+    "Events +badge:created, badge:suspended",
+    "--events=badge:created",
+  ],
+  [[`--invitation-link=${LINK}`], { invitationLink: LINK }, "Invitation link +https:.*", "--no-invitation-link"],
+  [["--require-secret"], { requireSecret: true }, "Invitations need the secret +yes", "--no-require-secret"],
+  [["--reuse-after=5"], { reuseAfterSeconds: 5 }, "Numbers rest for +5 s", "--reuse-after=0"],
+  [
+    ["--signature-lifetime=60"],
+    { signatureLifetimeSeconds: 60 },
+    "Signatures are valid for +60 s",
+    "--signature-lifetime=none",
+  ],
+  [["--status-list"], { statusList: true }, "Status lists +yes, valid for [0-9]+ s", "--no-status-list"],
+  [["--status-lifetime=60"], { statusLifetimeSeconds: 60 }, "Status lists +no", "--status-lifetime=86400"],
+  [["--require-proof"], { requireProof: true }, "Device calls need a proof +yes", "--no-require-proof"],
+  [[`--bind-until=${TIME}`], { bindUntil: TIME_IN_UTC }, "First proofs bind .* until +2099.*", "--bind-until=never"],
+  [
+    ["--new-badges-per-hour=250"],
+    { newBadgesPerHour: 250 },
+    "New badges an hour +at most 250",
+    "--no-new-badges-per-hour",
+  ],
+  [
+    [`--user-issuer=${ISSUER}`, "--user-audience=app", "--user-claim=email", "--observe", "--unchecked"],
+    { userIssuer: ISSUER, userAudience: "app", userClaim: "email", userObserve: true },
+    "Logins without a token +counted, not refused",
+    "--no-user-issuer",
+  ],
+];
 
-  it("may lie anywhere from 1 to 2^53 - 1", async () => {
-    const { applicationId } = await createRange(Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER);
-    await createRange(1, 1);
-    expect(await findApplication(database, applicationId)).toMatchObject({
-      firstNumber: Number.MAX_SAFE_INTEGER - 1,
-      lastNumber: Number.MAX_SAFE_INTEGER,
-    });
-  });
+describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22)", () => {
+  const page = async (id: ApplicationId) => (await admin("application", "show", id)).stdout;
 
-  it.each([
-    [100, 199, "the same"],
-    [150, 160, "inside"],
-    [50, 250, "around"],
-    [50, 100, "touching the first number"],
-    [199, 250, "touching the last number"],
-  ])("refuse %i-%i: %s, and store nothing", async (first, last) => {
-    const { applicationId } = await createRange(100, 199);
-    await createRange(300, 399);
-    await expect(createRange(first, last)).rejects.toThrow(
-      `Numbers ${first}-${last} overlap application ${applicationId} (100-199)`,
+  it("have defaults, and the page says what they mean", async () => {
+    const { applicationId: id } = await create();
+    expect(await json("application", "show", id)).toMatchObject(DEFAULTS);
+    expect((await page(id)).replaceAll(/ {2,}/g, "  ").split("\n")).toEqual(
+      expect.arrayContaining([
+        "  Webhook URL  none",
+        "  Invitations need the secret  no",
+        "  Signatures are valid for  no limit",
+        "  Status lists  no",
+        "  Device calls need a proof  no",
+        "  New badges an hour  no limit",
+        "  Users are verified by  nobody: a device can name any user",
+      ]),
     );
-    const counts = await database.run((orm) =>
-      orm.batch([orm.select().from(application), orm.select().from(applicationSecret), orm.select().from(signingKey)]),
-    );
-    expect(counts.map((rows) => rows.length)).toEqual([2, 2, 2]);
   });
 
-  it("are refused when no block is free", async () => {
-    await createRange(1_000_000_000, Number.MAX_SAFE_INTEGER);
-    await expect(create()).rejects.toThrow("No block of numbers is free");
+  it.each(SETTINGS)("%j are shown, whether create or update has them", async (on, fields, line, off) => {
+    const chosen = { ...DEFAULTS, ...fields };
+    const { applicationId: id } = await create(...on);
+    expect(await json("application", "show", id)).toMatchObject(chosen);
+    expect(await json("application", "list")).toMatchObject([chosen]);
+    expect(await page(id)).toMatch(new RegExp(`^ {2}${line}$`, "m"));
+    expect(await update(id, off)).toMatchObject(DEFAULTS);
+    expect(await update(id, ...on)).toMatchObject(chosen);
   });
 
-  it("never overlap when several are created at once", async () => {
-    const explicit = Array.from({ length: 4 }, () => createRange(500, 599));
-    const settled = await Promise.allSettled([...explicit, create(), create(), create()]);
-    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
-    const ranges = await listApplications(homes);
-    expect(ranges.map(({ firstNumber }) => firstNumber)).toEqual([500, 1e9, 1.01e9, 1.02e9]);
+  it("leave each other alone", async () => {
+    const { applicationId: id } = await create(...SETTINGS.flatMap(([on]) => on));
+    let expected: object = Object.assign({}, ...SETTINGS.map(([, fields]) => fields));
+    for (const [, fields, , off] of SETTINGS) {
+      const defaults = Object.entries(DEFAULTS).filter(([name]) => name in fields);
+      expected = { ...expected, ...Object.fromEntries(defaults) };
+      expect(await update(id, off)).toMatchObject(expected);
+    }
+    expect(await update(id, "--name", "New")).toMatchObject({ name: "New", ...DEFAULTS });
   });
 
-  it("grow only at their end, and not into another", async () => {
-    const { applicationId } = await createRange(100, 199);
-    await createRange(300, 399);
-    const update = (changes: { firstNumber?: number; lastNumber?: number }) =>
-      updateApplication(homes, applicationId, changes);
-    expect(await update({ lastNumber: 299, firstNumber: 100 })).toMatchObject({ firstNumber: 100, lastNumber: 299 });
-    await expect(update({ lastNumber: 300 })).rejects.toThrow("Numbers 100-300 overlap application");
-    await expect(update({ lastNumber: 500 })).rejects.toThrow("(300-399)");
-    await expect(update({ lastNumber: 298 })).rejects.toThrow("ends at 299 and can only grow");
-    await expect(update({ firstNumber: 99, lastNumber: 299 })).rejects.toThrow("starts at 100 and stays there");
-    expect(await update({ lastNumber: 299 })).toMatchObject({ lastNumber: 299 });
+  it("are not changed by a command that is refused, or that names nothing or nobody", async () => {
+    const { applicationId: id } = await create("--first=100", "--last=199");
+    await create("--first=200", "--last=299");
+    const before = await findApplication(database, id);
+    expect(await refusal("application", "update", id, "--name=New", "--last=250")).toContain("overlap");
+    expect(await refusal("application", "update", id, "--name=New", "--events=badge:gone")).toContain("Unknown");
+    expect(await refusal("application", "update", id)).toContain("Nothing to change");
+    const nobody = "app_00000000000000000000";
+    const unknown = await refusal("application", "update", nobody, "--name=New");
+    expect(unknown).toContain(`There is no application ${nobody}`);
+    expect(await findApplication(database, id)).toEqual(before);
   });
 
-  it("do not grow into each other when two grow at once", async () => {
-    const low = await createRange(100, 199);
-    const settled = await Promise.allSettled([
-      updateApplication(homes, low.applicationId, { lastNumber: 250 }),
-      createRange(240, 260),
-    ]);
-    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  it("need an https URL of the deployed service for status lists; locally http is enough", () => {
+    expect(() => assertPublicUrl("https://badges.example.com", "production")).not.toThrow();
+    expect(() => assertPublicUrl("http://localhost:8787", undefined)).not.toThrow();
+    for (const text of ["http://badges.example.com", "badges.example.com", "https://badges.example.com/?a"]) {
+      expect(() => assertPublicUrl(text, "production"), text).toThrow("is not an https URL");
+    }
   });
 });
 
-describe("application update (contract section 10)", () => {
-  it("changes only what is given", async () => {
-    const { applicationId } = await create({ requireSecret: true, signatureLifetimeSeconds: 60 });
-    const before = await findApplication(database, applicationId);
-    await updateApplication(homes, applicationId, {
-      name: "New",
-      signatureLifetimeSeconds: null,
-      reuseAfterSeconds: 5,
-    });
-    expect(await findApplication(database, applicationId)).toEqual({
-      ...before,
-      name: "New",
-      signatureLifetimeSeconds: null,
-      reuseAfterSeconds: 5,
-    });
-  });
+describe("application update --require-proof (contract section 15)", () => {
+  const KEY = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
 
-  it("changes nothing when the range cannot grow", async () => {
-    const { applicationId } = await createRange(100, 199);
-    await createRange(200, 299);
-    const before = await findApplication(database, applicationId);
-    await expect(updateApplication(homes, applicationId, { name: "New", lastNumber: 250 })).rejects.toThrow("overlap");
-    expect(await findApplication(database, applicationId)).toEqual(before);
-  });
+  /** An application with badges as the service stores them, one for each key; null: not bound. */
+  async function createWithBadges(...keys: (string | null)[]): Promise<ApplicationId> {
+    const { applicationId: id, firstNumber } = await create();
+    const insert = `INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at, key_thumbprint)
+      VALUES (?, ?, 'device', ?, ?, 1, 1000, ?)`;
+    await database.run((_, d1) =>
+      d1.batch(
+        keys.map((key, place) => d1.prepare(insert).bind(firstNumber + place, id, `user-${place}`, place + 1, key)),
+      ),
+    );
+    return id;
+  }
 
-  it("is refused when nothing is given, and for an unknown application", async () => {
-    await expect(updateApplication(homes, UNKNOWN, {})).rejects.toThrow("Nothing to change");
-    const gone = updateApplication(homes, UNKNOWN, { name: "x" });
-    await expect(gone).rejects.toThrow("There is no application app_00000000000000000000");
+  it("explains what that does to badges that are not bound: how many, what happens, how to bind them", async () => {
+    const id = await createWithBadges(null, KEY, null);
+    const text = async (of: ApplicationId, ...words: string[]) =>
+      (await admin("application", "update", of, "--require-proof", ...words)).stdout;
+    const strict = await text(id);
+    expect(strict).toContain("2 badges are not bound to a key.");
+    expect(strict).toContain("401 INVALID_PROOF");
+    expect(strict).toContain(`application update ${id} --bind-until TIME`);
+    expect(strict).toContain("badge rebind NUMBER");
+    expect(await update(id, "--require-proof")).toMatchObject({ unboundBadges: 2 });
+    expect(await text(id, "--bind-until", TIME)).toContain(`--bind-until allows that until ${TIME_IN_UTC}`);
+    expect(await text(await createWithBadges(KEY))).toContain("Every badge of the application is bound to a key.");
   });
+});
 
-  it("does nothing when an application is disabled or enabled twice", async () => {
+describe("what else application update does (contract section 10)", () => {
+  it("nothing when an application is disabled or enabled twice", async () => {
     const { applicationId } = await create();
     const { disabledAt } = await setDisabled(database, applicationId, true);
     expect(disabledAt).not.toBeNull();
@@ -140,7 +174,7 @@ describe("application update (contract section 10)", () => {
   });
 
   it("releases a held endpoint when the URL is set, and its events are due at once, oldest first", async () => {
-    const { applicationId } = await create({ webhookUrl: "https://a.example.com/" });
+    const { applicationId } = await create("--webhook-url", "https://a.example.com/");
     const hold = { webhookHeldAt: 1, webhookFailingSince: 1, webhookFailures: 12 };
     await database.run((orm) => orm.update(application).set(hold).where(eq(application.id, applicationId)));
     const row = { applicationId, event: "badge:created", payload: "{}", attempts: 3, dueAt: 9, createdAt: 0 } as const;
@@ -151,15 +185,12 @@ describe("application update (contract section 10)", () => {
         { ...row, id: "evt_3", state: "exhausted" },
       ]),
     );
-    await updateApplication(homes, applicationId, { name: "Still held" });
+    await update(applicationId, "--name", "Still held");
     expect((await findApplication(database, applicationId)).webhookHeldAt).toBe(1);
-    await updateApplication(homes, applicationId, { webhookUrl: "https://b.example.com/" });
-    expect(await findApplication(database, applicationId)).toMatchObject({
-      webhookUrl: "https://b.example.com/",
-      webhookHeldAt: null,
-      webhookFailingSince: null,
-      webhookFailures: 0,
-    });
+    const webhookUrl = "https://b.example.com/";
+    await update(applicationId, "--webhook-url", webhookUrl);
+    const released = { webhookUrl, webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
+    expect(await findApplication(database, applicationId)).toMatchObject(released);
     const pending = await database.run((orm) =>
       orm.select().from(webhookEvent).where(eq(webhookEvent.state, "pending")).orderBy(webhookEvent.id),
     );

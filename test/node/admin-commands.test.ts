@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
@@ -8,16 +8,14 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { forEnvironment } from "../../src/admin/command-line/shell.ts";
 import { createAdminProgram, run } from "../../src/admin/program.ts";
-import { applicationId, newEventId } from "../../src/shared/identifiers.ts";
-import { webhookEvent } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
-import { captured, commandsIn, openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+import { captured, commandsIn, localHomes } from "./support/script.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
-const folder = stateFolder();
+const { folder, homes, database, admin: adminHere, create } = await localHomes();
 
 /** Runs the script as a program of its own. */
-async function admin(words: readonly string[]) {
+async function admin(...words: string[]) {
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", "src/admin/main.ts", ...words], {
     cwd: PROJECT,
     env: { ...process.env, BADGE_STATE_DIR: join(folder, "processes") },
@@ -26,21 +24,13 @@ async function admin(words: readonly string[]) {
   return { code: child.exitCode, stdout, stderr };
 }
 
-const adminHere = (words: readonly string[], state: string) => runScriptHere(words, join(folder, state));
-
-const { json: adminJson } = commandsIn(join(folder, "main"));
-
 /** Keeps the order of the keys, which is part of what is checked. */
 const jsonObject = z.record(z.string(), z.unknown());
-const created = z.object({ applicationId });
-const secretList = z.array(z.object({ secretId: z.string() }));
-
-const createJson = async (...words: string[]) => created.parse(await adminJson("application", "create", ...words));
 
 describe("the administration script (contract section 10)", () => {
   it("creates applications on a fresh clone, from several processes at once, and prints the contract's fields", async () => {
     const names = byEffort(["A", "B"], ["A", "B", "C", "D"]);
-    const runs = await Promise.all(names.map((name) => admin(["application", "create", "--name", name, "--json"])));
+    const runs = await Promise.all(names.map((name) => admin("application", "create", "--name", name, "--json")));
     expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(names.map(() => ({ code: 0, stderr: "" })));
     const made = runs.map(({ stdout }) => jsonObject.parse(JSON.parse(stdout)));
     for (const [index, each] of made.entries()) {
@@ -53,162 +43,96 @@ describe("the administration script (contract section 10)", () => {
     const firsts = made.map(({ firstNumber }) => firstNumber).sort();
     expect(firsts).toEqual(names.map((_, index) => 1_000_000_000 + index * 10_000_000));
   }, 120_000);
-
-  it("shows an event and sends it again, as text and as JSON, and refuses an unknown one", async () => {
-    const { applicationId } = await createJson("--name", "E", "--webhook-url", "https://e.test/");
-    const { database } = await openedHomes(join(folder, "main"));
-    const id = newEventId(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
-    const payload = JSON.stringify({ id, event: "badge:created", data: { id: "1000000001", userId: "\u001b[31mred" } });
-    const times = { createdAt: Date.UTC(2026, 0, 2, 3, 4, 5, 678), dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) };
-    const last = { attempts: 3, lastStatus: 503, lastOutcome: "answered", lastResponse: "busy", lastMilliseconds: 12 };
-    const row = { applicationId, id, event: "badge:created", payload, state: "pending", ...times, ...last } as const;
-    await database.run((orm) => orm.insert(webhookEvent).values(row));
-
-    const shown = await adminHere(["webhook", "show", id], "main");
-    expect(shown).toMatchObject({ code: 0, stderr: "" });
-    for (const line of [
-      /^ {2}Event ID +evt_/m,
-      /^ {2}Badge number +1000000001$/m,
-      /^ {2}Attempts +3$/m,
-      /^ {2}Last status +503$/m,
-      /^ {2}Last response +busy$/m,
-      /^ {2}Created +2026-01-02 03:04:05Z$/m,
-      /^ {2}Next attempt +2099-06-07 08:09:10Z$/m,
-      /^ +"userId": "\\u001b\[31mred"$/m,
-    ]) {
-      expect(shown.stdout).toMatch(line);
-    }
-    expect(await adminJson("webhook", "show", id)).toMatchObject({
-      badgeNumber: "1000000001",
-      nextAttemptAt: "2099-06-07T08:09:10.999Z",
-      payload: JSON.parse(payload),
-    });
-    const replay = async () => (await adminHere(["webhook", "replay", id], "main")).stdout;
-    const soon = "The running service sends it within about a minute.\n";
-    expect(await replay()).toBe(
-      `Event ${id} of ${applicationId} was to be tried at 2099-06-07 08:09:10Z and is due now. ${soon}`,
-    );
-    expect(await replay()).toBe(`Event ${id} of ${applicationId} was due already. ${soon}`);
-    expect((await adminHere(["webhook", "show", id], "main")).stdout).toContain("due now: within about a minute");
-    await adminJson("application", "disable", applicationId);
-    expect(await replay()).toContain(`nothing is sent before npm run -s admin -- application enable ${applicationId}.`);
-
-    for (const command of ["show", "replay"]) {
-      const unknown = await adminHere(["webhook", command, newEventId(1)], "main");
-      expect(unknown).toMatchObject({ code: 1, stdout: "" });
-      expect(unknown.stderr).toMatch(/^.*There is no event evt_\S+: .*\n$/);
-    }
-  });
-
-  it("changes an application through its whole life, as JSON and as text", async () => {
-    const url = "http://localhost:9/hooks";
-    const { applicationId } = await createJson("--name", "Life", "--webhook-url", url);
-    const added = await adminJson("secret", "add", applicationId);
-    expect(Object.keys(jsonObject.parse(added))).toEqual(["applicationId", "secretId", "applicationSecret", "role"]);
-    const shown = await adminHere(["application", "show", applicationId], "main");
-    expect(shown.stdout).toContain(url);
-    expect(shown.stdout).not.toContain("bdss_");
-    expect(shown.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
-    expect(await adminJson("application", "update", applicationId, "--no-webhook-url")).toMatchObject({
-      webhookUrl: null,
-    });
-    expect(await adminJson("webhook", "list", applicationId)).toEqual([]);
-    await adminJson("application", "update", applicationId, "--signature-lifetime", "60");
-    expect(await adminJson("application", "update", applicationId, "--signature-lifetime", "none")).toMatchObject({
-      signatureLifetimeSeconds: null,
-    });
-    const [current] = secretList.parse(await adminJson("secret", "list", applicationId));
-    const refused = await adminHere(["secret", "retire", applicationId, "--secret", current?.secretId ?? ""], "main");
-    expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("is the current secret") });
-    const person = await adminHere(["secret", "add", applicationId, "--console", "Ann Lee"], "main");
-    expect(person.stdout).toMatch(/bdss_[\w-]{43}/);
-    expect(person.stdout).toContain(`npm run -s admin -- secret retire ${applicationId} --console 'Ann Lee'`);
-    expect((await adminHere(["secret", "list", applicationId], "main")).stdout).toMatch(/ operator .* Ann Lee\n/);
-    const retired = await adminJson("secret", "retire", applicationId, "--console", "Ann Lee");
-    expect(Object.keys(jsonObject.parse(retired))).toEqual(["applicationId", "secretId", "secrets"]);
-    const unknown = await adminHere(["secret", "retire", applicationId, "--console", "Ann Lee"], "main");
-    expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("see npm run -s admin") });
-  });
-
-  it("removes a sealing key once, and what an interrupted run left of it", async () => {
-    const remove = () => adminHere(["sealing-key", "remove", "1"], "sealing");
-    const unknown = {
-      code: 1,
-      stdout: "",
-      stderr: "There is no sealing key 1: see npm run -s admin -- sealing-key list.\n",
-    };
-    const removed = { code: 0, stderr: "", stdout: expect.stringMatching(/^Sealing key 1 is removed\./) };
-    expect(await remove()).toEqual(unknown);
-    await adminHere(["init"], "sealing");
-    const file = join(folder, "sealing", "sealing-keys.env");
-    const [firstKey] = readFileSync(file, "utf8").split("\n");
-    await adminHere(["sealing-key", "rotate"], "sealing");
-    expect(await remove()).toEqual(removed);
-    expect(await remove()).toEqual(unknown);
-    // Killed after the row, before the file.
-    appendFileSync(file, `${firstKey}\n`);
-    expect(await remove()).toEqual(removed);
-    expect(readFileSync(file, "utf8")).not.toContain("SEALING_KEY_1=");
-    expect(await remove()).toEqual(unknown);
-  }, 120_000);
-
-  it("names the application whose range overlaps", async () => {
-    const range = ["--name", "X", "--first", "1000000000", "--last", "1000000000"];
-    const { code, stdout, stderr } = await adminHere(["application", "create", ...range, "--json"], "main");
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^Numbers 1000000000-1000000000 overlap application app_\w+ \([^\n]+\n$/);
-  });
 });
 
+const UNKNOWN_EVENT =
+  'Unknown: "badge:gone". The events are badge:created, badge:suspended, badge:resumed, badge:revoked, ' +
+  "badge:expired, badge:replaced, invitation:revoked, invitation:expired";
+const ISSUER = "--user-issuer https://login.example.com";
+
 describe("a user error is one line on standard error, and nothing on standard output (contract section 10)", () => {
+  /** A command line that is refused before the databases are opened. */
+  async function expectRefused(line: string, problem: string): Promise<void> {
+    const state = join(folder, "never-made");
+    expect(await commandsIn(state).refusal(...line.split(" "))).toContain(problem);
+    expect(existsSync(state)).toBe(false);
+  }
+
   it.each([
-    [["application", "create"], "Required option '--name <name>' not specified; see"],
-    [["application", "create", "--name", "X", "--first", "1"], "A range needs both ends"],
-    [["application", "create", "--name", "X", "--first", "9", "--last", "8"], "--first 9 is above --last 8"],
-    [["application", "create", "--name", "X", "--last", "1e3"], "Give a whole number from 1 to 9007199254740991"],
-    [["application", "create", "--name", " "], "Give one line of 1 to 100 characters"],
-    [["secret", "add", "app_1", "--console", "two\nlines"], "Give one line of 1 to 100 characters"],
-    [["secret", "retire", "app_1", "--console", "Ann", "--secret", "sec_1"], "cannot be used with option '--secret"],
-    [["application", "create", "--name", "X", "--webhook-url", "http://a.example.com"], "does not start with https://"],
-    [["application", "create", "--name", "X", "--webhook-url", "https://10.0.0.1"], "is an IP address"],
-    [
-      ["application", "update", `app_${"0".repeat(20)}`, "--env", "production", "--webhook-url", "http://localhost:1"],
-      "on localhost",
-    ],
-    [["application", "list", "--env", "nowhere"], 'wrangler.toml has no environment "nowhere"'],
-    [["application"], "Say which: create, list, show, update, disable, enable; see"],
-    [["aplication", "list"], "Unknown command 'aplication' (Did you mean application?)"],
-    [["webhook", "list", "app_1", "--state", "lost"], "Allowed choices are pending, delivered, exhausted, held"],
-    [["webhook", "replay", "app_00000000000000000000"], "add --all-exhausted"],
-    [["badge", "show", "007"], "Give a whole number"],
-    [["secret", "add"], "Missing required argument 'id'; see npm run -s admin -- secret add --help"],
-  ])("%j", async (words, line) => {
-    const { code, stdout, stderr } = await adminHere([...words, "--json"], "never-made");
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toContain(line);
-    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
-    expect(existsSync(join(folder, "never-made"))).toBe(false);
+    ["application create", "Required option '--name <name>' not specified; see"],
+    ["application create --name \t", "Give one line of 1 to 100 characters"],
+    ["application list --env nowhere", 'wrangler.toml has no environment "nowhere"'],
+    [`application update app_${"0".repeat(20)} --env production --webhook-url http://localhost:1`, "on localhost"],
+    ["application", "Say which: create, list, show, update, disable, enable; see"],
+    ["aplication list", "Unknown command 'aplication' (Did you mean application?)"],
+    ["secret add", "Missing required argument 'id'; see npm run -s admin -- secret add --help"],
+    ["secret add app_1 --console two\nlines", "Give one line of 1 to 100 characters"],
+    ["secret retire app_1 --console Ann --secret sec_1", "cannot be used with option '--secret"],
+    ["webhook list app_1 --state lost", "Allowed choices are pending, delivered, exhausted, held"],
+    ["webhook replay app_00000000000000000000", "add --all-exhausted"],
+    ["badge show 007", "Give a whole number"],
+    ["badge expire 1", "Required option '--at <time>' not specified"],
+    ["badge expire 1 --at tomorrow", "Give a date-time with a zone"],
+    ["badge expire 1 --at 2099-01-01T00:00:00", "Give a date-time with a zone"],
+    ["badge expire 1 --at 2099-01-01", "Give a date-time with a zone"],
+    ["badge expire 1 --at ", "Give a date-time with a zone"],
+    ["user block app_00000000000000000000", "Missing required argument 'user'"],
+    ["user block app_00000000000000000000 ..", '".." does not fit <user>.'],
+    ["init --home 2", "--home needs --env"],
+    ["init --env production --home 1", "Home 1 is the one that init makes without --home"],
+    ["init --env production --home 2 --location weur --jurisdiction eu", "cannot be used with option"],
+    ["init --env production --home 2 --location moon", "--location"],
+    ["init --env production --home 1000", "does not fit --home"],
+  ])("%j", expectRefused);
+
+  it.each([
+    ["--first 1", "A range needs both ends"],
+    ["--first 9 --last 8", "--first 9 is above --last 8"],
+    ["--last 1e3", "Give a whole number from 1 to 9007199254740991"],
+    ["--webhook-url http://a.example.com", "does not start with https://"],
+    ["--webhook-url https://10.0.0.1", "is an IP address"],
+    ["--events badge:created,badge:gone", UNKNOWN_EVENT],
+    ["--events ", 'Unknown: ""'],
+    ...["59", "0", "-1", "1.5", "soon", "none", "1e9"].map((text) => [
+      `--status-lifetime ${text}`,
+      `"${text}" does not fit --status-lifetime. Give a whole number from 60 to `,
+    ]),
+    ...["0", "-1", "1.5", "many"].map((text) => [`--new-badges-per-hour ${text}`, "Give a whole number from 1"]),
+    ["--bind-until tomorrow", "Give a date-time with a zone"],
+    [ISSUER, "Give --user-audience too"],
+    [`${ISSUER} --user-audience \t`, "Give --user-audience too"],
+    [`${ISSUER} --user-audience a --user-claim \t`, "--user-claim"],
+    ["--user-audience app", "give --user-issuer too"],
+    ["--user-claim email", "give --user-issuer too"],
+    ["--observe", "give --user-issuer too"],
+    ["--unchecked", "give --user-issuer too"],
+    ["--no-user-issuer --observe", "give --user-issuer too"],
+    ["--user-issuer http://login.example.com --user-audience app", "does not start with https://"],
+    ["--user-issuer https://10.0.0.1 --user-audience app", "is an IP address"],
+    ["--user-issuer https://login.internal --user-audience app", "is a name of a local network"],
+    ["--user-issuer https://login.example.com?a=b --user-audience app", "has no query"],
+  ])("application create --name X %s", async (options, problem) => {
+    await expectRefused(`application create --name X ${options}`, String(problem));
   });
 });
 
 describe("a message of a command for a deployed environment (contract section 10)", () => {
   /** The script, for which local state is an environment. */
   async function adminOf(environment: string, ...words: string[]) {
-    const state = join(folder, "main");
-    const opened = { ...(await openedHomes(state)), place: { environment }, close: () => Promise.resolve() };
+    const opened = { homes, database, place: { environment }, close: () => Promise.resolve() };
     const program = createAdminProgram(async () => opened);
     return captured(() => run(program, [...words, "--env", environment]));
   }
 
   it("names commands for that environment", async () => {
-    const { applicationId: id } = await createJson("--name", "Deployed");
+    const { applicationId: id } = await create();
     expect((await adminOf("production", "secret", "promote", id)).stderr).toBe(
       `There is no added secret to promote: run npm run -s admin -- --env production secret add ${id} first.\n`,
     );
     expect((await adminOf("production", "secret", "add", id)).stdout).toContain(
       `\n  npm run -s admin -- secret promote ${id} --env production\n`,
     );
-    expect((await adminHere(["secret", "add", id], "main")).stderr).toContain(`-- secret promote ${id}, or`);
+    expect((await adminHere("secret", "add", id)).stderr).toContain(`-- secret promote ${id}, or`);
   });
 
   it("does not deploy production from another environment", () => {
@@ -231,15 +155,11 @@ describe("help", () => {
     if (command.commands.length === 0) expect(page).toContain("Examples:");
   });
 
-  it("goes to standard output, with the exit code 0", async () => {
-    const shown = { code: 0, stderr: "", stdout: expect.stringMatching(/^Usage: npm run -s admin -- /) };
-    expect(await admin([])).toEqual(shown);
-    for (const words of [["--help"], ["secret", "add", "--help"]])
-      expect(await adminHere(words, "main")).toEqual(shown);
-  });
-
-  it("of badge show says that a number in no range is a result, not an error", async () => {
-    const { stdout } = await adminHere(["badge", "show", "--help"], "main");
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain("is a result like the others (state: outside, exit code 0)");
-  });
+  it.each([[[]], [["--help"]], [["secret", "add", "--help"]]])(
+    "of %j goes to standard output, with the exit code 0",
+    async (words) => {
+      const shown = { code: 0, stderr: "", stdout: expect.stringMatching(/^Usage: npm run -s admin -- /) };
+      expect(await adminHere(...words)).toEqual(shown);
+    },
+  );
 });

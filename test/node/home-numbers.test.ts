@@ -1,9 +1,10 @@
 import { eq, sql } from "drizzle-orm";
 import { beforeEach, describe, expect, it } from "vitest";
+import { listApplications } from "../../src/admin/application/commands.ts";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { checkHomes } from "../../src/admin/home/check.ts";
-import { listOwnedRanges, listRegistrations } from "../../src/admin/number-range/owners.ts";
+import { listRegistrations } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, numberRange } from "../../src/shared/schema.ts";
@@ -21,13 +22,19 @@ const grow = (id: ApplicationId, lastNumber: number, on: Homes = homes) => updat
 
 const home = (number: number) => homes.numbered(number);
 
-/** The ranges of all homes' applications, in their order. */
-async function ranges(): Promise<[number, number][]> {
-  const owned = await listOwnedRanges(homes);
-  return owned
-    .map(({ firstNumber, lastNumber }): [number, number] => [firstNumber, lastNumber])
-    .toSorted(([one], [other]) => one - other);
+/** Tries a command that something happens to at each of its steps, one after the other, until it has fewer. */
+async function atEachStep(attempt: (step: number) => Promise<{ isOver: boolean }>): Promise<void> {
+  for (let step = FIRST_STEP; ; step++) {
+    await clearHomes(homes);
+    const { isOver } = await attempt(step);
+    if (isOver) return;
+    await expectDisjoint();
+  }
 }
+
+/** The ranges of all homes' applications, in their order. */
+const ranges = async (): Promise<[number, number][]> =>
+  (await listApplications(homes)).map(({ firstNumber, lastNumber }) => [firstNumber, lastNumber]);
 
 /** What must hold at any time: no number is in two ranges, and no application lacks its secret or its key. */
 async function expectDisjoint(): Promise<void> {
@@ -55,12 +62,12 @@ const age = (hours: number) =>
     orm.update(numberRange).set({ registeredAt: sql`registered_at - ${hours * 3_600_000}` }),
   );
 
-describe("number ranges over two homes (contract section 17)", () => {
+describe("number ranges (contract sections 10 and 17)", () => {
   it("are by default the next free block of all homes, and are registered in home 1", async () => {
     const made = [await create(2), await create(1), await create(2)];
     expect(made.map(({ firstNumber }) => firstNumber)).toEqual([1_000_000_000, 1_010_000_000, 1_020_000_000]);
-    expect(made.map(({ applicationId }) => applicationId.slice(0, 5))).toEqual(["app2_", expect.any(String), "app2_"]);
-    expect(made[1]?.applicationId).toMatch(/^app_/);
+    expect(made[0]?.lastNumber).toBe(1_009_999_999);
+    expect(made.map(({ applicationId }) => applicationId.replace(/_.*/, ""))).toEqual(["app2", "app", "app2"]);
     expect(await registered()).toEqual(
       made.map(({ applicationId, firstNumber, lastNumber }) => [applicationId, firstNumber, lastNumber]),
     );
@@ -68,83 +75,109 @@ describe("number ranges over two homes (contract section 17)", () => {
   });
 
   it.each([
-    [1, 2],
-    [2, 1],
-    [2, 2],
-  ])("are refused when one in home %i has some of them, to an application of home %i", async (one, other) => {
+    { taken: [[1_010_000_005, 1_010_000_005]], next: [1_000_000_000, 1_020_000_000] },
+    {
+      taken: [
+        [1e9, 1_009_999_999],
+        [1_020_000_000, 1_035_000_000],
+      ],
+      next: [1_010_000_000, 1_040_000_000],
+    },
+  ] as const)("are by default the lowest free blocks, so that $taken leaves $next", async ({ taken, next }) => {
+    for (const [place, ends] of taken.entries()) await create(1 + (place % 2), ends);
+    expect([(await create(1)).firstNumber, (await create(2)).firstNumber]).toEqual(next);
+  });
+
+  it("may lie anywhere from 1 to 2^53 - 1, and are refused when no block is free", async () => {
+    await create(1, [1, 1]);
+    await create(2, [1_000_000_000, Number.MAX_SAFE_INTEGER]);
+    expect(await ranges()).toEqual([
+      [1, 1],
+      [1_000_000_000, Number.MAX_SAFE_INTEGER],
+    ]);
+    await expect(create(1)).rejects.toThrow("No block of numbers is free");
+  });
+
+  it.each([
+    [100, 199, "the same", 1, 1],
+    [150, 160, "inside", 1, 2],
+    [50, 250, "around", 2, 1],
+    [50, 100, "touching the first number", 2, 2],
+    [199, 250, "touching the last number", 1, 2],
+  ])("refuse %i-%i: %s, in homes %i and %i, and store nothing", async (first, last, _, one, other) => {
     const { applicationId } = await create(one, [100, 199]);
-    await expect(create(other, [150, 250])).rejects.toThrow(
-      `Numbers 150-250 overlap application ${applicationId} (100-199)`,
+    await expect(create(other, [first, last])).rejects.toThrow(
+      `Numbers ${first}-${last} overlap application ${applicationId} (100-199)`,
     );
-    expect(await registered()).toHaveLength(1);
+    expect(await registered()).toEqual([[applicationId, 100, 199]]);
+    await expectDisjoint();
     await create(other, [200, 250]);
   });
 
-  it("grow in their home only into numbers that no home has, and are registered before", async () => {
-    const { applicationId } = await create(2, [100, 199]);
+  it("grow in their home only, at their end, into numbers that no home has, and are registered before", async () => {
+    const { applicationId: id } = await create(2, [100, 199]);
     const neighbour = await create(1, [300, 399]);
-    await expect(grow(applicationId, 300)).rejects.toThrow(
-      `Numbers 100-300 overlap application ${neighbour.applicationId} (300-399)`,
-    );
-    expect(await grow(applicationId, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });
-    expect(await registered()).toContainEqual([applicationId, 100, 299]);
-    await expect(grow(applicationId, 298)).rejects.toThrow("ends at 299 and can only grow");
-    await expect(create(1, [250, 260])).rejects.toThrow(`application ${applicationId} (100-299)`);
-    await expect(grow(neighbour.applicationId, 499)).resolves.toMatchObject({ lastNumber: 499 });
+    const overlap = (last: number) => `Numbers 100-${last} overlap application ${neighbour.applicationId} (300-399)`;
+    for (const last of [300, 500]) await expect(grow(id, last)).rejects.toThrow(overlap(last));
+    expect(await updateApplication(homes, id, { firstNumber: 100, lastNumber: 299 })).toMatchObject({
+      lastNumber: 299,
+    });
+    expect(await registered()).toContainEqual([id, 100, 299]);
+    await expect(grow(id, 298)).rejects.toThrow("ends at 299 and can only grow");
+    await expect(updateApplication(homes, id, { firstNumber: 99 })).rejects.toThrow("starts at 100 and stays there");
+    await expect(create(1, [250, 260])).rejects.toThrow(`application ${id} (100-299)`);
+    expect(await grow(id, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });
+    expect(await grow(neighbour.applicationId, 499)).toMatchObject({ lastNumber: 499 });
   });
 });
 
 describe("administrators who race (contract section 17)", () => {
-  it("never get the same numbers, wherever one overtakes the other", async () => {
-    for (const [mine, others] of [
-      [2, 1],
-      [1, 2],
-    ] as const) {
-      for (let step = FIRST_STEP; ; step++) {
-        await clearHomes(homes);
-        const racing = interruptHomes(step, homes, () => create(others, [500, 599]).catch(() => {}));
-        const [first] = await Promise.allSettled([create(mine, [550, 650], racing.homes)]);
-        if (racing.steps() < step) break;
-        expect((await ranges()).length, `step ${step}`).toBeLessThanOrEqual(1);
-        await expectDisjoint();
-        expect(first.status === "fulfilled").toBe((await ranges())[0]?.[0] === 550);
-      }
-    }
+  it.each([
+    [2, 1],
+    [1, 2],
+  ])("never get the same numbers in homes %i and %i, wherever one overtakes the other", async (mine, others) => {
+    await atEachStep(async (step) => {
+      const racing = interruptHomes(step, homes, () => create(others, [500, 599]).catch(() => {}));
+      const [first] = await Promise.allSettled([create(mine, [550, 650], racing.homes)]);
+      if (racing.steps() < step) return { isOver: true };
+      const all = await ranges();
+      expect(all.length, `step ${step}`).toBeLessThanOrEqual(1);
+      expect(first.status === "fulfilled").toBe(all[0]?.[0] === 550);
+      return { isOver: false };
+    });
   });
 
-  it("get different blocks by default", async () => {
-    const made = await Promise.all([create(1), create(2), create(2), create(1)]);
-    expect(new Set(made.map(({ firstNumber }) => firstNumber)).size).toBe(4);
+  it("get different numbers when several create at once", async () => {
+    const explicit = [1, 2, 1, 2].map((number) => create(number, [500, 599]));
+    const settled = await Promise.allSettled([...explicit, create(1), create(2), create(2), create(1)]);
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(5);
+    expect((await ranges()).map(([first]) => first)).toEqual([500, 1e9, 1.01e9, 1.02e9, 1.03e9]);
     await expectDisjoint();
   });
 
   it("do not grow into what the other one creates", async () => {
-    for (let step = FIRST_STEP; ; step++) {
-      await clearHomes(homes);
+    await atEachStep(async (step) => {
       const { applicationId } = await create(2, [100, 199]);
       const racing = interruptHomes(step, homes, () => create(1, [250, 350]).catch(() => {}));
       await Promise.allSettled([grow(applicationId, 299, racing.homes)]);
-      if (racing.steps() < step) break;
-      await expectDisjoint();
-    }
+      return { isOver: racing.steps() < step };
+    });
   });
 });
 
 describe("a command that dies half-way (contract section 17)", () => {
   it.each([1, 2])("creates all or nothing in home %i, and its numbers go to nobody else meanwhile", async (number) => {
-    for (let step = FIRST_STEP; ; step++) {
-      await clearHomes(homes);
-      const dying = killIn(step, homes);
-      const died = await create(number, [100, 199], dying.homes).catch((error: unknown) => String(error));
-      if (typeof died !== "string") break;
+    await atEachStep(async (step) => {
+      const died = await create(number, [100, 199], killIn(step, homes).homes).catch(String);
+      if (typeof died !== "string") return { isOver: true };
       expect(died).toContain("killed");
       await expectDisjoint();
       const isRegistered = (await registered()).length > 0;
       const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
       expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
       expect((await create(1)).firstNumber).toBe(1_000_000_000);
-      await expectDisjoint();
-    }
+      return { isOver: false };
+    });
   });
 
   it("leaves a registration that only home check clears, when it is over 24 hours old", async () => {
@@ -164,33 +197,28 @@ describe("a command that dies half-way (contract section 17)", () => {
     await create(1, [100, 199]);
   });
 
-  it("does not use numbers that were cleared while its computer slept", async () => {
-    for (const number of [1, 2]) {
-      await clearHomes(homes);
-      // Two days go by before the application is inserted: the last step in home 1; in home 2 one more reads the register.
-      const steps = aroundSteps(homes, (_, take) => take());
-      await create(number, [100, 199], steps.homes);
-      await clearHomes(homes);
-      const sleeping = interruptHomes(steps.steps() - (number - 1), homes, async () => {
-        await age(48);
-        expect(await checkHomes(homes)).toMatchObject({ cleared: [{ firstNumber: 100 }] });
-        await create(3 - number, [100, 199]);
-      });
-      await expect(create(number, [100, 199], sleeping.homes)).rejects.toThrow(
-        /overlap application|run the command again/,
-      );
-      await expectDisjoint();
-      expect(await ranges()).toEqual([[100, 199]]);
-    }
+  it.each([1, 2])("does not use numbers in home %i that were cleared while its computer slept", async (number) => {
+    // Two days go by before the application is inserted: the last step in home 1; in home 2 one more reads the register.
+    const steps = aroundSteps(homes, (_, take) => take());
+    await create(number, [100, 199], steps.homes);
+    await clearHomes(homes);
+    const sleeping = interruptHomes(steps.steps() - (number - 1), homes, async () => {
+      await age(48);
+      expect(await checkHomes(homes)).toMatchObject({ cleared: [{ firstNumber: 100 }] });
+      await create(3 - number, [100, 199]);
+    });
+    await expect(create(number, [100, 199], sleeping.homes)).rejects.toThrow(
+      /overlap application|run the command again/,
+    );
+    await expectDisjoint();
+    expect(await ranges()).toEqual([[100, 199]]);
   });
 
   it("has grown or not, and the same command takes the numbers", async () => {
-    for (let step = FIRST_STEP; ; step++) {
-      await clearHomes(homes);
+    await atEachStep(async (step) => {
       const { applicationId } = await create(2, [100, 199]);
-      const dying = killIn(step, homes);
-      const died = await grow(applicationId, 299, dying.homes).catch((error: unknown) => String(error));
-      if (typeof died !== "string") break;
+      const died = await grow(applicationId, 299, killIn(step, homes).homes).catch(String);
+      if (typeof died !== "string") return { isOver: true };
       await create(1, [250, 350]).catch(() => {});
       await expectDisjoint();
       await Promise.allSettled([grow(applicationId, 299)]);
@@ -198,7 +226,8 @@ describe("a command that dies half-way (contract section 17)", () => {
       await age(48);
       await checkHomes(homes);
       expect((await registered()).map(([id]) => id)).toContain(applicationId);
-    }
+      return { isOver: false };
+    });
   });
 });
 
@@ -269,8 +298,7 @@ describe("one home that was restored alone (contract section 17)", () => {
     ["a range of home 2 grows", (on: Homes, id: ApplicationId) => grow(id, 299, on)],
     ["an administrator creates an application in home 2", (on: Homes) => create(2, [200, 299], on)],
   ])("home 1, while %s", async (_, work) => {
-    for (let step = FIRST_STEP; ; step++) {
-      await clearHomes(homes);
+    await atEachStep(async (step) => {
       const { applicationId } = await create(2, [100, 199]);
       const restore = await rememberHome(home(1));
       const interrupted = interruptHomes(step, homes, async () => {
@@ -278,9 +306,8 @@ describe("one home that was restored alone (contract section 17)", () => {
         await create(1, [250, 350]).catch(() => {});
       });
       await Promise.allSettled([work(interrupted.homes, applicationId)]);
-      if (interrupted.steps() < step) break;
-      await expectDisjoint();
-    }
+      return { isOver: interrupted.steps() < step };
+    });
   });
 });
 
