@@ -42,6 +42,8 @@ describe("the administration script (contract section 10)", () => {
     }
     const firsts = made.map(({ firstNumber }) => firstNumber).sort();
     expect(firsts).toEqual(names.map((_, index) => 1_000_000_000 + index * 10_000_000));
+    const { admin: adminOfProcesses } = commandsIn(join(folder, "processes"));
+    expect(await adminOfProcesses("init")).toMatchObject({ code: 0, stdout: "Ready: npm start.\n" });
   }, 120_000);
 });
 

@@ -1,173 +1,179 @@
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { gt } from "drizzle-orm";
+import { appendFileSync, readFileSync, rmSync, statSync } from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import { type LocalState, localState } from "../../src/admin/platform/paths.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
 import type { WorkerSecrets } from "../../src/admin/platform/worker-secrets.ts";
 import { removeSealingKey } from "../../src/admin/sealing-key/commands.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "../../src/admin/sealing-key/deployed.ts";
 import { ensureLocalSealing, rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
+import { publishNewestEverywhere } from "../../src/admin/sealing-key/newest.ts";
 import { watchResealing } from "../../src/admin/sealing-key/reseal.ts";
-import { countOldValues } from "../../src/admin/sealing-key/usage.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
-import { openedHomes, stateFolder } from "./support/script.ts";
+import { clearHomes, FIRST_STEP, killIn, rememberHome } from "./support/homes.ts";
+import { localHomes } from "./support/script.ts";
 import { deployedWorker, shareSealingKeys } from "./support/sealing-keys.ts";
 
 shareSealingKeys();
 
-const folder = stateFolder();
-const { database } = await openedHomes(join(folder, "database"));
-/** As a deployment with one home. */
-const homes = new Homes([{ number: 1, place: null, database }]);
+/** Two local homes. */
+const { homes, admin, create, json, refusal } = await localHomes();
+const state = localState();
 
-/** Keys 1 and 2, made once: making one takes up to a second. */
-const prepared = localState(join(folder, "prepared"));
-await ensureLocalKey(prepared, 1);
-await ensureLocalKey(prepared, 2);
-
-/** Every test has key files of its own and an empty database. */
-let state: LocalState;
-let place = 0;
-const otherState = (): LocalState => {
-  const home = join(folder, String(++place));
-  mkdirSync(home);
-  return localState(home);
-};
-
+/** No home has a sealing key, and there is no key file. */
 beforeEach(async () => {
-  state = otherState();
-  await database.run((orm) =>
-    orm.batch([orm.delete(applicationSecret), orm.delete(signingKey), orm.delete(application), orm.delete(sealingKey)]),
-  );
+  await clearHomes(homes);
+  await homes.everywhere(({ database }) => database.run((orm) => orm.delete(sealingKey)));
+  rmSync(state.sealingKeys, { force: true });
 });
 
-/** A database with sealing key 1, whose key file knows already what key 2 will be. */
-async function seed(): Promise<void> {
-  copyFileSync(prepared.sealingKeys, state.sealingKeys);
-  const publicKey = publicHalf(readLocalKeys(prepared).get(1) ?? "");
-  await database.run((orm) => orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: 1 }));
-}
+const createIn = (home: number) => createApplication(homes, { name: "Test", home });
 
-const create = (on: Homes) => createApplication(on, { name: "Test" });
-const publicHalves = async () => {
-  const rows = await database.run((orm) => orm.select().from(sealingKey).where(gt(sealingKey.version, 0)));
-  return rows.map(({ version, publicKey }) => [version, publicKey]);
-};
+/** Version and public half of the keys of each home. */
+const published = () =>
+  homes.everywhere(async ({ database }) => {
+    const rows = await database.run((orm) => orm.select().from(sealingKey).orderBy(sealingKey.version));
+    return rows.map(({ version, publicKey }) => [version, publicKey] as const);
+  });
+const versions = async () => (await published()).map((keys) => keys.map(([version]) => version));
 const keysOfFile = () => [...readLocalKeys(state)].map(([version, key]) => [version, publicHalf(key)]);
 
-describe("local sealing keys (contract section 10)", () => {
+/** What the service's sweep does. @param sealed what it can open */
+const reseal = (on: Homes, version: number, sealed = [application, applicationSecret, signingKey]) =>
+  on.everywhere(({ database }) =>
+    Promise.all(sealed.map((table) => database.run((orm) => orm.update(table).set({ sealingVersion: version })))),
+  );
+
+describe("local sealing keys (contract sections 9, 10 and 17)", () => {
   it("are created once, whichever process is first, and only their owner can read them", async () => {
     await Promise.all([1, 2].map(() => ensureLocalSealing(homes, state)));
     expect(keysOfFile()).toHaveLength(1);
-    expect(await publicHalves()).toEqual(keysOfFile());
+    expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
     expect(statSync(state.sealingKeys).mode & 0o777).toBe(0o600);
     expect(readFileSync(state.sealingKeys, "utf8")).toMatch(/^SEALING_KEY_1=[A-Za-z0-9+/]+=*\n$/);
   });
 
-  it("outlive the database", async () => {
-    await seed();
-    await rotateLocalSealingKey(homes, state);
-    const before = await publicHalves();
-    await database.run((orm) => orm.delete(sealingKey));
+  it("outlive the database; a home that is bound later gets the newest", async () => {
     await ensureLocalSealing(homes, state);
-    expect(await publicHalves()).toEqual(before);
+    await rotateLocalSealingKey(homes, state);
+    const before = await published();
+    expect(before).toEqual([keysOfFile(), keysOfFile()]);
+    await homes.numbered(2).database.run((orm) => orm.delete(sealingKey));
+    await ensureLocalSealing(homes, state);
+    expect(await versions()).toEqual([[1, 2], [2]]);
+    await homes.everywhere(({ database }) => database.run((orm) => orm.delete(sealingKey)));
+    await ensureLocalSealing(homes, state);
+    expect(await published()).toEqual(before);
   });
 
   it("must match those of the database", async () => {
-    await seed();
-    await expect(ensureLocalSealing(homes, otherState())).rejects.toThrow("does not hold the sealing key 1");
+    await ensureLocalSealing(homes, state);
+    rmSync(state.sealingKeys);
+    await ensureLocalKey(state, 1);
+    await expect(ensureLocalSealing(homes, state)).rejects.toThrow("does not hold the sealing key 1");
   });
 
   it("rotate one version at a time, even if several processes rotate at once", async () => {
-    await seed();
-    const versions = await Promise.all([1, 2].map(() => rotateLocalSealingKey(homes, state)));
-    expect(await publicHalves()).toEqual(keysOfFile());
-    expect(Math.max(...versions)).toBe((await publicHalves()).length);
+    const made = await Promise.all([1, 2].map(() => rotateLocalSealingKey(homes, state)));
+    expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
+    expect(Math.max(...made)).toBe(keysOfFile().length);
   });
 
   it("still rotate after a run that died between file and database", async () => {
-    await seed();
+    await ensureLocalSealing(homes, state);
+    await ensureLocalKey(state, 2);
     expect(await rotateLocalSealingKey(homes, state)).toBe(2);
     expect(keysOfFile()).toHaveLength(2);
-    expect(await publicHalves()).toEqual(keysOfFile());
+    expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
+  });
+
+  it("are as new in a home that was restored as in the others, before anything is sealed there", async () => {
+    await ensureLocalSealing(homes, state);
+    const restore = await rememberHome(homes.numbered(2));
+    await rotateLocalSealingKey(homes, state);
+    await restore();
+    expect(await versions()).toEqual([[1, 2], [1]]);
+    await ensureLocalSealing(homes, state);
+    expect((await versions())[1]).toEqual([1, 2]);
   });
 });
 
-describe("sealing keys (contract section 10)", () => {
-  const resealAll = (version: number) =>
-    database.run((orm) =>
-      orm.batch([
-        orm.update(application).set({ sealingVersion: version }),
-        orm.update(applicationSecret).set({ sealingVersion: version }),
-        orm.update(signingKey).set({ sealingVersion: version }),
-      ]),
-    );
-
-  it("show the progress until everything is re-sealed", async () => {
-    await seed();
-    await create(homes);
+describe("values that the service has not sealed to the newest key (contract sections 9 and 17)", () => {
+  it("are named by sealing-key reseal, which gives up when nothing changes", async () => {
+    await ensureLocalSealing(homes, state);
+    const { applicationId } = await createIn(2);
     await rotateLocalSealingKey(homes, state);
-    await expect(watchResealing(homes, () => {}, 0)).rejects.toThrow("3 values still need an older sealing key");
-    const progress: number[] = [];
-    const watching = watchResealing(homes, (left) => progress.push(left), 10_000);
-    await resealAll(2);
-    await watching;
-    expect(progress.at(-1)).toBe(0);
-    expect(await countOldValues(homes)).toBe(0);
-  });
-});
-
-describe("values that the service cannot open (contract section 9)", () => {
-  const resealAllButSecrets = (version: number) =>
-    database.run((orm) =>
-      orm.batch([
-        orm.update(application).set({ sealingVersion: version }),
-        orm.update(signingKey).set({ sealingVersion: version }),
-      ]),
-    );
-
-  it("are named by sealing-key reseal, which gives up when nothing changes; their key is not removed", async () => {
-    await seed();
-    const { applicationId } = await create(homes);
-    await rotateLocalSealingKey(homes, state);
-    const [secret] = await database.run((orm) => orm.select().from(applicationSecret));
+    const [secret] = await homes.numbered(2).database.run((orm) => orm.select().from(applicationSecret));
     const progress: number[] = [];
     const begun = Promise.withResolvers<void>();
-    const watching = watchResealing(
-      homes,
-      (left) => {
-        progress.push(left);
-        begun.resolve();
-      },
-      1500,
-    );
+    const watching = watchResealing(homes, (left) => begun.resolve(void progress.push(left)), 500);
     await begun.promise;
-    await resealAllButSecrets(2);
+    await reseal(homes, 2, [application, signingKey]);
     await expect(watching).rejects.toThrow(
       `1 value still needs an older sealing key: secret ${secret?.id} of ${applicationId}. The service re-sealed the others but cannot open these`,
     );
     expect(progress).toEqual([3, 1]);
-    await expect(removeSealingKey(homes, 1)).rejects.toThrow("1 value still needs sealing key 1");
+    await reseal(homes, 2);
+    await watchResealing(homes, (left) => progress.push(left), 0);
+    expect(progress).toEqual([3, 1, 0]);
   });
 
   it("are counted if they are many, without the claim that the service runs", async () => {
-    await seed();
-    for (const _ of [1, 2, 3]) await create(homes);
+    await ensureLocalSealing(homes, state);
+    for (const home of [1, 2, 1]) await createIn(home);
     await rotateLocalSealingKey(homes, state);
-    const stuck = watchResealing(homes, () => {}, 0).catch((error: unknown) => String(error));
-    expect(await stuck).toMatch(/9 values still need .* and 4 more\. Start the service, then run this again/);
+    await expect(watchResealing(homes, () => {}, 0)).rejects.toThrow(
+      /9 values still need .* and 4 more\. Start the service, then run this again/,
+    );
+  });
+
+  it("keep their key in every home; then it is removed once, also what an interrupted run left of it", async () => {
+    const remove = () => refusal("sealing-key", "remove", "1");
+    const unknown = "There is no sealing key 1: see npm run -s admin -- sealing-key list.\n";
+    expect(await remove()).toBe(unknown);
+    await create();
+    await create("--home", "2");
+    expect(await remove()).toContain("is the newest");
+    const [firstKey] = readFileSync(state.sealingKeys, "utf8").split("\n");
+    expect(await json("sealing-key", "rotate")).toEqual({ version: 2 });
+    await reseal(new Homes([homes.first]), 2);
+    expect(await remove()).toContain("3 values still need sealing key 1");
+    expect(await versions()).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+    expect(await json("sealing-key", "list")).toMatchObject([
+      { version: 1, newest: false, values: 3 },
+      { version: 2, newest: true, values: 3 },
+    ]);
+    await reseal(homes, 2);
+    const removed = { code: 0, stderr: "", stdout: expect.stringMatching(/^Sealing key 1 is removed\./) };
+    expect(await admin("sealing-key", "remove", "1")).toEqual(removed);
+    expect(await versions()).toEqual([[2], [2]]);
+    expect(await remove()).toBe(unknown);
+    // Killed after the row, before the file.
+    appendFileSync(state.sealingKeys, `${firstKey}\n`);
+    expect(await admin("sealing-key", "remove", "1")).toEqual(removed);
+    expect(readFileSync(state.sealingKeys, "utf8")).not.toContain("SEALING_KEY_1=");
+    expect(await remove()).toBe(unknown);
+  });
+
+  it("do not keep it in the other home after a run that died in between", async () => {
+    await ensureLocalSealing(homes, state);
+    await rotateLocalSealingKey(homes, state);
+    await homes.first.database.run((orm) => orm.delete(sealingKey));
+    expect(await removeSealingKey(homes, 1)).toBe(true);
+    expect(await versions()).toEqual([[2], [2]]);
   });
 });
 
-describe("sealing keys of a deployed environment (contract section 9)", () => {
+describe("sealing keys of a deployed environment (contract sections 9 and 17)", () => {
   /** What must hold at any time: the Worker has the private half of every public half in D1. */
   async function expectUsable({ values }: { values: Map<string, string> }): Promise<void> {
     const held = [...values].map(([name, key]) => [Number(name.split("_")[2]), publicHalf(key)]);
-    for (const published of await publicHalves()) expect(held).toContainEqual(published);
+    for (const key of (await published()).flat()) expect(held).toContainEqual(key);
   }
 
   it("are published only once the Worker has the private half, under a name of version and fingerprint", async () => {
@@ -175,7 +181,7 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     const watched: WorkerSecrets = {
       ...worker,
       async put(name, value) {
-        expect(await publicHalves()).toEqual([]);
+        expect(await versions()).toEqual([[], []]);
         await worker.put(name, value);
       },
     };
@@ -183,17 +189,19 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
     const [[name, privateKey] = ["", ""], ...others] = worker.values;
     expect(others).toEqual([]);
     const publicKey = publicHalf(privateKey);
-    expect(await publicHalves()).toEqual([[1, publicKey]]);
+    expect(await published()).toEqual([[[1, publicKey]], [[1, publicKey]]]);
     const digest = createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex");
     expect(name).toBe(`SEALING_KEY_1_${digest.slice(0, 16)}`);
   });
 
-  it("are usable and never overwritten if two administrators create one at the same moment", async () => {
+  it("are usable, the same in all homes and never overwritten if two administrators create one at the same moment", async () => {
     const worker = deployedWorker();
     const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(homes, worker)));
-    expect(made.filter(({ isOurs }) => isOurs)).not.toHaveLength(0);
-    expect(worker.values.size).toBe(made.filter(({ isOurs }) => isOurs).length);
-    expect(await publicHalves()).toHaveLength(worker.values.size);
+    const [first, second] = await published();
+    expect(second).toEqual(first);
+    expect(first).not.toEqual([]);
+    expect(first).toHaveLength(worker.values.size);
+    expect(made.filter(({ isOurs }) => isOurs)).toHaveLength(worker.values.size);
     await expectUsable(worker);
   });
 
@@ -228,7 +236,10 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
       };
       expect(await makeDeployedSealingKey(homes, later)).toEqual({ version: 3, isOurs: false });
       await expectUsable(worker);
-      expect((await publicHalves()).map(([version]) => version)).toEqual([1, 3]);
+      expect(await versions()).toEqual([
+        [1, 3],
+        [1, 3],
+      ]);
     },
   );
 
@@ -242,15 +253,35 @@ describe("sealing keys of a deployed environment (contract section 9)", () => {
       },
     };
     await expect(makeDeployedSealingKey(homes, dying)).rejects.toThrow("killed");
-    expect(await publicHalves()).toEqual([]);
-    expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 1, isOurs: true });
-    expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version: 2, isOurs: true });
+    expect(await versions()).toEqual([[], []]);
+    for (const version of [1, 2]) {
+      expect(await makeDeployedSealingKey(homes, worker)).toEqual({ version, isOurs: true });
+    }
     await expectUsable(worker);
     expect(worker.values.size).toBe(3);
     expect(await removeSealingKey(homes, 1)).toBe(true);
     expect(await deleteSealingSecrets(worker, 1)).toBe(2);
     expect(worker.values.size).toBe(1);
     await expectUsable(worker);
+  });
+
+  it("are published in every home when a run that died in between is repeated", async () => {
+    await makeDeployedSealingKey(homes, deployedWorker());
+    const restores = [await rememberHome(homes.numbered(1)), await rememberHome(homes.numbered(2))];
+    for (let step = FIRST_STEP; ; step++) {
+      for (const restore of restores) await restore();
+      const died = await makeDeployedSealingKey(killIn(step, homes).homes, deployedWorker()).catch(String);
+      if (typeof died !== "string") break;
+      expect(died).toContain("killed");
+      // Whatever it got to, repeating it or any command that needs the newest key makes all homes equal.
+      await publishNewestEverywhere(homes);
+      const [first, second] = await published();
+      expect(second?.at(-1), `step ${step}`).toEqual(first?.at(-1));
+    }
+    expect(await versions()).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
   });
 
   it("are removed with every secret of their version, whatever its name, and no other", async () => {
