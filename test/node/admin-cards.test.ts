@@ -1,35 +1,14 @@
-import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
-import * as z from "zod";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { applicationText, findApplication, shownApplication } from "../../src/admin/application/record.ts";
-import { updateApplication } from "../../src/admin/application/update.ts";
-import { showBadge } from "../../src/admin/badge/show.ts";
 import { type RangeOptions, wantedNumbers } from "../../src/admin/number-range/card-range.ts";
-import type { Database } from "../../src/admin/platform/database.ts";
-import type { Homes } from "../../src/admin/platform/homes.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
-import { ensureLocalSealing } from "../../src/admin/sealing-key/local.ts";
+import { clearHomes } from "./support/homes.ts";
+import { localHomes } from "./support/script.ts";
 
-import { commandsIn, openedHomes, runScriptHere, stateFolder } from "./support/script.ts";
+const { homes, admin, create, json, refusal } = await localHomes();
 
-const folder = stateFolder();
-
-const admin = (state: string, words: readonly string[]) => runScriptHere(words, join(folder, state));
+beforeEach(() => clearHomes(homes));
 
 const createWords = (options: string) => ["application", "create", "--name", "App", ...options.split(" ")];
-
-let homes: Homes;
-let database: Database;
-
-beforeAll(async () => {
-  const state = join(folder, "open");
-  ({ homes, database } = await openedHomes(state));
-  await ensureLocalSealing(homes, localState(state));
-});
-
-/** Without opening the database anew for each, as a command does. */
-const made = async (options: RangeOptions) => createApplication(homes, { name: "App", ...wantedNumbers(options) });
 
 describe("application create --format (contract section 20)", () => {
   it.each([
@@ -49,10 +28,8 @@ describe("application create --format (contract section 20)", () => {
   });
 
   it("makes an application of that range", async () => {
-    const words = createWords("--format corporate1000 --company 1337 --last 1401946200");
-    const { code, stdout, stderr } = await admin("made", [...words, "--json"]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(JSON.parse(stdout)).toMatchObject({ firstNumber: 1_401_946_113, lastNumber: 1_401_946_200 });
+    const range = { firstNumber: 1_401_946_113, lastNumber: 1_401_946_200 };
+    expect(await create(..."--format corporate1000 --company 1337 --last 1401946200".split(" "))).toMatchObject(range);
   });
 
   it.each([
@@ -88,70 +65,50 @@ describe("application create --format (contract section 20)", () => {
       "Numbers 34359738367-34359738368 are not all in h10302, which has 1-34359738367.",
     ],
   ])("%s is refused: %s", async (options, line) => {
-    expect(await commandsIn(join(folder, "refused")).refusal(...createWords(options))).toContain(line);
-  });
-
-  it("names the application whose numbers overlap", async () => {
-    const { applicationId } = await made({ format: "h10301", facility: 5, last: 327_690 });
-    await expect(made({ format: "h10301", facility: 5 })).rejects.toThrow(
-      `Numbers 327681-393215 overlap application ${applicationId} (327681-327690)`,
-    );
-    const { firstNumber, lastNumber } = await made({ format: "h10301", facility: 5, first: 327_691 });
-    expect([firstNumber, lastNumber]).toEqual([327_691, 393_215]);
+    expect(await refusal(...createWords(options))).toContain(line);
   });
 
   it("h10302 takes the next default block as long as one fits the format", async () => {
     const range = async (options: RangeOptions) => {
-      const { firstNumber, lastNumber } = await made(options);
+      const { firstNumber, lastNumber } = await createApplication(homes, { name: "App", ...wantedNumbers(options) });
       return [firstNumber, lastNumber];
     };
-    await made({ first: 1_000_000_000, last: 34_339_999_999 });
+    await range({ first: 1_000_000_000, last: 34_339_999_999 });
     expect(await range({ format: "h10302" })).toEqual([34_340_000_000, 34_349_999_999]);
-    await expect(made({ format: "h10302" })).rejects.toThrow("No block of numbers up to 34359738367 is free");
+    await expect(range({ format: "h10302" })).rejects.toThrow("No block of numbers up to 34359738367 is free");
     expect(await range({ first: 34_350_000_000, last: 34_359_738_367 })).toEqual([34_350_000_000, 34_359_738_367]);
     expect(await range({})).toEqual([34_360_000_000, 34_369_999_999]);
   });
 
   it("is shown by what the whole range fits, and may be outgrown", async () => {
-    const { applicationId } = await made({ format: "h10301", facility: 31, last: 2_031_700 });
-    const grownTo = async (lastNumber: number) => {
-      await updateApplication(homes, applicationId, { lastNumber });
-      return shownApplication(await findApplication(database, applicationId));
-    };
-    expect((await grownTo(2_097_151)).cardFormats).toContain("h10301");
-    const grown = await grownTo(2_097_152);
-    expect(grown.cardFormats).toEqual(["h10302", "corporate1000_48"]);
-    expect(applicationText(grown)).toMatch(/^ {2}Card formats +h10302, corporate1000_48$/m);
+    const { applicationId: id } = await create(..."--format h10301 --facility 31 --last 2031700".split(" "));
+    const grownTo = (last: number) => json("application", "update", id, "--last", String(last));
+    expect(await grownTo(2_097_151)).toMatchObject({ cardFormats: expect.arrayContaining(["h10301"]) });
+    expect(await grownTo(2_097_152)).toMatchObject({ cardFormats: ["h10302", "corporate1000_48"] });
+    const { stdout } = await admin("application", "show", id);
+    expect(stdout).toMatch(/^ {2}Card formats +h10302, corporate1000_48$/m);
   });
 });
 
 describe("badge show (contract section 20)", () => {
   it("prints a number on a card of each format that it fits", async () => {
-    const { stdout } = await admin("show", ["badge", "show", "11850046624", "--json"]);
-    const { cards } = z.object({ cards: z.array(z.unknown()) }).parse(JSON.parse(stdout));
     const frame = { bits: "0010110000100101000101011100101000000", hex: "0584A2B940" };
-    expect(cards).toEqual([
-      { format: "h10302", siteCode: null, cardNumber: 11_850_046_624, ...frame },
-      { format: "h10304", siteCode: 22_602, cardNumber: 89_248, ...frame },
-      expect.objectContaining({
-        format: "corporate1000_48",
-        siteCode: 1412,
-        cardNumber: 5_332_128,
-        hex: "400584A2B941",
-      }),
-    ]);
+    const corporate = { format: "corporate1000_48", siteCode: 1412, cardNumber: 5_332_128, hex: "400584A2B941" };
+    expect(await json("badge", "show", "11850046624")).toMatchObject({
+      cards: [
+        { format: "h10302", siteCode: null, cardNumber: 11_850_046_624, ...frame },
+        { format: "h10304", siteCode: 22_602, cardNumber: 89_248, ...frame },
+        corporate,
+      ],
+    });
   });
 
-  it("prints it for a person, within 80 columns", async () => {
-    const { stdout } = await admin("show", ["badge", "show", "2031953"]);
-    expect(stdout).toContain("  h10301, 26 bits: site code 31, card number 337\n");
-    expect(stdout).toContain("  10001111100000001010100011\n");
-    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
-  });
-
-  it("says so when a number fits none", async () => {
-    const { stdout } = await admin("show", ["badge", "show", "9007199254740991"]);
-    expect(stdout).toContain("The number fits no card format.\n");
-    expect(await showBadge(database, 9_007_199_254_740_991)).toMatchObject({ state: "outside", cards: [] });
+  it("prints it for a person, within 80 columns, or that a number fits none", async () => {
+    const page = async (number: string) => (await admin("badge", "show", number)).stdout;
+    const fitting = await page("2031953");
+    expect(fitting).toContain("  h10301, 26 bits: site code 31, card number 337\n");
+    expect(fitting).toContain("  10001111100000001010100011\n");
+    expect(fitting.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(await page("9007199254740991")).toContain("The number fits no card format.\n");
   });
 });

@@ -8,107 +8,98 @@ import { runChecks } from "../../src/admin/doctor/checks.ts";
 import { logSampleCheck } from "../../src/admin/doctor/service-checks.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import { localState } from "../../src/admin/platform/paths.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
-import { rotateLocalSealingKey } from "../../src/admin/sealing-key/local.ts";
-import { applicationId, deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import {
-  application,
-  applicationSecret,
-  badge,
-  freedNumber,
-  position,
-  signingKey,
-  webhookEvent,
-} from "../../src/shared/schema.ts";
+import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
+import { application, badge, freedNumber, position, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
-import { commandsIn, localHomes } from "./support/script.ts";
+import { localHomes } from "./support/script.ts";
 
-const { folder, homes } = await localHomes();
+const { homes, admin, create, json, refusal } = await localHomes();
 
-const { admin: run, json: runJson } = commandsIn(folder);
+const createIn = (home: number, ...words: string[]) => create("--home", String(home), ...words);
 
-const created = z.object({ applicationId, firstNumber: z.number() });
-const createIn = async (home: number, ...words: string[]) =>
-  created.parse(await runJson("application", "create", "--name", `In ${home}`, "--home", String(home), ...words));
-
-const shownSecrets = z.array(z.object({ secretId: z.string(), role: z.string() }));
+/** Keeps the order of the keys, which is part of what is checked. */
+const jsonObject = z.record(z.string(), z.unknown());
+const historyRows = z.array(z.object({ action: z.string(), actor: z.unknown() }));
 
 describe("commands on an application of home 2 (contract sections 10 and 17)", () => {
-  it("work as in home 1, and change nothing there", async () => {
-    const there = await createIn(2, "--webhook-url", "http://localhost:9/");
+  it("work as in home 1, change nothing there, and leave a row of history for each change, with who made it (section 23)", async () => {
+    const { applicationId: id, firstNumber } = await createIn(2, "--webhook-url", "http://localhost:9/");
     const here = await createIn(1);
-    const id = there.applicationId;
     expect(id).toMatch(/^app2_[0-9a-z]{20}$/);
-    const before = await homes.first.database.run((orm) => orm.select().from(application));
+    const inHome1 = () => homes.first.database.run((orm) => orm.select().from(application));
+    const before = await inHome1();
+    const byTom = (...words: string[]) => json(...words, "--actor", "Tom");
+    const keysOf = (printed: unknown) => Object.keys(jsonObject.parse(printed));
 
-    const list = z.array(z.object({ applicationId })).parse(await runJson("application", "list"));
-    expect(list.map((each) => each.applicationId)).toEqual([id, here.applicationId]);
-    expect(await runJson("application", "show", id)).toMatchObject({ applicationId: id, name: "In 2" });
-    expect(await runJson("application", "update", id, "--name", "New")).toMatchObject({ name: "New" });
-    const grown = String(there.firstNumber + 30_000_000);
-    expect(await run("application", "update", id, "--last", grown)).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`overlap application ${here.applicationId}`),
-    });
-    expect(await runJson("application", "disable", id)).toMatchObject({ disabledAt: expect.any(String) });
-    expect(await runJson("application", "enable", id)).toMatchObject({ disabledAt: null });
+    expect(await json("application", "list")).toMatchObject([
+      { applicationId: id },
+      { applicationId: here.applicationId },
+    ]);
+    expect(await byTom("application", "update", id, "--name", "New")).toMatchObject({ name: "New" });
+    const grown = String(firstNumber + 30_000_000);
+    const overlap = `overlap application ${here.applicationId}`;
+    expect(await refusal("application", "update", id, "--last", grown)).toContain(overlap);
+    const disabled = { disabledAt: expect.any(String) };
+    for (const _ of [1, 2]) expect(await byTom("application", "disable", id)).toMatchObject(disabled);
+    expect(await byTom("application", "enable", id)).toMatchObject({ disabledAt: null });
 
-    expect(await runJson("secret", "add", id)).toMatchObject({ role: "added" });
-    const promoted = shownSecrets.parse(await runJson("secret", "promote", id));
-    expect(promoted.map(({ role }) => role).toSorted()).toEqual(["current", "previous"]);
-    expect(await runJson("secret", "retire", id)).toMatchObject({ applicationId: id });
-    expect(await runJson("secret", "add", id, "--console", "Ann")).toMatchObject({ role: "operator", name: "Ann" });
-    expect(await runJson("secret", "list", id)).toHaveLength(2);
-    expect(await runJson("secret", "retire", id, "--console", "Ann")).toMatchObject({ applicationId: id });
-    expect(await runJson("key", "rotate", id)).toMatchObject({ applicationId: id });
-    expect(await runJson("key", "list", id)).toHaveLength(2);
+    expect(keysOf(await byTom("secret", "add", id))).toEqual([
+      ...["applicationId", "secretId", "applicationSecret", "role"],
+    ]);
+    const { stdout: page } = await admin("application", "show", id);
+    expect(page).not.toContain("bdss_");
+    expect(page.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(await byTom("secret", "promote", id)).toMatchObject([{ role: "previous" }, { role: "current" }]);
+    expect(keysOf(await byTom("secret", "retire", id))).toEqual(["applicationId", "secretId", "secrets"]);
+    const added = await admin("secret", "add", id, "--console", "Ann Lee", "--actor", "Tom");
+    expect(added.stdout).toMatch(/bdss_[\w-]{43}/);
+    expect(added.stdout).toContain(`npm run -s admin -- secret retire ${id} --console 'Ann Lee'`);
+    expect((await admin("secret", "list", id)).stdout).toMatch(/ operator .* Ann Lee\n/);
+    await byTom("secret", "retire", id, "--console", "Ann Lee");
+    expect(await refusal("secret", "retire", id, "--console", "Ann Lee")).toContain("see npm run -s admin");
+    expect(await byTom("key", "rotate", id)).toMatchObject({ applicationId: id });
+    expect(await json("key", "list", id)).toHaveLength(2);
 
-    expect(await runJson("user", "show", id, "alice")).toMatchObject({ blocked: false });
-    expect(await runJson("stats", id)).toMatchObject({ applicationId: id, numbers: { size: 10_000_000 } });
-    expect(await run("webhook", "test", id, "--wait", "0")).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("the service must be running"),
-    });
-    expect(await homes.first.database.run((orm) => orm.select().from(application))).toEqual(before);
+    expect(await json("user", "show", id, "alice")).toMatchObject({ blocked: false });
+    expect(await json("stats", id)).toMatchObject({ applicationId: id, numbers: { size: 10_000_000 } });
+    expect(await refusal("webhook", "test", id, "--wait", "0")).toContain("the service must be running");
+    expect(await inHome1()).toEqual(before);
+
+    const rows = historyRows.parse(await json("history", id));
+    expect(rows.toReversed().map(({ action }) => action)).toEqual([
+      ...["application:updated", "application:disabled", "application:enabled"],
+      ...["secret:added", "secret:promoted", "secret:retired", "secret:added", "secret:retired"],
+      "key:rotated",
+    ]);
+    for (const { actor } of rows) expect(actor).toEqual({ kind: "administrator", name: "Tom" });
   });
 
   it("that take a badge number or an event's ID find its home", async () => {
-    const { applicationId: id, firstNumber: number } = await createIn(2);
+    const { applicationId: id, firstNumber: number } = await createIn(2, "--webhook-url", "http://localhost:9/");
     const { database } = homes.numbered(2);
+    const event = { applicationId: id, event: "badge:created", payload: "{}", state: "exhausted" } as const;
+    const eventId = newEventId(Date.now());
+    const times = { dueAt: 1, createdAt: 1 };
     const row = { number, applicationId: id, device: deviceId.parse("device"), userId: "alice", signingKeyId: 1 };
     await database.run((orm) =>
-      orm.insert(badge).values({ ...row, eventId: newEventId(1), position: 1, turn: 1, issuedAt: Date.now() }),
+      orm.batch([
+        orm.insert(badge).values({ ...row, eventId: newEventId(1), position: 1, turn: 1, issuedAt: Date.now() }),
+        orm.insert(webhookEvent).values({ ...event, id: eventId, ...times }),
+      ]),
     );
-    const text = String(number);
-    expect(await runJson("badge", "show", text)).toMatchObject({ state: "active", applicationId: id });
-    expect(await runJson("badge", "show", String(number + 1))).toMatchObject({ state: "free", applicationId: id });
-    expect(await runJson("badge", "show", "1")).toMatchObject({ state: "outside", applicationId: null });
-    expect(await run("badge", "suspend", "1")).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("Unknown badge"),
-    });
+    const show = (shown: number) => json("badge", "show", String(shown));
+    expect(await show(number)).toMatchObject({ state: "active", applicationId: id });
+    expect(await show(number + 1)).toMatchObject({ state: "free", applicationId: id });
+    expect(await show(1)).toMatchObject({ state: "outside", applicationId: null });
+    expect(await refusal("badge", "suspend", "1")).toContain("Unknown badge");
 
-    const eventId = newEventId(Date.now());
-    const event = {
-      applicationId: id,
-      id: eventId,
-      event: "badge:created",
-      payload: "{}",
-      dueAt: 1,
-      createdAt: 1,
-    } as const;
-    await runJson("application", "update", id, "--webhook-url", "http://localhost:9/");
-    await database.run((orm) => orm.insert(webhookEvent).values({ ...event, state: "exhausted" }));
-    expect(await runJson("webhook", "show", eventId)).toMatchObject({ applicationId: id, state: "exhausted" });
-    expect(await runJson("webhook", "list", id, "--state", "exhausted")).toMatchObject([{ id: eventId }]);
-    expect(await runJson("webhook", "replay", id, "--all-exhausted")).toMatchObject({ replayed: 1 });
-    expect(await runJson("webhook", "replay", eventId)).toMatchObject({ applicationId: id });
-    expect(await run("webhook", "show", newEventId(2))).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("There is no event"),
-    });
+    expect(await json("webhook", "show", eventId)).toMatchObject({ applicationId: id, state: "exhausted" });
+    expect(await json("webhook", "list", id, "--state", "exhausted")).toMatchObject([{ id: eventId }]);
+    expect(await json("webhook", "replay", id, "--all-exhausted")).toMatchObject({ replayed: 1 });
+    expect(await json("webhook", "replay", eventId)).toMatchObject({ applicationId: id });
+    expect(await refusal("webhook", "show", newEventId(2))).toContain("There is no event");
   });
 
   it("say which home fails", async () => {
@@ -118,39 +109,17 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     await expect(databaseOfNumber(both, 1)).rejects.toThrow("Home 2: Unexpected: D1 is down");
   });
 
-  it("say in one line that a home is not bound", async () => {
-    const unbound = "app3_00000000000000000000";
-    for (const words of [
-      ["application", "show", unbound],
-      ["application", "update", unbound, "--name", "x"],
-      ["secret", "add", unbound],
-      ["stats", unbound],
-      ["application", "create", "--name", "x", "--home", "3"],
-    ]) {
-      const { code, stdout, stderr } = await run(...words);
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toMatch(/^There is no home 3: wrangler\.toml binds no DB_3 here\. [^\n]*\n$/);
-    }
-  });
-
-  it("rotate and remove the sealing keys of every home", async () => {
-    expect(await runJson("sealing-key", "rotate")).toEqual({ version: 2 });
-    expect(await run("sealing-key", "remove", "1")).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("still need"),
-    });
-    await homes.everywhere(({ database }) =>
-      database.run((orm) =>
-        orm.batch([
-          orm.update(application).set({ sealingVersion: 2 }),
-          orm.update(applicationSecret).set({ sealingVersion: 2 }),
-          orm.update(signingKey).set({ sealingVersion: 2 }),
-        ]),
-      ),
-    );
-    expect(await runJson("sealing-key", "remove", "1")).toEqual({ removed: 1 });
-    expect(await runJson("sealing-key", "list")).toMatchObject([{ version: 2, newest: true }]);
-    expect(await rotateLocalSealingKey(homes, localState())).toBe(3);
+  it.each([
+    "application show",
+    "application update --name x",
+    "secret add",
+    "stats",
+    "application create --name x --home 3",
+  ])("say in one line that a home is not bound: %s", async (line) => {
+    const words = line.split(" ");
+    const id = words.includes("create") ? [] : ["app3_00000000000000000000"];
+    const unbound = "There is no home 3: wrangler.toml binds no DB_3 here. ";
+    expect(await refusal(...words, ...id)).toContain(unbound);
   });
 });
 
@@ -168,7 +137,7 @@ const listed = z.array(
 
 describe("home (contract section 17)", () => {
   it("list: each home with its applications, badges, bytes, share of 10 GB, and how far back its journals reach", async () => {
-    const before = listed.parse(await runJson("home", "list"));
+    const before = listed.parse(await json("home", "list"));
     expect(before.map(({ home }) => home)).toEqual([1, 2]);
     const { applicationId: id, firstNumber } = await createIn(2);
     const plain = { applicationId: id, signingKeyId: 1, turn: 1, issuedAt: 1 };
@@ -185,21 +154,21 @@ describe("home (contract section 17)", () => {
           .where(eq(position.applicationId, id)),
       ]),
     );
-    const [first, second] = listed.parse(await runJson("home", "list"));
+    const [first, second] = listed.parse(await json("home", "list"));
     expect(first).toMatchObject({ applications: before[0]?.applications, badges: before[0]?.badges });
     expect(second?.applications).toBe((before[1]?.applications ?? 0) + 1);
     expect(second?.badges).toBe((before[1]?.badges ?? 0) + 2);
     expect(second?.bytes).toBeGreaterThan(10_000);
     expect(second?.share).toBe((second?.bytes ?? 0) / 10_000_000_000);
     expect([first?.journalSince, second?.journalSince]).toEqual([null, "2025-11-23T00:00:00.000Z"]);
-    const { stdout } = await run("home", "list");
+    const { stdout } = await admin("home", "list");
     expect(stdout).toMatch(/ all\n.* since 2025-11-23\n/);
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB +JOURNALS\n +1 +- /);
   });
 
   it("check: says what it found, as text and as JSON", async () => {
-    const { stdout, code } = await run("home", "check");
+    const { stdout, code } = await admin("home", "check");
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: expect.stringMatching(/^2 homes, \d+ applications\. The register of number ranges is right\.\n$/),
@@ -208,12 +177,12 @@ describe("home (contract section 17)", () => {
     await homes.first.database.run((orm) =>
       orm.run(sql`DELETE FROM number_range WHERE application_id = ${lost.applicationId}`),
     );
-    expect((await run("home", "check")).stdout).toContain("registered: the register lacked it");
+    expect((await admin("home", "check")).stdout).toContain("registered: the register lacked it");
     await homes.first.database.run((orm) =>
       orm.run(sql`INSERT INTO number_range VALUES ('app2_00000000000000000000', 5, 6, 1), ('app7_00000000000000000000', 7, 8, 1),
         ('app_00000000000000000000', 9, 9, unixepoch() * 1000)`),
     );
-    expect(await runJson("home", "check")).toMatchObject({
+    expect(await json("home", "check")).toMatchObject({
       homes: 2,
       registered: [],
       cleared: [{ applicationId: "app2_00000000000000000000", firstNumber: 5, lastNumber: 6 }],
@@ -227,7 +196,7 @@ describe("home (contract section 17)", () => {
     await second.run((orm) =>
       orm.run(sql`UPDATE application SET first_number = ${1_000_000_001} WHERE id = ${lost.applicationId}`),
     );
-    const overlapping = await run("home", "check");
+    const overlapping = await admin("home", "check");
     expect(overlapping.code).toBe(1);
     expect(overlapping.stderr).toMatch(/applications have numbers in common[^\n]*\n$/);
   });
@@ -268,7 +237,7 @@ describe("the place of home 1 (contract section 17)", () => {
 
 describe("doctor (contract section 25)", () => {
   it("says what is wrong with local state, and what to do", async () => {
-    const { code, stdout } = await run("doctor", "--address", "http://127.0.0.1:9", "--json");
+    const { code, stdout } = await admin("doctor", "--address", "http://127.0.0.1:9", "--json");
     expect(code).toBe(1);
     const finding = z.object({ check: z.string(), state: z.string(), advice: z.string().nullable() });
     const { findings } = z.object({ findings: z.array(finding) }).parse(JSON.parse(stdout));
@@ -295,9 +264,9 @@ describe("doctor (contract section 25)", () => {
         orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
       ]),
     );
-    const { stdout } = await run("doctor", "--address", "http://127.0.0.1:9");
+    const { stdout } = await admin("doctor", "--address", "http://127.0.0.1:9");
     expect(stdout).toContain("1 held, 2 exhausted");
-    expect(stdout).toContain(`${id} (In 1): 90 % used`);
+    expect(stdout).toContain(`${id} (App): 90 % used`);
   });
 
   it.each([
@@ -308,26 +277,5 @@ describe("doctor (contract section 25)", () => {
     ["2 %", "look", "2 % is no whole number from 1 on: every line is written"],
   ])("says what LOG_SAMPLE = %j means", async (text, state, detail) => {
     expect(await runChecks([logSampleCheck(text)])).toMatchObject([{ check: "LOG_SAMPLE", state, detail }]);
-  });
-});
-
-describe("init --home (contract section 17)", () => {
-  const init = (...words: string[]) => run("init", ...words, "--env", "production");
-
-  it.each([
-    [["--home", "1"], "Home 1 is the one that init makes without --home"],
-    [["--home", "2", "--location", "weur", "--jurisdiction", "eu"], "cannot be used with option"],
-    [["--home", "2", "--location", "moon"], "--location"],
-    [["--home", "1000"], "does not fit --home"],
-  ])("refuses %j with one line", async (words, line) => {
-    const { code, stdout, stderr } = await init(...words);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toContain(line);
-    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
-  });
-
-  it("is for a deployed environment: locally every home is made already", async () => {
-    const { code, stderr } = await run("init", "--home", "2");
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--home needs --env") });
   });
 });
