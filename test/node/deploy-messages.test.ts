@@ -21,11 +21,17 @@ it("a deployment says what it waits for while the service is not well yet (contr
   expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for two minutes at most`]);
 });
 
-it("a refusal that wrangler has in a list of several names the right and the platform's words (contract section 25)", () => {
-  const printed = `✘ [ERROR] Some triggers were not updated:
-  - A request to the Cloudflare API (/accounts/1/queues/2/consumers) failed.
+it.each([
+  ["/accounts/1/queues/2/consumers", "Account, Queues, Edit"],
+  ["/accounts/1/workers/scripts/badges/secrets", "Account, Workers Scripts, Edit"],
+])(
+  "a refusal that wrangler has in a list names the right and the platform's words (contract section 25): %s",
+  (path, right) => {
+    const printed = `✘ [ERROR] Some triggers were not updated:
+  - A request to the Cloudflare API (${path}) failed.
     - Authentication error [code: 10000]`;
-  expect(lackingRightIn(printed)?.message).toContain(
-    'lacks the right "Account, Queues, Edit" (Authentication error [code: 10000])',
-  );
-});
+    expect(lackingRightIn(printed)?.message).toContain(
+      `lacks the right "${right}" (Authentication error [code: 10000])`,
+    );
+  },
+);

@@ -1,18 +1,18 @@
 import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { Refusal } from "./support/platform/account.ts";
 import { Rehearsal } from "./support/platform/rehearsal.ts";
+import type { Fault } from "./support/platform/stand-in.ts";
+import { commandsOf } from "./support/script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-deploy-"));
 const DEPLOYMENT_MILLISECONDS = 120_000;
 
-const created = z.object({ applicationId: z.string() });
 const finding = z.object({ check: z.string(), state: z.string(), detail: z.string(), advice: z.string().nullable() });
 const planned = z.object({ done: z.boolean(), steps: z.array(z.object({ action: z.string().optional() })) });
 const diagnosis = z.object({ healthy: z.boolean(), findings: z.array(finding) });
@@ -28,11 +28,21 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   });
   afterAll(() => rehearsal?.stop());
 
-  /** The JSON that a command prints. */
-  async function json(...words: string[]): Promise<unknown> {
-    const { code, stdout, stderr } = await rehearsal.admin(...words, "--env", "production", "--json");
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    return JSON.parse(stdout);
+  const { admin, create, json, refusal } = commandsOf((...words) => rehearsal.admin(...words, "--env", "production"));
+
+  /** With a platform that refuses some calls, until `work` has ended. */
+  async function withFault<Result>(fault: (call: string) => Fault, work: () => Promise<Result>): Promise<Result> {
+    rehearsal.platform.fault = fault;
+    return work().finally(() => {
+      rehearsal.platform.fault = () => null;
+    });
+  }
+
+  /** With another wrangler.toml, until `work` has ended. */
+  async function withConfiguration<Result>(place: RegExp, text: string, work: () => Promise<Result>): Promise<Result> {
+    const before = rehearsal.configuration();
+    rehearsal.configure(before.replace(place, text));
+    return work().finally(() => rehearsal.configure(before));
   }
 
   async function issueBadge(applicationid: string, udid: string): Promise<number> {
@@ -65,25 +75,13 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(check.stderr).toContain("✗ Place of home 1 (HOME_1 in wrangler.toml): would ask where the data is to be");
   });
 
-  it("takes another place as long as the database is not made", async () => {
-    const before = rehearsal.configuration();
-    rehearsal.configure(before.replace("[env.production.vars]", '$&\nHOME_1 = "location=weur"'));
-    const { code, stderr } = await rehearsal.deploy("--jurisdiction", "eu", "--check");
-    rehearsal.configure(before);
-    expect({ code, stderr }).toEqual({
-      code: 0,
-      stderr: expect.stringContaining("would create badge-distribution-production, jurisdiction=eu"),
-    });
+  it("comes before every other command, and before a further home", async () => {
+    expect(await refusal("application", "list")).toContain('The database of "production" has no ID yet');
+    const further = await refusal("init", "--home", "2", "--jurisdiction", "eu");
+    expect(further).toBe("Home 2 needs home 1: run npm run deploy first.\n");
   });
 
-  it("comes before every other command", async () => {
-    expect(await rehearsal.admin("application", "list", "--env", "production")).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('The database of "production" has no ID yet'),
-    });
-  });
-
-  it("comes before a further home, which anybody can plan before logging in (section 17)", async () => {
+  it("can be planned with a further home before logging in (section 17)", async () => {
     const init = ["init", "--home", "2", "--jurisdiction", "eu", "--env", "production"];
     const { code, stdout, stderr } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
     expect(code).toBe(0);
@@ -98,8 +96,6 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
         "create badge-distribution-production-2, jurisdiction=eu",
       ]),
     );
-    const refused = { code: 1, stderr: "Home 2 needs home 1: run npm run deploy first.\n" };
-    expect(await rehearsal.admin(...init)).toMatchObject(refused);
   });
 
   it.each(["create --name App", "update app_00000000000000000000"])(
@@ -112,27 +108,31 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     },
   );
 
+  const VARIABLES = /(?<=\[env\.production\.vars\])/;
+
   it.each([
     [
       /(?<=\[env\.production\.vars\]\n[^[]*)PUBLIC_URL = .*/,
       'PUBLIC_URL = "badges.example.com"',
       /is not an https URL/,
     ],
-    [/(?<=\[env\.production\.vars\])/, '\nCONSOLE = "on"', /^wrangler\.toml cannot be read at line \d+: .*redefine/],
+    [VARIABLES, '\nCONSOLE = "on"', /^wrangler\.toml cannot be read at line \d+: .*redefine/],
   ])("does nothing with a mistake in wrangler.toml, which it names: %s %s", async (place, mistake, problem) => {
-    const before = rehearsal.configuration();
-    rehearsal.configure(before.replace(place, mistake));
-    const { code, stderr } = await rehearsal.deploy("--location", "weur");
-    rehearsal.configure(before);
+    const { code, stderr } = await withConfiguration(place, mistake, () => rehearsal.deploy("--location", "weur"));
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(problem) });
   });
 
-  it("shows with --check what it would do, and does nothing", async () => {
+  it("shows with --check what it would do, and does nothing; another place is taken as long as the database is not made", async () => {
     const before = rehearsal.configuration();
     const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur", "--check");
     expect({ code, stdout }).toEqual({ code: 0, stdout: "7 of 9 steps would be taken.\n" });
-    expect(stderr).toContain("✗ D1 database of home 1: would create badge-distribution-production");
+    expect(stderr).toContain("✗ D1 database of home 1: would create badge-distribution-production, location=weur\n");
     expect(rehearsal.configuration()).toBe(before);
+    const check = () => rehearsal.deploy("--jurisdiction", "eu", "--check");
+    expect(await withConfiguration(VARIABLES, '\nHOME_1 = "location=weur"', check)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("would create badge-distribution-production, jurisdiction=eu"),
+    });
     expect(rehearsal.platform.calls.filter((call) => !call.startsWith("GET "))).toEqual([]);
   });
 
@@ -164,8 +164,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   });
 
   it("has deployed what issues badges and sends their webhooks", async () => {
-    const words = ["--name", "First", "--webhook-url", "https://example.com/hook"];
-    application = created.parse(await json("application", "create", ...words)).applicationId;
+    application = (await create("--webhook-url", "https://example.com/hook")).applicationId;
     await issueAndDeliver(application, "phone-1");
     expect((await rehearsal.deploy()).stdout).toContain("\nNext: npm run -s admin -- doctor --env production\n");
     expect(JSON.parse(webhooks()[0]?.body ?? "")).toMatchObject({ event: "badge:created" });
@@ -174,20 +173,19 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   it("is healthy, says the doctor, and names what is not", async () => {
     await rehearsal.platform.sweep();
     const diagnose = async (address = rehearsal.platform.address) => {
-      const words = ["--env", "production", "--address", address, "--json"];
-      const { code, stdout } = await rehearsal.admin("doctor", ...words);
-      return { code, ...diagnosis.parse(JSON.parse(stdout)) };
+      const { code, stdout } = await admin("doctor", "--address", address, "--json");
+      const { healthy, findings } = diagnosis.parse(JSON.parse(stdout));
+      return { code, healthy, findings, problems: findings.filter(({ state }) => state !== "ok") };
     };
     const well = await diagnose();
-    expect(well.findings.filter(({ state }) => state !== "ok")).toEqual([]);
-    expect(well).toMatchObject({ code: 0, healthy: true });
+    expect(well).toMatchObject({ code: 0, healthy: true, problems: [] });
     expect(well.findings.map(({ check }) => check)).toContain("Journals");
     const [queue] = rehearsal.platform.account.queues;
     const consumers = queue?.consumers.splice(0) ?? [];
     const ill = await diagnose("http://localhost:1");
     queue?.consumers.push(...consumers);
     expect(ill).toMatchObject({ code: 1, healthy: false });
-    expect(ill.findings.filter(({ state }) => state !== "ok")).toMatchObject([
+    expect(ill.problems).toMatchObject([
       { check: "Health", advice: expect.stringContaining("see npx wrangler tail --env production.") },
       { check: "Queues", detail: "nothing consumes badge-webhooks-production", advice: "Run npm run deploy." },
     ]);
@@ -198,28 +196,17 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const secrets = () => [...(account.scripts.get("badge-distribution-production")?.secrets.keys() ?? [])];
     expect(await json("secret", "add", application)).toMatchObject({ role: "added" });
     const [first] = secrets();
-    const run = (...words: string[]) => rehearsal.admin("sealing-key", ...words, "--env", "production");
-    rehearsal.platform.fault = (call) => (call === "PUT /workers/scripts/NAME/secrets" ? "refuse" : null);
-    expect(await run("rotate")).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('lacks the right "Account, Workers Scripts, Edit"'),
-    });
-    rehearsal.platform.fault = () => null;
-    const rotated = await run("rotate");
+    const rotated = await admin("sealing-key", "rotate");
     expect(rotated).toMatchObject({ code: 0, stdout: expect.stringContaining("Sealing key 2 is the newest.") });
     const [, second] = secrets();
     // Its value is on no command line.
     expect(second).toMatch(/^SEALING_KEY_2_[0-9a-f]{16}$/);
     const put = `Runs npx wrangler secret put ${second} --env production   (the private half goes in by standard input)\n`;
     expect(rotated.stderr).toBe(put);
-    let isWaiting = true;
-    const resealed = run("reseal").finally(() => {
-      isWaiting = false;
-    });
-    for (; isWaiting; await setTimeout(200)) await rehearsal.platform.sweep();
+    await rehearsal.platform.sweep();
     const kept = "A restoration needs the others for 31 days: npm run -s admin -- --env production sealing-key remove";
-    expect(await resealed).toMatchObject({ code: 0, stdout: expect.stringContaining(kept) });
-    const removed = await run("remove", "1");
+    expect(await admin("sealing-key", "reseal")).toMatchObject({ code: 0, stdout: expect.stringContaining(kept) });
+    const removed = await admin("sealing-key", "remove", "1");
     expect(removed).toMatchObject({ code: 0, stderr: `Runs npx wrangler secret delete ${first} --env production\n` });
     expect(secrets()).toEqual([second]);
     expect(await issueBadge(application, "phone-2")).toBe(201);
@@ -227,70 +214,60 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
 
   it("makes a home in a jurisdiction, with queues of that jurisdiction, after runs that were refused and killed (contract section 17)", async () => {
     const init = ["init", "--home", "2", "--jurisdiction", "eu"];
-    rehearsal.platform.fault = (call) => (call === "POST /d1/database" ? "refuse" : null);
-    expect(await rehearsal.admin(...init, "--env", "production")).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('lacks the right "Account, D1, Edit"'),
-    });
-    rehearsal.platform.fault = () => null;
+    const isRefused = (call: string) => (call === "POST /d1/database" ? "refuse" : null);
+    const right = 'lacks the right "Account, D1, Edit"';
+    const refused = { code: 1, stderr: expect.stringContaining(right) };
+    expect(await withFault(isRefused, () => admin(...init))).toMatchObject(refused);
     // When it has made the database of home 2, and begins with its tables.
     await rehearsal.deployKilledAfter(10);
     expect(rehearsal.platform.account.databases).toHaveLength(2);
-    expect(await json(...init)).toMatchObject({ done: true });
-    expect((await rehearsal.deploy()).code).toBe(0);
+    expect(await admin(...init)).toMatchObject({ code: 0 });
     const { databases, queues } = rehearsal.platform.account;
     expect(databases.slice(1)).toMatchObject([{ name: "badge-distribution-production-2", jurisdiction: "eu" }]);
     expect(queues.slice(2)).toMatchObject([
-      { queue_name: "badge-webhooks-production-2", jurisdiction: "eu", consumers: [{}] },
-      { queue_name: "badge-webhooks-dead-production-2", jurisdiction: "eu", consumers: [{}] },
+      { queue_name: "badge-webhooks-production-2", jurisdiction: "eu" },
+      { queue_name: "badge-webhooks-dead-production-2", jurisdiction: "eu" },
     ]);
-    const words = ["--name", "Paris", "--home", "2", "--webhook-url", "https://example.com/paris"];
-    const paris = created.parse(await json("application", "create", ...words)).applicationId;
-    expect(paris).toMatch(/^app2_/);
-    await issueAndDeliver(paris, "phone-1", "paris");
-    await issueAndDeliver(application, "phone-3");
   });
 
-  it("takes a domain of its own, also after a run that uploaded and was refused the domain", async () => {
+  it("upgrades, with a domain of its own and after refusals: migrations come to every home, then the new Worker", async () => {
+    const { platform, repository } = rehearsal;
+    writeFileSync(join(repository, "migrations/9999_rehearsal.sql"), "CREATE TABLE rehearsal (id INTEGER);\n");
+    appendFileSync(join(repository, "src/worker/index.ts"), "\n// another release\n");
     const domain = '$&routes = [{ pattern = "badges.example.com", custom_domain = true }]\n';
     rehearsal.configure(rehearsal.configuration().replace("[env.production]\n", domain));
-    rehearsal.platform.fault = (call) => (call.endsWith("/domains/records") ? "refuse" : null);
-    expect(await rehearsal.deploy()).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('lacks the right "Zone, Workers Routes, Edit"'),
-    });
-    rehearsal.platform.fault = () => null;
-    expect((await rehearsal.deploy()).stderr).toContain("upload it (badges.example.com is not its)");
-    expect(rehearsal.platform.account.domains).toMatchObject([{ hostname: "badges.example.com" }]);
-    expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
-  });
+    expect((await rehearsal.deploy("--check")).stdout).toMatch(/^3 of \d+ steps would be taken/);
 
-  it("upgrades: the migration comes to every home, then the new Worker", async () => {
-    writeFileSync(
-      join(rehearsal.repository, "migrations/9999_rehearsal.sql"),
-      "CREATE TABLE rehearsal (id INTEGER);\n",
-    );
-    appendFileSync(join(rehearsal.repository, "src/worker/index.ts"), "\n// another release\n");
-    const { stdout: plan } = await rehearsal.deploy("--check");
-    expect(plan).toMatch(/^3 of \d+ steps would be taken/);
-    const refusal = new Refusal(400, 10_021, "Script startup exceeded CPU time limit.");
-    rehearsal.platform.fault = (call) => (call === "PUT /workers/scripts/NAME" ? refusal : null);
-    const refused = await rehearsal.deploy();
-    rehearsal.platform.fault = () => null;
+    const tooSlow = new Refusal(400, 10_021, "Script startup exceeded CPU time limit.");
+    const upload = (call: string) => (call === "PUT /workers/scripts/NAME" ? tooSlow : null);
+    const refused = await withFault(upload, () => rehearsal.deploy());
     expect(refused).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/ failed: .* Script startup exceeded CPU/),
     });
     expect(refused.stderr).toContain("… Tables of home 1: apply 1 migration");
     expect(refused.stderr).toContain("… Tables of home 2: apply 1 migration");
-    rehearsal.platform.calls.length = 0;
+
+    const attach = (call: string) => (call.endsWith("/domains/records") ? "refuse" : null);
+    const unattached = await withFault(attach, () => rehearsal.deploy());
+    const right = 'lacks the right "Zone, Workers Routes, Edit"';
+    expect(unattached).toMatchObject({ code: 1, stderr: expect.stringContaining(right) });
+
+    platform.calls.length = 0;
     const { code, stderr } = await rehearsal.deploy();
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    const uploads = rehearsal.platform.calls.flatMap((call, index) =>
-      call === "PUT /workers/scripts/NAME" ? [index] : [],
-    );
-    expect(uploads).toHaveLength(1);
-    await issueAndDeliver(application, "phone-4");
+    expect(stderr).toContain("upload it (badges.example.com is not its)");
+    expect(platform.calls.filter((call) => call === "PUT /workers/scripts/NAME")).toHaveLength(1);
+    expect(platform.account.domains).toMatchObject([{ hostname: "badges.example.com" }]);
+    expect(platform.account.queues.map(({ consumers }) => consumers.length)).toEqual([1, 1, 1, 1]);
+    expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
+  });
+
+  it("serves applications of both homes after that, each by its own queue", async () => {
+    const { applicationId: paris } = await create("--home", "2", "--webhook-url", "https://example.com/paris");
+    expect(paris).toMatch(/^app2_/);
+    await issueAndDeliver(paris, "phone-1", "paris");
+    await issueAndDeliver(application, "phone-3");
   });
 
   it("leaves the tables of another version alone, and does not name reset, which is for local data", async () => {
