@@ -43,10 +43,6 @@ function bindings(config: Unstable_Config): string[] {
 }
 
 describe("wrangler.toml", () => {
-  it("has production besides local development", () => {
-    expect(ENVIRONMENTS).toEqual(expect.arrayContaining(["local", "production"]));
-  });
-
   describe.each(configurations)("%s", (name, config) => {
     it("sweeps every minute (contract sections 5 and 8: expiry needs no request, a lost message costs a minute)", () => {
       expect(config.triggers.crons).toEqual(["* * * * *"]);

@@ -4,16 +4,15 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
-import { closeHomes, runScriptHere } from "./support/script.ts";
+import { closeHomes, commandsOf, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
 /** Everything that must not be found, by a name for the failure message. */
 const secrets = new Map<string, string>();
 const deliveries: { headers: IncomingHttpHeaders; body: string }[] = [];
-const credentialsSchema = z.object({ applicationId: z.string(), applicationSecret: z.string() });
-const applicationSchema = z.object({ applicationId: z.string() });
 let service: RunningService;
 /** A person who is erased, with what the service was told of them; and what it answers about them afterwards. */
 const erased = { userId: "erna.erased@example.com", name: "Erna Erased", deviceModel: "Erased Model 9" };
@@ -21,15 +20,13 @@ let alias: string;
 const answers: string[] = [];
 let logs: string;
 
-const receiver = createServer((request, response) => {
-  let body = "";
-  request.on("data", (chunk) => (body += chunk));
-  request.on("end", () => {
-    deliveries.push({ headers: request.headers, body });
-    // An endpoint that echoes the headers that it got.
-    response.end(JSON.stringify(request.headers));
-  });
+const receiver = createServer(async (request, response) => {
+  deliveries.push({ headers: request.headers, body: await text(request) });
+  // An endpoint that echoes the headers that it got.
+  response.end(JSON.stringify(request.headers));
 });
+
+const { create, json } = commandsOf((...words) => runScriptHere(words, join(service.folder, "state")));
 
 beforeAll(async () => {
   service = await startService();
@@ -44,164 +41,136 @@ afterAll(() => {
   service.remove();
 });
 
+/** Headers of an application's server. */
+type Server = Readonly<Record<"applicationid" | "applicationsecret", string>>;
+
 async function tellTheWholeStory(): Promise<void> {
   const port = await freePort();
   receiver.listen(port, "127.0.0.1");
   await once(receiver, "listening");
-  const created = await admin("application", "create", "--name", "Leaks", "--webhook-url", `http://localhost:${port}/`);
-  const { applicationId, applicationSecret } = credentialsSchema.parse(created);
+  const { applicationId, applicationSecret } = await create("--webhook-url", `http://localhost:${port}/`);
   secrets.set("application secret", applicationSecret);
-  const added = credentialsSchema.parse(await admin("secret", "add", applicationId));
-  secrets.set("added secret", added.applicationSecret);
-  const ofPerson = credentialsSchema.parse(await admin("secret", "add", applicationId, "--console", "Ann"));
+  const addSecret = async (...words: string[]) =>
+    z.object({ applicationSecret: z.string() }).parse(await json("secret", "add", applicationId, ...words));
+  secrets.set("added secret", (await addSecret()).applicationSecret);
+  const ofPerson = await addSecret("--console", "Ann");
   secrets.set("secret of a person", ofPerson.applicationSecret);
-  await admin("key", "rotate", applicationId);
-  const device = (name: string) => {
-    const udid = `udid-${name}-${crypto.randomUUID()}`;
-    secrets.set(`udid of ${name}`, udid);
-    return { applicationid: applicationId, udid };
-  };
-  const alice = device("alice");
-  await post("/v1/badge", alice, { userId: "alice", metadata: { os: "Android" } }, 201);
-  await post("/v1/badge/sign", alice, { base64: "aGVsbG8=" }, 200);
-  const pending = await post("/v1/invitation", device("host"), { expiresAt: inOneHour() }, 201);
-  secrets.set("pending invitation token", String(pending.id));
-  const revoked = await post("/v1/invitation", device("host 2"), { expiresAt: inOneHour() }, 201);
-  const credentials = { applicationid: applicationId, applicationsecret: applicationSecret };
-  const revocation = await fetch(`${service.origin}/v1/invitation/${revoked.id}/revoke`, {
-    method: "PATCH",
-    headers: credentials,
-  });
-  expect(revocation.status).toBe(200);
-  secrets.set("revoked invitation token", String(revoked.id));
-  for (const { applicationSecret: applicationsecret } of [{ applicationSecret }, ofPerson]) {
-    const headers = { ...credentials, applicationsecret };
-    expect((await fetch(`${service.origin}/v1/badges`, { headers })).status).toBe(200);
+  await json("key", "rotate", applicationId);
+  const alice = device(applicationId, "alice");
+  await call("POST /v1/badge", alice, { userId: "alice", metadata: { os: "Android" } }, 201);
+  await call("POST /v1/badge/sign", alice, { base64: "aGVsbG8=" });
+  const pending = await invite(device(applicationId, "host"));
+  secrets.set("pending invitation token", pending.id);
+  const server = { applicationid: applicationId, applicationsecret: applicationSecret };
+  const revoked = await invite(device(applicationId, "host 2"));
+  await call(`PATCH /v1/invitation/${revoked.id}/revoke`, server);
+  secrets.set("revoked invitation token", revoked.id);
+  for (const applicationsecret of [applicationSecret, ofPerson.applicationSecret]) {
+    await call("GET /v1/badges", { ...server, applicationsecret });
   }
-  await post("/v1/badge", { ...alice, applicationsecret: "bdss_wrong" }, "not JSON", 400);
-  await tellOfInvitations(credentials);
-  await untilDelivered();
-  await tellOfErasure(credentials);
+  await call("POST /v1/badge", { ...alice, applicationsecret: "bdss_wrong" }, "not JSON", 400);
+  await tellOfInvitations(server);
+  await vi.waitFor(() => expect(service.output()).toContain('"event":"delivery"'), { timeout: 60_000 });
+  await tellOfErasure(server);
   secrets.set("webhook signature", String(deliveries[0]?.headers.signature));
   const [entry] = String(deliveries[0]?.headers["webhook-signature"]).split(" ");
   secrets.set("webhook-signature entry", String(entry));
 }
 
 /** Tokens that are never spent: of several invitations at once, and of a key that a caller may repeat. */
-async function tellOfInvitations(credentials: Record<string, string>): Promise<void> {
-  const udid = `udid-reception-${crypto.randomUUID()}`;
-  secrets.set("udid of reception", udid);
-  const headers = { ...credentials, udid, "idempotency-key": crypto.randomUUID() };
+async function tellOfInvitations(server: Server): Promise<void> {
+  const headers = { ...server, ...device(server.applicationid, "reception"), "idempotency-key": crypto.randomUUID() };
   const invitations = [{ expiresAt: inOneHour() }, { expiresAt: inOneHour(), name: "Visitor" }];
-  const several = await post("/v1/invitations", headers, { invitations }, 200);
-  for (const { id } of z.array(z.object({ id: z.string() })).parse(several.invitations)) {
+  const several = JSON.parse(await call("POST /v1/invitations", headers, { invitations }));
+  for (const { id } of z.object({ invitations: z.array(invitation) }).parse(several).invitations) {
     secrets.set(`unspent token ${secrets.size}`, id);
   }
 }
 
 /** By the server and by the script, whose commands the service has in a table of its own. */
-async function tellOfErasure(credentials: Record<string, string>): Promise<void> {
-  const { applicationId } = applicationSchema.parse({ applicationId: credentials.applicationid });
+async function tellOfErasure(server: Server): Promise<void> {
   const { userId, name, deviceModel } = erased;
-  const path = `/v1/users/${encodeURIComponent(userId)}`;
-  const server = async (method: string, path: string, body?: object) => {
-    const init = { method, headers: credentials, ...(body && { body: JSON.stringify(body) }) };
-    const response = await fetch(service.origin + path, init);
-    expect(response.status, path).toBe(200);
-    return response.text();
-  };
-  const phone = (place: number) => {
-    const udid = `udid-erased-${place}-${crypto.randomUUID()}`;
-    secrets.set(`udid of an erased phone ${place}`, udid);
-    return { applicationid: applicationId, udid };
-  };
-  const invite = () =>
-    post("/v1/invitation", { ...credentials, ...phone(0) }, { expiresAt: inOneHour(), name, userId }, 201);
-  const { id: invitationToken, badgeId } = await invite();
+  const { applicationid } = server;
+  const inviteUser = () => invite({ ...server, ...device(applicationid, "an erased host") }, { name, userId });
+  const { id: invitationToken, badgeId } = await inviteUser();
   const metadata = { deviceModel };
-  await post("/v1/badge", phone(1), { userId, metadata, invitationToken }, 201);
-  await post("/v1/badge", phone(2), { userId, metadata }, 201);
-  await server("PATCH", `/v1/badges/${badgeId}/suspend`, { reason: `${name} is away` });
-  await admin("badge", "resume", String(badgeId));
-  await admin("user", "block", applicationId, userId);
-  await admin("user", "unblock", applicationId, userId);
-  secrets.set("token of an invitation of somebody who is erased", String((await invite()).id));
-  const isBefore = await server("GET", `/v1/history?per_page=100`);
-  expect(isBefore).toContain(userId);
-  const told = z
-    .object({ userId: z.string(), erased: z.number() })
-    .parse(JSON.parse(await server("PATCH", `${path}/erase`)));
+  await call("POST /v1/badge", device(applicationid, "an erased phone"), { userId, metadata, invitationToken }, 201);
+  await call("POST /v1/badge", device(applicationid, "an erased tablet"), { userId, metadata }, 201);
+  await call(`PATCH /v1/badges/${badgeId}/suspend`, server, { reason: `${name} is away` });
+  await json("badge", "resume", badgeId);
+  await json("user", "block", applicationid, userId);
+  await json("user", "unblock", applicationid, userId);
+  secrets.set("token of an invitation of somebody who is erased", (await inviteUser()).id);
+  expect(await call("GET /v1/history?per_page=100", server)).toContain(userId);
+  const told = JSON.parse(await call(`PATCH /v1/users/${encodeURIComponent(userId)}/erase`, server));
   expect(told).toEqual({ userId: expect.stringMatching(/^erased:/), erased: 2 });
   alias = told.userId;
   // By the script again, of which the table of its commands must not speak either.
-  await admin("user", "erase", applicationId, userId);
-  const lists = [
-    "changes",
-    "history",
-    "badges",
-    "badges?state=revoked",
-    "invitations",
-    "users?state=blocked",
-    "application",
-  ];
-  for (const list of [...lists, `users/${encodeURIComponent(alias)}/badges`]) {
-    answers.push(await server("GET", `/v1/${list}`));
+  await json("user", "erase", applicationid, userId);
+  const lists = ["changes", "history", "badges", "badges?state=revoked", "invitations", "users?state=blocked"];
+  for (const list of [...lists, "application", `users/${encodeURIComponent(alias)}/badges`]) {
+    answers.push(await call(`GET /v1/${list}`, server));
   }
 }
 
-async function admin(...words: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await runScriptHere([...words, "--json"], join(service.folder, "state"));
-  expect({ code, stderr }, words.join(" ")).toMatchObject({ code: 0 });
-  return JSON.parse(stdout);
+/** Headers of a device, whose udid is a secret. */
+function device(applicationid: string, name: string) {
+  const udid = `udid-${crypto.randomUUID()}`;
+  secrets.set(`udid ${secrets.size} of ${name}`, udid);
+  return { applicationid, udid };
 }
 
-async function post(
-  path: string,
+const invitation = z.object({ id: z.string(), badgeId: z.string() });
+
+const invite = async (headers: Record<string, string>, fields: object = {}) =>
+  invitation.parse(JSON.parse(await call("POST /v1/invitation", headers, { expiresAt: inOneHour(), ...fields }, 201)));
+
+/** @param route method and path */
+async function call(
+  route: string,
   headers: Record<string, string>,
-  body: unknown,
-  status: number,
-): Promise<Record<string, unknown>> {
-  const text = typeof body === "string" ? body : JSON.stringify(body);
-  const response = await fetch(service.origin + path, { method: "POST", headers, body: text });
-  expect(response.status, path).toBe(status);
-  return response.json();
+  body?: object | string,
+  status = 200,
+): Promise<string> {
+  const [method = "", path = ""] = route.split(" ");
+  const sent = typeof body === "object" ? JSON.stringify(body) : body;
+  const response = await fetch(service.origin + path, { method, headers, ...(sent !== undefined && { body: sent }) });
+  expect(response.status, route).toBe(status);
+  return response.text();
 }
 
 const inOneHour = () => new Date(Date.now() + 3600_000).toISOString();
 
-async function untilDelivered(): Promise<void> {
-  const isLogged = () => service.output().includes('"event":"delivery"');
-  await vi.waitFor(() => expect(isLogged(), "a delivery in the log").toBe(true), { timeout: 60_000 });
-}
+const filesOfState = () =>
+  readdirSync(join(service.folder, "state"), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
 
 /** All that the service wrote, but for the two files that stand for the Worker's own secrets and for the demo. */
-function storage(): { name: string; bytes: Buffer }[] {
-  const root = join(service.folder, "state");
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !["sealing-keys.env", "demo-application.json"].includes(entry.name))
-    .map((entry) => ({ name: entry.name, bytes: readFileSync(join(entry.parentPath, entry.name)) }));
-}
+const storage = (): { name: string; bytes: Buffer }[] =>
+  filesOfState()
+    .filter(({ name }) => !["sealing-keys.env", "demo-application.json"].includes(name))
+    .map(({ name, parentPath }) => ({ name, bytes: readFileSync(join(parentPath, name)) }));
 
-/** The rows of every table of every database, as text, by the table's name. */
-function databases(): { name: string; rows: string[] }[] {
-  const root = join(service.folder, "state");
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".sqlite"))
-    .flatMap((entry) => {
-      const database = new DatabaseSync(join(entry.parentPath, entry.name), { readOnly: true });
-      const tables = z
+/** Every table of every database, as text, by the table's name. */
+const tables = (): { name: string; rows: string[] }[] =>
+  filesOfState()
+    .filter(({ name }) => name.endsWith(".sqlite"))
+    .flatMap(({ name: file, parentPath }) => {
+      const database = new DatabaseSync(join(parentPath, file), { readOnly: true });
+      const names = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+      const read = z
         .array(z.object({ name: z.string() }))
-        .parse(database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all());
-      const read = tables.map(({ name }) => {
-        const select = database.prepare(`SELECT * FROM "${name}"`);
-        // The runtime's own tables have nanoseconds.
-        select.setReadBigInts(true);
-        return { name, rows: select.all().map((row) => Object.values(row).join("\n")) };
-      });
+        .parse(names)
+        .map(({ name }) => {
+          const select = database.prepare(`SELECT * FROM "${name}"`);
+          // The runtime's own tables have nanoseconds.
+          select.setReadBigInts(true);
+          return { name, rows: select.all().map((row) => Object.values(row).join("\n")) };
+        });
       database.close();
       return read;
     });
-}
 
 /**
  * The forms in which a text may hide: as it is, hex, and base64 at each of the three places it can start in; and as the random
@@ -252,11 +221,11 @@ describe("a copy of everything the service writes (contract section 9)", () => {
         .map((place) => `${name} in ${place.name}`),
     );
     expect(found).toEqual([]);
-    expect(secrets.size).toBe(17);
+    expect(secrets.size).toBe(18);
   });
 
   it("has the invitations in the objects' journals, and no token that somebody may still claim (contract section 21)", () => {
-    const journals = databases().filter(({ name }) => name === "journal_entry");
+    const journals = tables().filter(({ name }) => name === "journal_entry");
     expect(journals.length).toBeGreaterThan(0);
     const entries = journals.flatMap(({ rows }) => rows);
     expect(entries.some((entry) => entry.includes("invitation:created"))).toBe(true);
@@ -272,15 +241,14 @@ describe("a copy of everything the service writes (contract section 9)", () => {
 
   it("speaks of an erased person in the journal alone: in no table, event, history, log line or list (contract section 24)", () => {
     const persons = Object.values(erased);
-    const tables = databases().map(({ name, rows }) => ({ name, text: rows.join("\n") }));
-    const speaks = (text: string) =>
-      persons.some((part) => text.includes(part) || text.includes(encodeURIComponent(part)));
-    expect(tables.filter(({ text }) => text.includes(alias)).map(({ name }) => name)).toEqual(
+    const all = tables().map(({ name, rows }) => ({ name, content: rows.join("\n") }));
+    const speaks = (content: string) =>
+      persons.some((part) => content.includes(part) || content.includes(encodeURIComponent(part)));
+    expect(all.filter(({ content }) => content.includes(alias)).map(({ name }) => name)).toEqual(
       expect.arrayContaining(["badge", "history", "invitation", "webhook_event"]),
     );
-    expect(new Set(tables.filter(({ text }) => speaks(text)).map(({ name }) => name))).toEqual(
-      new Set(["journal_entry"]),
-    );
+    const speaking = all.filter(({ content }) => speaks(content)).map(({ name }) => name);
+    expect(new Set(speaking)).toEqual(new Set(["journal_entry"]));
     expect(logs.split("\n").filter(speaks)).toEqual([]);
     expect(answers.filter(speaks)).toEqual([]);
     expect(answers.join("\n")).toContain(alias);
