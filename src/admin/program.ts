@@ -1,40 +1,41 @@
 import { styleText } from "node:util";
 import { type Command, CommanderError } from "commander";
-import { addApplicationCommands } from "./application/commands.ts";
-import { addReconcileCommand } from "./application/reconcile.ts";
-import { addStatsCommand } from "./application/stats.ts";
-import { addBadgeCommands } from "./badge/commands.ts";
+import { applicationCommands } from "./application/commands.ts";
+import { reconcileCommand } from "./application/reconcile.ts";
+import { statsCommand } from "./application/stats.ts";
+import { badgeCommands } from "./badge/commands.ts";
 import { onOneLine } from "./command-line/arguments.ts";
+import { type Adder, AdminCommand } from "./command-line/command.ts";
 import { describeError, oneLine } from "./command-line/errors.ts";
-import { AdminProgram, commonOptions, type HomesOpener, openHomes } from "./command-line/session.ts";
+import { type HomesOpener, openHomes } from "./command-line/session.ts";
 import { ADMIN, COLUMNS, forEnvironment } from "./command-line/shell.ts";
-import { addDeployCommand } from "./deploy/commands.ts";
-import { addDoctorCommand } from "./doctor/commands.ts";
-import { addHistoryCommand } from "./history/commands.ts";
-import { addHomeCommands } from "./home/commands.ts";
-import { addInitCommand } from "./home/init.ts";
-import { addKeyCommands } from "./key/commands.ts";
-import { addSealingKeyCommands } from "./sealing-key/commands.ts";
-import { addSecretCommands } from "./secret/commands.ts";
-import { addUserCommands } from "./user/commands.ts";
-import { addWebhookCommands } from "./webhook/commands.ts";
+import { deployCommand } from "./deploy/commands.ts";
+import { doctorCommand } from "./doctor/commands.ts";
+import { historyCommand } from "./history/commands.ts";
+import { homeCommands } from "./home/commands.ts";
+import { initCommand } from "./home/init.ts";
+import { keyCommands } from "./key/commands.ts";
+import { sealingKeyCommands } from "./sealing-key/commands.ts";
+import { secretCommands } from "./secret/commands.ts";
+import { userCommands } from "./user/commands.ts";
+import { webhookCommands } from "./webhook/commands.ts";
 
 /** Every noun of the script, in the order of the help page. A new noun is a file of its own and a line here. */
-const NOUNS: readonly ((program: Command) => void)[] = [
-  addApplicationCommands,
-  addSecretCommands,
-  addKeyCommands,
-  addWebhookCommands,
-  addBadgeCommands,
-  addUserCommands,
-  addHistoryCommand,
-  addStatsCommand,
-  addSealingKeyCommands,
-  addReconcileCommand,
-  addHomeCommands,
-  addInitCommand,
-  addDeployCommand,
-  addDoctorCommand,
+const NOUNS: readonly Adder[] = [
+  applicationCommands,
+  secretCommands,
+  keyCommands,
+  webhookCommands,
+  badgeCommands,
+  userCommands,
+  historyCommand,
+  statsCommand,
+  sealingKeyCommands,
+  reconcileCommand,
+  homeCommands,
+  initCommand,
+  deployCommand,
+  doctorCommand,
 ];
 
 const NOTES = `
@@ -44,16 +45,16 @@ page of its own: ${ADMIN} application create --help`;
 
 /** The whole script. */
 export function createAdminProgram(open: HomesOpener = openHomes): Command {
-  const program = createProgram(open);
-  for (const addTo of NOUNS) addTo(program);
+  const program = createProgram();
+  for (const add of NOUNS) add(program, open);
   // There is --help, so no `help` command.
   for (const group of program.commands) group.helpCommand(false);
   return program;
 }
 
 /** The root command: the options that all commands take, and how help and errors look. */
-function createProgram(open: HomesOpener): Command {
-  return new AdminProgram(ADMIN, open)
+function createProgram(): Command {
+  return new AdminCommand(ADMIN)
     .description("Administers the badge distribution service.")
     .option("--env <name>", "work on this environment of wrangler.toml instead of on local state")
     .option("--json", "print the result as JSON on standard output, and nothing else there")
@@ -85,7 +86,7 @@ export async function run(program: Command, words: readonly string[]): Promise<v
     const line =
       error instanceof CommanderError
         ? misuseLine(program, words, error)
-        : forEnvironment(describeError(error), commonOptions(program).env);
+        : forEnvironment(describeError(error), program.opts<{ env?: string }>().env);
     process.stderr.write(`${line}\n`);
   }
 }

@@ -1,10 +1,8 @@
-import type { Command } from "commander";
 import { and, eq, exists, isNotNull, isNull, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
+import { command, group } from "../command-line/command.ts";
 import { shorten, tableLines } from "../command-line/output.ts";
-import { printing, type Session } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
 import { listSigningKeys, signingKeyTable } from "../key/commands.ts";
 import type { Database } from "../platform/database.ts";
@@ -12,9 +10,9 @@ import type { Homes } from "../platform/homes.ts";
 import { secretTable } from "../secret/commands.ts";
 import { listSecrets } from "../secret/secrets.ts";
 import { idsOfEvents } from "../webhook/event.ts";
-import { addCreateCommand } from "./create.ts";
+import { createCommand } from "./create.ts";
 import {
-  applicationIdArgument,
+  APPLICATION,
   applicationText,
   findApplication,
   type ShownApplication,
@@ -23,62 +21,63 @@ import {
   shownState,
   unknownApplication,
 } from "./record.ts";
-import { addUpdateCommand } from "./update.ts";
+import { updateCommand } from "./update.ts";
 
-/** Adds `application …`. */
-export function addApplicationCommands(program: Command): void {
-  const group = program
-    .command("application")
-    .summary("create, show and change applications")
-    .description("Creates, shows and changes applications.");
-  addCreateCommand(group);
-  group
-    .command("list")
-    .summary("list all applications")
-    .description(
+const switchCommand = (name: "disable" | "enable", summary: string, description: string) =>
+  command({
+    name,
+    arguments: [APPLICATION],
+    summary,
+    description,
+    examples: ["app_…"],
+    work: ({ homes, actor }, id) => setDisabled(homes.of(id), id, name === "disable", actor),
+    text: (switched) => `Application ${switched.applicationId} is ${shownState(switched)}.`,
+  });
+
+export const applicationCommands = group(
+  {
+    name: "application",
+    summary: "create, show and change applications",
+    description: "Creates, shows and changes applications.",
+  },
+  createCommand,
+  command({
+    name: "list",
+    summary: "list all applications",
+    description:
       "Lists the applications of all homes in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
-        "--json names them, as application show does.",
-    )
-    .addHelpText("after", examples("application list", "application list --env production --json"))
-    .action(printing(({ homes }) => listApplications(homes), applicationTable));
-  group
-    .command("show")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("show one application")
-    .description("Shows an application, its secrets (not their values) and its signing keys.")
-    .addHelpText("after", examples("application show app_…"))
-    .action(printing(showApplication, shownText));
-  addUpdateCommand(group);
-  for (const { name, isDisabled, summary, description } of SWITCHES) {
-    group
-      .command(name)
-      .argument("<id>", "the application's ID", applicationIdArgument)
-      .summary(summary)
-      .description(description)
-      .addHelpText("after", examples(`application ${name} app_…`))
-      .action(
-        printing(
-          ({ homes, actor }, id: ApplicationId) => setDisabled(homes.of(id), id, isDisabled, actor),
-          (application) => `Application ${application.applicationId} is ${shownState(application)}.`,
-        ),
-      );
-  }
-}
-
-const SWITCHES = [
-  {
-    name: "disable",
-    isDisabled: true,
-    summary: "refuse an application's requests",
-    description: "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
-  },
-  {
-    name: "enable",
-    isDisabled: false,
-    summary: "accept its requests again",
-    description: "Accepts the requests of a disabled application again.",
-  },
-] as const;
+      "--json names them, as application show does.",
+    examples: ["", "--env production --json"],
+    work: ({ homes }) => listApplications(homes),
+    text: applicationTable,
+  }),
+  command({
+    name: "show",
+    arguments: [APPLICATION],
+    summary: "show one application",
+    description: "Shows an application, its secrets (not their values) and its signing keys.",
+    examples: ["app_…"],
+    async work({ homes }, id) {
+      const database = homes.of(id);
+      const shown = shownApplication(await findApplication(database, id));
+      const [heldEvents, secrets, signingKeys] = await Promise.all([
+        database.run((orm) => orm.$count(sql`(${idsOfEvents(id, "held")})`)),
+        listSecrets(database, id),
+        listSigningKeys(database, id),
+      ]);
+      return { ...shown, heldEvents, secrets, signingKeys };
+    },
+    text: (shown) =>
+      [applicationText(shown), secretTable(shown.secrets), signingKeyTable(shown.signingKeys)].join("\n\n"),
+  }),
+  updateCommand,
+  switchCommand(
+    "disable",
+    "refuse an application's requests",
+    "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
+  ),
+  switchCommand("enable", "accept its requests again", "Accepts the requests of a disabled application again."),
+);
 
 /** The applications of all homes, in the order of their numbers. */
 export async function listApplications(homes: Homes): Promise<ShownApplication[]> {
@@ -99,20 +98,6 @@ function applicationTable(applications: readonly ShownApplication[]): string {
   ]);
   return tableLines(["APPLICATION ID", "NUMBERS", "STATE", "EVENTS", "NAME"], rows, "There are no applications yet.");
 }
-
-async function showApplication({ homes }: Session, id: ApplicationId) {
-  const database = homes.of(id);
-  const application = shownApplication(await findApplication(database, id));
-  const [heldEvents, secrets, signingKeys] = await Promise.all([
-    database.run((orm) => orm.$count(sql`(${idsOfEvents(id, "held")})`)),
-    listSecrets(database, id),
-    listSigningKeys(database, id),
-  ]);
-  return { ...application, heldEvents, secrets, signingKeys };
-}
-
-const shownText = (shown: Awaited<ReturnType<typeof showApplication>>): string =>
-  [applicationText(shown), secretTable(shown.secrets), signingKeyTable(shown.signingKeys)].join("\n\n");
 
 /** Makes the service refuse an application's requests, or accept them again. Repeating it changes nothing. */
 export async function setDisabled(

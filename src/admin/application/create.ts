@@ -1,12 +1,10 @@
-import { type Command, Option } from "commander";
 import { eq } from "drizzle-orm";
 import { application, sealingKey } from "../../shared/schema.ts";
-import { badgeNumber, homeNumber, onOneLine, wholeNumber } from "../command-line/arguments.ts";
+import { homeNumber, onOneLine } from "../command-line/arguments.ts";
+import { option, rawCommand, requiredOption } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
-import { withSession } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
-import { PRESET_FORMATS, type RangeOptions, wantedNumbers } from "../number-range/card-range.ts";
+import { RANGE_OPTIONS, wantedNumbers } from "../number-range/card-range.ts";
 import { explainTaken } from "../number-range/owners.ts";
 import {
   claimNumbers,
@@ -18,63 +16,43 @@ import {
 import type { Homes } from "../platform/homes.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 import { insertRows, type Material, makeMaterial, type NewApplication, removeApplication } from "./rows.ts";
-import { addSettingOptions, readSettings, type SettingOptions } from "./settings.ts";
+import { readSettings, SETTING_OPTIONS } from "./settings.ts";
 
-interface CreateOptions extends RangeOptions, SettingOptions {
-  name: string;
-  home: number;
-}
-
-/** Adds `application create`. */
-export function addCreateCommand(group: Command): void {
-  const command = group
-    .command("create")
-    .summary("create an application and print its ID and secret")
-    .description(
-      "Creates an application and prints its ID and secret.\n\n" +
-        "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
-        "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.\n\n" +
-        "The application lives in its home for ever, and its ID says in which: app2_… in home 2. See home list.\n\n" +
-        "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
-        "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
-        "--last, or the next free block. The format chooses the range and is not kept.",
-    )
-    .requiredOption("--name <name>", "name for people", onOneLine)
-    .option("--home <n>", "the home in which it lives", homeNumber, 1)
-    .option("--first <n>", "first badge number of the range", badgeNumber)
-    .option("--last <n>", "last badge number of the range", badgeNumber)
-    .addOption(new Option("--format <format>", "choose numbers that fit this card format").choices(PRESET_FORMATS))
-    .option("--facility <code>", "facility code, for h10301 and h10304", wholeNumber(0))
-    .option("--company <code>", "company code, for corporate1000", wholeNumber(0))
-    .addHelpText(
-      "after",
-      examples(
-        "application create --name 'Head office'",
-        "application create --name Visitors --first 5000 --last 5999 --json",
-        "application create --name 'Paris office' --home 2",
-        "application create --name Gate --format h10301 --facility 123",
-        "application create --name App --webhook-url https://app.example.com/hooks",
-        "application create --name Gym --events badge:created,badge:revoked",
-        "application create --name Club --user-issuer https://login.example.com --user-audience club-app",
-      ),
-    )
-    .action(create);
-  addSettingOptions(command);
-}
-
-async function create(this: Command, options: CreateOptions): Promise<void> {
-  const { name, home } = options;
-  const numbers = wantedNumbers(options);
-  const wanted = { ...(await readSettings(options, this)), ...numbers, name, home };
-  await withSession(
-    this,
-    async ({ homes, output }) => {
+export const createCommand = rawCommand({
+  name: "create",
+  summary: "create an application and print its ID and secret",
+  description:
+    "Creates an application and prints its ID and secret.\n\n" +
+    "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
+    "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.\n\n" +
+    "The application lives in its home for ever, and its ID says in which: app2_… in home 2. See home list.\n\n" +
+    "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
+    "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
+    "--last, or the next free block. The format chooses the range and is not kept.",
+  options: {
+    name: requiredOption("--name <name>", "name for people", onOneLine),
+    home: option("--home <n>", "the home in which it lives", homeNumber, 1),
+    ...RANGE_OPTIONS,
+    ...SETTING_OPTIONS,
+  },
+  examples: [
+    "--name 'Head office'",
+    "--name Visitors --first 5000 --last 5999 --json",
+    "--name 'Paris office' --home 2",
+    "--name Gate --format h10301 --facility 123",
+    "--name App --webhook-url https://app.example.com/hooks",
+    "--name Gym --events badge:created,badge:revoked",
+    "--name Club --user-issuer https://login.example.com --user-audience club-app",
+  ],
+  async action({ environment, output, inSession }, { name, home, format, facility, company, first, last, ...given }) {
+    const numbers = wantedNumbers({ format, facility, company, first, last });
+    const wanted = { ...(await readSettings(given, environment)), ...numbers, name, home };
+    await inSession(async ({ homes }) => {
       const created = await createApplication(homes, wanted);
       output.result(created, () => createdText(created));
-    },
-    { seals: true },
-  );
-}
+    }, true);
+  },
+});
 
 function createdText(created: Awaited<ReturnType<typeof createApplication>>): string {
   return `${bold(`Created application "${created.name}".`)}

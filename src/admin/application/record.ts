@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
+import type { DeclaredArgument } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
@@ -81,6 +82,13 @@ export function applicationIdArgument(text: string): ApplicationId {
   if (id !== undefined) return id;
   throw new UserError(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);
 }
+
+/** The argument of most commands. */
+export const APPLICATION: DeclaredArgument<ApplicationId> = {
+  flags: "<id>",
+  description: "the application's ID",
+  parse: applicationIdArgument,
+};
 
 export function selectApplication(orm: Orm, id: ApplicationId) {
   return orm.select().from(application).where(eq(application.id, id));

@@ -1,104 +1,113 @@
-import type { Command } from "commander";
-import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/events.ts";
+import { SUBSCRIBABLE_EVENTS } from "../../shared/events.ts";
 import { MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
 import { parsePublicUrl } from "../../shared/public-url.ts";
 import type { application } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { eventList, MAX_SECONDS, seconds, timeOrNever, wholeNumber } from "../command-line/arguments.ts";
+import { type OptionValues, option, orNo } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { commonOptions } from "../command-line/session.ts";
 import { readTarget } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
-import { addUserOptions, readUserOptions, type UserOptions } from "./user-options.ts";
-
-/** The options of `application create` and `application update`. False: the option with `--no-`. */
-export interface SettingOptions extends UserOptions {
-  webhookUrl?: string | false;
-  events?: SubscribableEvent[];
-  invitationLink?: string | false;
-  requireSecret?: boolean;
-  reuseAfter?: number;
-  /** 0: none. */
-  signatureLifetime?: number;
-  statusList?: boolean;
-  statusLifetime?: number;
-  requireProof?: boolean;
-  bindUntil?: ReturnType<typeof timeOrNever>;
-  newBadgesPerHour?: number | false;
-}
+import { readUserOptions, USER_OPTIONS } from "./user-options.ts";
 
 type Columns = typeof application.$inferInsert;
 
 /** What the columns of src/shared/schema.ts are to be; undefined: their default, or as they are. */
 export type Settings = { [Name in keyof Columns]?: Columns[Name] | undefined };
 
-export function addSettingOptions(command: Command): Command {
-  command
-    .option("--webhook-url <url>", 'where events are sent, by https (http://localhost:PORT locally); "" for nowhere')
-    .option("--no-webhook-url", "send no events")
-    .option(
-      "--events <list>",
-      `the events to send, separated by commas, of ${SUBSCRIBABLE_EVENTS.join(", ")}`,
-      eventList,
-    )
-    .option(
+/** Of `application create` and `application update`; most are named as the columns that they set. */
+export const SETTING_OPTIONS = {
+  webhookUrl: orNo(
+    option(
+      "--webhook-url <url>",
+      'where events are sent, by https (http://localhost:PORT locally); "" for nowhere',
+      urlOrNone,
+    ),
+    "send no events",
+    null,
+  ),
+  events: option(
+    "--events <list>",
+    `the events to send, separated by commas, of ${SUBSCRIBABLE_EVENTS.join(", ")}`,
+    eventList,
+  ),
+  invitationLink: orNo(
+    option(
       "--invitation-link <url>",
       "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme",
-    )
-    .option("--no-invitation-link", "let those QR codes have the token alone")
-    .option("--require-secret", "let only callers with the secret create invitations")
-    .option("--no-require-secret", "let devices create invitations too")
-    .option("--reuse-after <seconds>", "how long the number of a revoked or expired invitation rests", seconds)
-    .option("--signature-lifetime <seconds>", "how long signatures are valid; none or 0: for ever", lifetime)
-    .option(
+      urlOrNone,
+    ),
+    "let those QR codes have the token alone",
+    null,
+  ),
+  requireSecret: orNo(
+    option("--require-secret", "let only callers with the secret create invitations"),
+    "let devices create invitations too",
+    false,
+  ),
+  reuseAfterSeconds: option(
+    "--reuse-after <seconds>",
+    "how long the number of a revoked or expired invitation rests",
+    seconds,
+  ),
+  signatureLifetimeSeconds: option(
+    "--signature-lifetime <seconds>",
+    "how long signatures are valid; none or 0: for ever",
+    (text) => (text === "none" ? null : seconds(text) || null),
+  ),
+  statusList: orNo(
+    option(
       "--status-list",
       "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
-    )
-    .option("--no-status-list", "publish no status lists; doors then refuse badges whose signatures name one")
-    .option("--status-lifetime <seconds>", "how long a door may go on without a newer list", statusLifetime)
-    .option("--require-proof", "refuse device calls without a proof (DPoP), and badges that are not bound to a key")
-    .option("--no-require-proof", "let devices call without proofs; bound badges still need their key")
-    .option(
-      "--bind-until <time>",
-      "until then the first login with a proof binds a badge that is not bound; a time that has passed, or never, ends that",
-      timeOrNever,
-    )
-    .option(
+    ),
+    "publish no status lists; doors then refuse badges whose signatures name one",
+    false,
+  ),
+  statusLifetimeSeconds: option(
+    "--status-lifetime <seconds>",
+    "how long a door may go on without a newer list",
+    wholeNumber(MIN_STATUS_LIFETIME_SECONDS, MAX_SECONDS),
+  ),
+  requireProof: orNo(
+    option("--require-proof", "refuse device calls without a proof (DPoP), and badges that are not bound to a key"),
+    "let devices call without proofs; bound badges still need their key",
+    false,
+  ),
+  bindUntil: option(
+    "--bind-until <time>",
+    "until then the first login with a proof binds a badge that is not bound; a time that has passed, or never, ends that",
+    timeOrNever,
+  ),
+  newBadgesPerHour: orNo(
+    option(
       "--new-badges-per-hour <n>",
       "refuse logins without an invitation that would take more fresh numbers within an hour",
       wholeNumber(1),
-    )
-    .option("--no-new-badges-per-hour", "let logins take any number of fresh numbers");
-  return addUserOptions(command);
+    ),
+    "let logins take any number of fresh numbers",
+    null,
+  ),
+  ...USER_OPTIONS,
+};
+
+function urlOrNone(text: string): string | null {
+  return text || null;
 }
 
-/** Commander makes an empty text of an option's value that is null, so it is 0 that means: they do not expire. */
-const lifetime = (text: string): number => (text === "none" ? 0 : seconds(text));
-
-const statusLifetime = wholeNumber(MIN_STATUS_LIFETIME_SECONDS, MAX_SECONDS);
-
-/** @throws UserError for a value that the service could not use */
-export async function readSettings(options: SettingOptions, command: Command): Promise<Settings> {
-  const { env: environment } = commonOptions(command);
-  const { webhookUrl, invitationLink } = options;
+/**
+ * @param environment undefined for local state
+ * @throws UserError for a value that the service could not use
+ */
+export async function readSettings(
+  { userIssuer, userAudience, userClaim, observe, unchecked, ...columns }: OptionValues<typeof SETTING_OPTIONS>,
+  environment: string | undefined,
+): Promise<Settings> {
   const isLocal = environment === undefined;
-  if (webhookUrl) assertWebhookUrl(webhookUrl, isLocal);
-  if (invitationLink) assertInvitationLink(invitationLink);
-  if (options.statusList) assertPublicUrl(readTarget(loadWrangler(), environment).publicUrl, environment);
-  return {
-    webhookUrl: webhookUrl === undefined ? undefined : webhookUrl || null,
-    events: options.events?.join(),
-    invitationLink: invitationLink === undefined ? undefined : invitationLink || null,
-    requireSecret: options.requireSecret,
-    reuseAfterSeconds: options.reuseAfter,
-    signatureLifetimeSeconds: options.signatureLifetime === 0 ? null : options.signatureLifetime,
-    statusList: options.statusList,
-    statusLifetimeSeconds: options.statusLifetime,
-    requireProof: options.requireProof,
-    bindUntil: options.bindUntil?.time,
-    newBadgesPerHour: options.newBadgesPerHour === false ? null : options.newBadgesPerHour,
-    ...(await readUserOptions(options, isLocal)),
-  };
+  if (columns.webhookUrl) assertWebhookUrl(columns.webhookUrl, isLocal);
+  if (columns.invitationLink) assertInvitationLink(columns.invitationLink);
+  if (columns.statusList) assertPublicUrl(readTarget(loadWrangler(), environment).publicUrl, environment);
+  const users = await readUserOptions({ userIssuer, userAudience, userClaim, observe, unchecked }, isLocal);
+  return { ...columns, events: columns.events?.join(), ...users };
 }
 
 /** A URL is kept as it was given, not normalized. */

@@ -1,32 +1,28 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Command } from "commander";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
 import { countWithin } from "../../shared/statistics/count.ts";
 import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
 import type { Database as StatisticsDatabase } from "../../shared/storage/d1.ts";
 import { countLogins } from "../../shared/storage/statistics.ts";
+import { command } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
-import { printing } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
-import { applicationIdArgument, findApplication } from "./record.ts";
+import { APPLICATION, findApplication } from "./record.ts";
 
-/** Adds `stats`. */
-export function addStatsCommand(program: Command): void {
-  program
-    .command("stats")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("count an application's badges, invitations and deliveries")
-    .description(
-      "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
-        "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
-        "responds, which also has the badges issued on each of the last 90 days.",
-    )
-    .addHelpText("after", examples("stats app_…", "stats app_… --json"))
-    .action(printing(({ homes }, id: ApplicationId) => readStatistics(homes.of(id), id), statisticsText));
-}
+export const statsCommand = command({
+  name: "stats",
+  arguments: [APPLICATION],
+  summary: "count an application's badges, invitations and deliveries",
+  description:
+    "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
+    "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
+    "responds, which also has the badges issued on each of the last 90 days.",
+  examples: ["app_…", "app_… --json"],
+  work: ({ homes }, id) => readStatistics(homes.of(id), id),
+  text: statisticsText,
+});
 
 /** How long a command counts, or waits for the service to do so. */
 const PATIENCE_MILLISECONDS = 60_000;

@@ -1,12 +1,11 @@
-import type { Command } from "commander";
 import { and, eq, exists, gte, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import { countBadges } from "../badge/count.ts";
 import { badgeNumber, onOneLine } from "../command-line/arguments.ts";
+import { option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { withSession } from "../command-line/session.ts";
-import { ADMIN, examples } from "../command-line/shell.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
 import { explainTaken } from "../number-range/owners.ts";
 import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
@@ -15,8 +14,8 @@ import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { makeDue } from "../webhook/event.ts";
 import {
+  APPLICATION,
   type ApplicationRow,
-  applicationIdArgument,
   applicationText,
   findApplication,
   type ShownApplication,
@@ -25,58 +24,45 @@ import {
   unknownApplication,
 } from "./record.ts";
 import { requiredProofText } from "./required-proof.ts";
-import { addSettingOptions, readSettings, type SettingOptions, type Settings } from "./settings.ts";
+import { readSettings, SETTING_OPTIONS, type Settings } from "./settings.ts";
 
-interface UpdateOptions extends SettingOptions {
-  name?: string;
-  first?: number;
-  last?: number;
-}
-
-/** Adds `application update`. */
-export function addUpdateCommand(group: Command): void {
-  const command = group
-    .command("update")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("change an application")
-    .description(
-      "Changes an application. Options that are not given leave their values as they are.\n\n" +
-        "A number range can only grow, and only at its end; also beyond the card format that it was chosen for, so look at " +
-        "the card formats that are printed. Setting the webhook URL, even to its present value, sends " +
-        "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
-        "then on.",
-    )
-    .option("--name <name>", "name for people", onOneLine)
-    .option("--first <n>", "accepted only if it stays the same", badgeNumber)
-    .option("--last <n>", "new last badge number of the range", badgeNumber)
-    .addHelpText(
-      "after",
-      examples(
-        "application update app_… --last 1029999999",
-        "application update app_… --webhook-url https://app.example.com/hooks",
-        "application update app_… --no-webhook-url --require-secret",
-        "application update app_… --events badge:created,badge:revoked",
-        "application update app_… --invitation-link 'https://app.example.com/visit/{token}'",
-        "application update app_… --user-issuer https://login.example.com --user-audience club-app --observe",
-        "application update app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
-      ),
-    )
-    .action(update);
-  addSettingOptions(command);
-}
-
-async function update(this: Command, id: ApplicationId, options: UpdateOptions): Promise<void> {
-  const { name, first: firstNumber, last: lastNumber } = options;
-  const changes = { ...(await readSettings(options, this)), name, firstNumber, lastNumber };
-  await withSession(this, async ({ homes, output, actor }) => {
-    const application = await updateApplication(homes, id, changes, actor);
-    if (!changes.requireProof) return output.result(application, () => applicationText(application));
-    const { unbound: unboundBadges } = await countBadges(homes.of(id), application);
-    output.result({ ...application, unboundBadges }, () =>
-      [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
-    );
-  });
-}
+export const updateCommand = rawCommand({
+  name: "update",
+  arguments: [APPLICATION],
+  summary: "change an application",
+  description:
+    "Changes an application. Options that are not given leave their values as they are.\n\n" +
+    "A number range can only grow, and only at its end; also beyond the card format that it was chosen for, so look at " +
+    "the card formats that are printed. Setting the webhook URL, even to its present value, sends " +
+    "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
+    "then on.",
+  options: {
+    name: option("--name <name>", "name for people", onOneLine),
+    firstNumber: option("--first <n>", "accepted only if it stays the same", badgeNumber),
+    lastNumber: option("--last <n>", "new last badge number of the range", badgeNumber),
+    ...SETTING_OPTIONS,
+  },
+  examples: [
+    "app_… --last 1029999999",
+    "app_… --webhook-url https://app.example.com/hooks",
+    "app_… --no-webhook-url --require-secret",
+    "app_… --events badge:created,badge:revoked",
+    "app_… --invitation-link 'https://app.example.com/visit/{token}'",
+    "app_… --user-issuer https://login.example.com --user-audience club-app --observe",
+    "app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
+  ],
+  async action({ environment, output, inSession }, id, { name, firstNumber, lastNumber, ...given }) {
+    const changes = { ...(await readSettings(given, environment)), name, firstNumber, lastNumber };
+    await inSession(async ({ homes, actor }) => {
+      const application = await updateApplication(homes, id, changes, actor);
+      if (!changes.requireProof) return output.result(application, () => applicationText(application));
+      const { unbound: unboundBadges } = await countBadges(homes.of(id), application);
+      output.result({ ...application, unboundBadges }, () =>
+        [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
+      );
+    });
+  },
+});
 
 /**
  * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing. More numbers are

@@ -1,30 +1,31 @@
-import type { Command } from "commander";
 import { DEFAULT_USER_CLAIM, ISSUER_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { discoverKeySet } from "../../shared/openid/provider.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
+import { type OptionValues, option, orNo } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { ShownApplication } from "./record.ts";
 
 /** Options that let an identity provider say who has logged in (contract section 22). */
-
-export interface UserOptions {
-  /** False for `--no-user-issuer`. */
-  userIssuer?: string | false;
-  userAudience?: string;
-  userClaim?: string;
-  observe?: boolean;
-  unchecked?: boolean;
-}
-
-export const addUserOptions = (command: Command): Command =>
-  command
-    .option("--user-issuer <url>", "require a token of this OpenID provider, which names the user, at every login")
-    .option("--no-user-issuer", "let any user be named")
-    .option("--user-audience <audience>", "what the token's aud must contain: for an ID token the app's client ID")
-    .option("--user-claim <name>", `the claim that contains the user ID (${DEFAULT_USER_CLAIM})`)
-    .option("--observe", "only count logins by their tokens (see stats), and refuse none yet")
-    .option("--unchecked", "do not ask the provider whether it is this issuer");
+export const USER_OPTIONS = {
+  userIssuer: orNo(
+    option(
+      "--user-issuer <url>",
+      "require a token of this OpenID provider, which names the user, at every login",
+      String,
+    ),
+    "let any user be named",
+    null,
+  ),
+  userAudience: option(
+    "--user-audience <audience>",
+    "what the token's aud must contain: for an ID token the app's client ID",
+    String,
+  ),
+  userClaim: option("--user-claim <name>", `the claim that contains the user ID (${DEFAULT_USER_CLAIM})`, String),
+  observe: option("--observe", "only count logins by their tokens (see stats), and refuse none yet"),
+  unchecked: option("--unchecked", "do not ask the provider whether it is this issuer"),
+};
 
 const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER_CLAIM, userObserve: false };
 
@@ -34,12 +35,12 @@ const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER
  * @returns undefined when none of them was given; otherwise all columns, for the options replace each other
  * @throws UserError
  */
-export async function readUserOptions(options: UserOptions, local: boolean) {
+export async function readUserOptions(options: OptionValues<typeof USER_OPTIONS>, local: boolean) {
   const { userIssuer, userAudience, userClaim = DEFAULT_USER_CLAIM, observe = false, unchecked = false } = options;
-  if (userIssuer === undefined || userIssuer === false) {
+  if (userIssuer === undefined || userIssuer === null) {
     const isAlone = userAudience === undefined && options.userClaim === undefined && !observe && !unchecked;
     if (!isAlone) throw new UserError("The options of verified users go together: give --user-issuer too.");
-    return userIssuer === false ? NO_USERS : undefined;
+    return userIssuer === null ? NO_USERS : undefined;
   }
   if (userAudience === undefined || userAudience.trim() === "") {
     throw new UserError("Give --user-audience too: for ID tokens it is the app's client ID.");

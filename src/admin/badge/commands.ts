@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { eq } from "drizzle-orm";
 import type * as z from "zod";
 import type { InboxCommand } from "../../shared/inbox.ts";
@@ -6,71 +5,74 @@ import { expectKind } from "../../shared/kinds.ts";
 import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
 import type { badgeView } from "../../shared/responses.ts";
 import { badge } from "../../shared/schema.ts";
-import { badgeNumber, timeOrNever } from "../command-line/arguments.ts";
+import { timeOrNever } from "../command-line/arguments.ts";
+import { command, group, requiredOption } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { printing, type Session } from "../command-line/session.ts";
-import { ADMIN, examples } from "../command-line/shell.ts";
+import type { Session } from "../command-line/session.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import { carryOut } from "../inbox/carry-out.ts";
 import { databaseOfNumber } from "../number-range/owners.ts";
-import { addShow, type ShownBadge, showBadge } from "./show.ts";
+import { BADGE, type ShownBadge, showBadge, showCommand } from "./show.ts";
 
 const BY_SERVICE =
   "The running service carries it out within ten seconds, and sends its event, if the application wants it.";
 
-/** Adds `badge …`, of which all but `show` do what the server calls of the same names do. */
-export function addBadgeCommands(program: Command): void {
-  const group = program
-    .command("badge")
-    .summary("show, suspend, resume, revoke, expire and rebind badges")
-    .description("Shows, suspends, resumes, revokes, expires and rebinds badges.");
-  addShow(group);
-  const step = (name: string): Command => group.command(name).argument("<number>", "the badge number", badgeNumber);
-  const addStep = (kind: "suspend" | "resume" | "revoke", summary: string, description: string): Command =>
-    step(kind)
-      .summary(summary)
-      .description(`${description} ${BY_SERVICE}`)
-      .addHelpText("after", examples(`badge ${kind} 1004831324`))
-      .action(printing((session, number: number) => changeBadge(session, { kind, number }), stepText));
-  addStep(
+const stepCommand = (kind: "suspend" | "resume" | "revoke", summary: string, description: string) =>
+  command({
+    name: kind,
+    arguments: [BADGE],
+    summary,
+    description: `${description} ${BY_SERVICE}`,
+    examples: ["1004831324"],
+    work: (session, number) => changeBadge(session, { kind, number }),
+    text: stepText,
+  });
+
+/** All but `show` do what the server calls of the same names do. */
+export const badgeCommands = group(
+  {
+    name: "badge",
+    summary: "show, suspend, resume, revoke, expire and rebind badges",
+    description: "Shows, suspends, resumes, revokes, expires and rebinds badges.",
+  },
+  showCommand,
+  stepCommand(
     "suspend",
     "make a badge open nothing until it is resumed",
     "Suspends an active badge: its device can neither log in nor sign with it.",
-  );
-  addStep("resume", "make a suspended badge active again", "Makes a suspended badge active again.");
-  addStep(
+  ),
+  stepCommand("resume", "make a suspended badge active again", "Makes a suspended badge active again."),
+  stepCommand(
     "revoke",
     "end a badge for good",
     "Revokes a badge for good: nothing makes it active again, and its number is never reissued. The user gets another " +
       "badge on that device only by an invitation that was created with the application's secret.",
-  );
-  step("expire")
-    .summary("set or remove the end of a badge")
-    .description(
+  ),
+  command({
+    name: "expire",
+    arguments: [BADGE],
+    summary: "set or remove the end of a badge",
+    description:
       "Sets when a badge ends. A time that has passed ends it now; a later one, or never, makes an expired badge what " +
-        `it was before. ${BY_SERVICE}`,
-    )
-    .requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", timeOrNever)
-    .addHelpText(
-      "after",
-      examples("badge expire 1004831324 --at 2027-01-31T18:00:00+01:00", "badge expire 1004831324 --at never"),
-    )
-    .action(
-      printing(
-        (session, number: number, { at }: { at: ReturnType<typeof timeOrNever> }) =>
-          changeBadge(session, { kind: "reschedule", number, expiresAt: at.time }),
-        stepText,
-      ),
-    );
-  step("rebind")
-    .summary("let a badge be bound to another key of its device")
-    .description(
+      `it was before. ${BY_SERVICE}`,
+    options: { at: requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", timeOrNever) },
+    examples: ["1004831324 --at 2027-01-31T18:00:00+01:00", "1004831324 --at never"],
+    work: (session, number, { at }) => changeBadge(session, { kind: "reschedule", number, expiresAt: at }),
+    text: stepText,
+  }),
+  command({
+    name: "rebind",
+    arguments: [BADGE],
+    summary: "let a badge be bound to another key of its device",
+    description:
       `For ${REBIND_WINDOW_HOURS} hours, the first login of the badge's user device with a proof by another key binds the ` +
-        "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
-        "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
-    )
-    .addHelpText("after", examples("badge rebind 1004831324"))
-    .action(printing((session, number: number) => changeBadge(session, { kind: "rebind", number }), rebindText));
-}
+      "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
+      "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
+    examples: ["1004831324"],
+    work: (session, number) => changeBadge(session, { kind: "rebind", number }),
+    text: rebindText,
+  }),
+);
 
 type BadgeView = z.infer<typeof badgeView>;
 

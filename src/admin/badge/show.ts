@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { eq } from "drizzle-orm";
 import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import { parseMetadata } from "../../shared/badge-life/view.ts";
@@ -6,32 +5,30 @@ import { CARD_FORMATS, cardHex, encodeCard, splitBadgeNumber } from "../../share
 import { badge, invitation, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { badgeNumber } from "../command-line/arguments.ts";
+import { command, type DeclaredArgument } from "../command-line/command.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
-import { printing } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 import { databaseOfNumber, ownerOfNumber } from "../number-range/owners.ts";
 import type { Database } from "../platform/database.ts";
 
-/** Adds `badge show`. */
-export function addShow(group: Command): void {
-  group
-    .command("show")
-    .argument("<number>", "the badge number", badgeNumber)
-    .summary("show what is known of a badge number")
-    .description(
-      "Shows the state of a badge (active, suspended, revoked, expired or replaced), when it ends and to whom it belongs; " +
-        "or that its number is reserved by an invitation, free, or in no application's range. Then the number on a card, as " +
-        "hexadecimal and bits, in each format that it fits. A number in no application's range is a result like the others (state: outside, exit code " +
-        "0), not an error. Devices are not shown: the service does not keep their udids.",
-    )
-    .addHelpText("after", examples("badge show 1004831324"))
-    .action(
-      printing(
-        async ({ homes }, number: number) => showBadge(await databaseOfNumber(homes, number), number),
-        badgeText,
-      ),
-    );
-}
+export const BADGE: DeclaredArgument<number> = {
+  flags: "<number>",
+  description: "the badge number",
+  parse: badgeNumber,
+};
+
+export const showCommand = command({
+  name: "show",
+  arguments: [BADGE],
+  summary: "show what is known of a badge number",
+  description:
+    "Shows the state of a badge (active, suspended, revoked, expired or replaced), when it ends and to whom it belongs; " +
+    "or that its number is reserved by an invitation, free, or in no application's range. Then the number on a card, as " +
+    "hexadecimal and bits, in each format that it fits. A number in no application's range is a result like the others (state: outside, exit code " +
+    "0), not an error. Devices are not shown: the service does not keep their udids.",
+  examples: ["1004831324"],
+  work: async ({ homes }, number) => showBadge(await databaseOfNumber(homes, number), number),
+  text: badgeText,
+});
 
 /**
  * Of an issued badge its state as callers see it (contract section 12). `reserved`: by an invitation. `free`: in an application's

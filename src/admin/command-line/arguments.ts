@@ -39,18 +39,14 @@ export function eventList(text: string): SubscribableEvent[] {
   return SUBSCRIBABLE_EVENTS.filter((event) => names.includes(event));
 }
 
-/**
- * Parses a time: ISO 8601 with a zone, or `never`.
- *
- * @returns milliseconds; null for never. In an object, because commander makes an empty text of an option's value that is null.
- */
-export function timeOrNever(text: string): { time: number | null } {
-  if (text === "never") return { time: null };
+/** Parses a time: ISO 8601 with a zone, or `never`. @returns milliseconds; null for never */
+export function timeOrNever(text: string): number | null {
+  if (text === "never") return null;
   const parsed = badgeTimesRequest.shape.expiresAt.safeParse(text);
   if (!parsed.success || parsed.data == null) {
     throw new InvalidArgumentError("Give a date-time with a zone, like 2027-01-31T18:00:00+01:00, or never.");
   }
-  return { time: Date.parse(parsed.data) };
+  return Date.parse(parsed.data);
 }
 
 /** Parses the ID of a user. */

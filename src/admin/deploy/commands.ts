@@ -1,77 +1,60 @@
-import { type Command, Option } from "commander";
 import { application } from "../../shared/schema.ts";
 import { assertPublicUrl } from "../application/settings.ts";
+import { option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { createOutput, type Output } from "../command-line/output.ts";
-import { commonOptions } from "../command-line/session.ts";
-import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import type { Output } from "../command-line/output.ts";
+import { ADMIN, shellWord } from "../command-line/shell.ts";
 import { deployedHomes } from "../platform/d1.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { addressOf, untilHealthy } from "./address.ts";
 import { type Deployment, openDeployment } from "./deployment.ts";
-import { D1_JURISDICTIONS, D1_LOCATIONS, type PlaceOptions, placeOf, placeStep } from "./place.ts";
+import { PLACE_OPTIONS, placeOf, placeStep } from "./place.ts";
 import { databaseBindingStep, databaseStep, queueBindingStep, queueStep } from "./resources.ts";
 import { type Step, takeSteps } from "./steps.ts";
 import { migrationsStep, sealingKeyStep } from "./tables.ts";
 import { uploadStep } from "./upload.ts";
 
-/** Adds `deploy`. */
-export function addDeployCommand(program: Command): void {
-  program
-    .command("deploy")
-    .summary("make everything that a deployed environment needs, and upload the service")
-    .description(
-      "Deploys the service, step by step: its database, queues and their lines in wrangler.toml, the tables, the first " +
-        "sealing key, the Worker; then checks /health at its address. A step that is done already is left out, so run it " +
-        "again after a failure, and after each change. npm run deploy is this command for --env production.",
-    )
-    .addOption(locationOption())
-    .addOption(jurisdictionOption())
-    .option("--address <url>", "where /health is checked, if the service is not reached at its own address")
-    .option("--check", "show what would be done, and do nothing")
-    .addHelpText("after", examples("deploy --env production --location weur", "deploy --env production --check"))
-    .action(deploy);
-}
-
-export const locationOption = (): Option =>
-  new Option("--location <hint>", "where the database is made, near most devices; asked for once").choices(
-    D1_LOCATIONS,
-  );
-
-export const jurisdictionOption = (): Option =>
-  new Option("--jurisdiction <name>", "where the data must stay; asked for once")
-    .choices(D1_JURISDICTIONS)
-    .conflicts("location");
-
-interface DeployOptions extends PlaceOptions {
-  address?: string;
-  check?: boolean;
-}
-
-async function deploy(this: Command, { address: given, check = false, ...place }: DeployOptions): Promise<void> {
-  const { env: environment, json = false } = commonOptions(this);
-  if (environment === undefined) throw new UserError("Say which environment: add --env production.");
-  const output = createOutput(json, environment);
-  const deployment = await openDeployment(loadWrangler(), environment, check ? output.note : undefined);
-  const { publicUrl } = deployment.target;
-  if (publicUrl !== "") assertPublicUrl(publicUrl, environment);
-  const steps = await takeSteps(stepsOf(deployment, { number: 1, place: placeOf(place) }, output, true), check, output);
-  const changes = steps.filter(({ state }) => state !== "there").length;
-  if (check) {
-    const text = changes === 0 ? "Nothing would change." : `${changes} of ${steps.length} steps would be taken.`;
-    return output.result({ environment, steps, done: false }, () => text);
-  }
-  const address = await addressOf(deployment, given);
-  await untilHealthy(address, environment, output.note);
-  output.note(`✓ ${address}/health`);
-  const next = (await hasApplication(deployment)) ? "doctor" : 'application create --name "First" --require-secret';
-  output.result({ environment, address, steps, done: true }, () =>
-    [
-      changes === 0 ? `Nothing changed: the service runs at ${address}.` : `The service runs at ${address}.`,
-      `Next: ${ADMIN} ${next} --env ${shellWord(environment)}`,
-    ].join("\n"),
-  );
-}
+export const deployCommand = rawCommand({
+  name: "deploy",
+  summary: "make everything that a deployed environment needs, and upload the service",
+  description:
+    "Deploys the service, step by step: its database, queues and their lines in wrangler.toml, the tables, the first " +
+    "sealing key, the Worker; then checks /health at its address. A step that is done already is left out, so run it " +
+    "again after a failure, and after each change. npm run deploy is this command for --env production.",
+  options: {
+    ...PLACE_OPTIONS,
+    address: option(
+      "--address <url>",
+      "where /health is checked, if the service is not reached at its own address",
+      String,
+    ),
+    check: option("--check", "show what would be done, and do nothing"),
+  },
+  examples: ["--env production --location weur", "--env production --check"],
+  async action({ environment, output }, { address: given, check = false, ...place }) {
+    if (environment === undefined) throw new UserError("Say which environment: add --env production.");
+    const deployment = await openDeployment(loadWrangler(), environment, check ? output.note : undefined);
+    const { publicUrl } = deployment.target;
+    if (publicUrl !== "") assertPublicUrl(publicUrl, environment);
+    const wanted = { number: 1, place: placeOf(place) };
+    const steps = await takeSteps(stepsOf(deployment, wanted, output, true), check, output);
+    const changes = steps.filter(({ state }) => state !== "there").length;
+    if (check) {
+      const text = changes === 0 ? "Nothing would change." : `${changes} of ${steps.length} steps would be taken.`;
+      return output.result({ environment, steps, done: false }, () => text);
+    }
+    const address = await addressOf(deployment, given);
+    await untilHealthy(address, environment, output.note);
+    output.note(`✓ ${address}/health`);
+    const next = (await hasApplication(deployment)) ? "doctor" : 'application create --name "First" --require-secret';
+    output.result({ environment, address, steps, done: true }, () =>
+      [
+        changes === 0 ? `Nothing changed: the service runs at ${address}.` : `The service runs at ${address}.`,
+        `Next: ${ADMIN} ${next} --env ${shellWord(environment)}`,
+      ].join("\n"),
+    );
+  },
+});
 
 async function hasApplication({ account, target }: Deployment): Promise<boolean> {
   const found = await deployedHomes(account, target).everywhere(({ database }) =>

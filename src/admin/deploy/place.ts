@@ -1,22 +1,26 @@
 import { createInterface } from "node:readline/promises";
 import { HOME_PLACE } from "../../shared/homes.ts";
+import { choice, notBeside, type OptionValues } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { withVariable } from "../platform/wrangler-toml.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
 /** Places of a D1 database, fixed when it is made (D1: Data location). Objects are made at the same places. */
-export const D1_LOCATIONS = ["wnam", "enam", "weur", "eeur", "apac", "oc"] as const;
+const D1_LOCATIONS = ["wnam", "enam", "weur", "eeur", "apac", "oc"] as const;
 /** Queues have the same (Queues: Data location). */
-export const D1_JURISDICTIONS = ["eu", "us", "fedramp"] as const;
+const D1_JURISDICTIONS = ["eu", "us", "fedramp"] as const;
 
-export interface PlaceOptions {
-  location?: string;
-  jurisdiction?: string;
-}
+export const PLACE_OPTIONS = {
+  location: choice("--location <hint>", "where the database is made, near most devices; asked for once", D1_LOCATIONS),
+  jurisdiction: notBeside(
+    "location",
+    choice("--jurisdiction <name>", "where the data must stay; asked for once", D1_JURISDICTIONS),
+  ),
+};
 
 /** `location=weur` or `jurisdiction=eu`, as the variables `HOME_1` and so on have it; null when neither was given. */
-export function placeOf({ location, jurisdiction }: PlaceOptions): string | null {
+export function placeOf({ location, jurisdiction }: OptionValues<typeof PLACE_OPTIONS>): string | null {
   if (location !== undefined) return `location=${location}`;
   return jurisdiction === undefined ? null : `jurisdiction=${jurisdiction}`;
 }

@@ -1,7 +1,7 @@
-import type { Command } from "commander";
+import { command, option } from "../command-line/command.ts";
 import { bold, plain } from "../command-line/output.ts";
-import { inSession, type Session } from "../command-line/session.ts";
-import { DEPLOY, examples } from "../command-line/shell.ts";
+import type { Session } from "../command-line/session.ts";
+import { DEPLOY } from "../command-line/shell.ts";
 import { addressOf } from "../deploy/address.ts";
 import { openDeployment } from "../deploy/deployment.ts";
 import { readTarget } from "../platform/target.ts";
@@ -13,27 +13,23 @@ import { localKeyCheck, logSampleCheck, platformChecks, serviceChecks } from "./
 /** Where `npm start` serves when nothing else is asked for. */
 const LOCAL_ADDRESS = "http://localhost:8787";
 
-/** Adds `doctor`. */
-export function addDoctorCommand(program: Command): void {
-  program
-    .command("doctor")
-    .summary("check what can be checked, and say what to do")
-    .description(
-      "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, journals, clocks, deliveries " +
-        "that wait, ranges that fill up, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues and secrets of the platform. It " +
-        "changes nothing. The exit code is 1 when something is broken.",
-    )
-    .option("--address <url>", "where the service is reached, if not at its own address")
-    .addHelpText("after", examples("doctor", "doctor --env production"))
-    .action(inSession(diagnose));
-}
-
-async function diagnose(session: Session, { address: given }: { address?: string }): Promise<void> {
-  const findings = await runChecks(await checksOf(session, given));
-  const isBroken = findings.some(({ state }) => state === "broken");
-  session.output.result({ healthy: !isBroken, findings }, () => findings.map(findingLines).join("\n"));
-  if (isBroken) process.exitCode = 1;
-}
+export const doctorCommand = command({
+  name: "doctor",
+  summary: "check what can be checked, and say what to do",
+  description:
+    "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, journals, clocks, deliveries " +
+    "that wait, ranges that fill up, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues and secrets of the platform. It " +
+    "changes nothing. The exit code is 1 when something is broken.",
+  options: { address: option("--address <url>", "where the service is reached, if not at its own address", String) },
+  examples: ["", "--env production"],
+  async work(session, { address }) {
+    const findings = await runChecks(await checksOf(session, address));
+    const isBroken = findings.some(({ state }) => state === "broken");
+    if (isBroken) process.exitCode = 1;
+    return { healthy: !isBroken, findings };
+  },
+  text: ({ findings }) => findings.map(findingLines).join("\n"),
+});
 
 async function checksOf(session: Session, given: string | undefined) {
   const wrangler = loadWrangler();

@@ -1,67 +1,44 @@
-import type { Command } from "commander";
 import { and, desc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
-import type { ApplicationId } from "../../shared/identifiers.ts";
 import { history } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
-import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { APPLICATION, findApplication } from "../application/record.ts";
 import { badgeNumber, listLimit, userId } from "../command-line/arguments.ts";
+import { command, option } from "../command-line/command.ts";
 import { shownTime, tableLines } from "../command-line/output.ts";
-import { printing, type Session } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 
-interface HistoryOptions {
-  badge?: number;
-  user?: string;
-  limit: number;
-}
-
-/** Adds `history`. */
-export function addHistoryCommand(program: Command): void {
-  program
-    .command("history")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("show what was done, and by whom")
-    .description(
-      "Shows what was done to the badges, invitations and users of an application, and to its settings, secrets and keys: " +
-        "when, by whom, and why if somebody said it. Newest first. A badge that a device got without an invitation is no " +
-        "entry: see badge show.",
-    )
-    .option("--badge <number>", "only what concerns the badge of this number", badgeNumber)
-    .option("--user <user>", "only what concerns this user", userId)
-    .option("--limit <n>", "the most to show", listLimit, 100)
-    .addHelpText(
-      "after",
-      examples("history app_…", "history app_… --badge 1007352219", "history app_… --user alice --json"),
-    )
-    .action(printing(readHistory, historyTable));
-}
-
-/** The newest entries of an application's history. */
-async function readHistory({ homes }: Session, applicationId: ApplicationId, { badge, user, limit }: HistoryOptions) {
-  const database = homes.of(applicationId);
-  await findApplication(database, applicationId);
-  const rows = await database.run((orm) =>
-    orm
-      .select()
-      .from(history)
-      .where(
-        and(
-          eq(history.applicationId, applicationId),
-          badge === undefined ? undefined : eq(history.badge, badge),
-          // By the badge alone if both are given: it has few entries. The plus sign keeps SQLite from the user's index.
-          user === undefined
-            ? undefined
-            : badge === undefined
-              ? eq(history.userId, user)
-              : sql`+${history.userId} = ${user}`,
-        ),
-      )
-      .orderBy(desc(history.id))
-      .limit(limit),
-  );
-  return rows.map(shownEntry);
-}
+export const historyCommand = command({
+  name: "history",
+  arguments: [APPLICATION],
+  summary: "show what was done, and by whom",
+  description:
+    "Shows what was done to the badges, invitations and users of an application, and to its settings, secrets and keys: " +
+    "when, by whom, and why if somebody said it. Newest first. A badge that a device got without an invitation is no " +
+    "entry: see badge show.",
+  options: {
+    badge: option("--badge <number>", "only what concerns the badge of this number", badgeNumber),
+    user: option("--user <user>", "only what concerns this user", userId),
+    limit: option("--limit <n>", "the most to show", listLimit, 100),
+  },
+  examples: ["app_…", "app_… --badge 1007352219", "app_… --user alice --json"],
+  async work({ homes }, applicationId, { badge, user, limit }) {
+    const database = homes.of(applicationId);
+    await findApplication(database, applicationId);
+    const ofBadge = badge === undefined ? undefined : eq(history.badge, badge);
+    // By the badge alone if both are given: it has few entries. The plus sign keeps SQLite from the user's index.
+    const ofUser = ofBadge ? sql`+${history.userId} = ${user}` : eq(history.userId, user ?? "");
+    const rows = await database.run((orm) =>
+      orm
+        .select()
+        .from(history)
+        .where(and(eq(history.applicationId, applicationId), ofBadge, user === undefined ? undefined : ofUser))
+        .orderBy(desc(history.id))
+        .limit(limit),
+    );
+    return rows.map(shownEntry);
+  },
+  text: historyTable,
+});
 
 const detailFields = z.record(z.string(), z.unknown());
 

@@ -1,58 +1,48 @@
-import type { Command } from "commander";
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import { isoTime } from "../../shared/time.ts";
-import { UserError } from "../command-line/errors.ts";
+import { command, group } from "../command-line/command.ts";
 import { counted, shownNumber, tableLines } from "../command-line/output.ts";
-import { inSession, printing } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 import type { Home } from "../platform/homes.ts";
 import { type CheckedHomes, checkHomes } from "./check.ts";
 
-/** Adds `home …`. */
-export function addHomeCommands(program: Command): void {
-  const group = program
-    .command("home")
-    .summary("list the homes, and check the register of their numbers")
-    .description(
+export const homeCommands = group(
+  {
+    name: "home",
+    summary: "list the homes, and check the register of their numbers",
+    description:
       "A home is one D1 database with the allocator objects of its applications. An application lives in one home for " +
-        "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
-    );
-  group
-    .command("list")
-    .summary("list the homes and how full they are")
-    .description(
+      "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
+  },
+  command({
+    name: "list",
+    summary: "list the homes and how full they are",
+    description:
       "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
-        "the bytes of the database, their share of the 10 GB that D1 holds, and how far back the allocators' journals reach: " +
-        "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
-    )
-    .addHelpText("after", examples("home list", "home list --env production --json"))
-    .action(printing(({ homes }) => homes.everywhere(measureHome), homeTable));
-  group
-    .command("check")
-    .summary("check the register of number ranges against the homes")
-    .description(
+      "the bytes of the database, their share of the 10 GB that D1 holds, and how far back the allocators' journals reach: " +
+      "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
+    examples: ["", "--env production --json"],
+    work: ({ homes }) => homes.everywhere(measureHome),
+    text: homeTable,
+  }),
+  command({
+    name: "check",
+    summary: "check the register of number ranges against the homes",
+    description:
       "Home 1 has the register of number ranges, which keeps the numbers of all homes apart. This registers the numbers of " +
-        "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
-        `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
-        "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
-        "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
-        "applications have numbers in common.",
-    )
-    .addHelpText("after", examples("home check", "home check --env production --json"))
-    .action(
-      inSession(async ({ homes, output }) => {
-        const checked = await checkHomes(homes);
-        output.result(checked, () => checkedText(checked));
-        const [overlap] = checked.overlaps;
-        if (overlap !== undefined) {
-          throw new UserError(
-            `${counted(checked.overlaps.length, "pair")} of applications have numbers in common, the first ${overlap.join(" and ")}: disable one of each.`,
-          );
-        }
-      }),
-    );
-}
+      "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
+      `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
+      "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
+      "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
+      "applications have numbers in common.",
+    examples: ["", "--env production --json"],
+    work: ({ homes }) => checkHomes(homes),
+    text: checkedText,
+    failure: ({ overlaps }) =>
+      overlaps[0] &&
+      `${counted(overlaps.length, "pair")} of applications have numbers in common, the first ${overlaps[0].join(" and ")}: disable one of each.`,
+  }),
+);
 
 /** The last list position of each application: counting would read every badge. */
 const COUNTS = `

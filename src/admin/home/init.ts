@@ -1,57 +1,43 @@
-import type { Command } from "commander";
 import { homeNumber } from "../command-line/arguments.ts";
+import { option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { createOutput, type Output } from "../command-line/output.ts";
-import { commonOptions, openHomes } from "../command-line/session.ts";
-import { ADMIN, DEPLOY, examples, shellWord } from "../command-line/shell.ts";
-import { jurisdictionOption, locationOption, stepsOf, type WantedHome } from "../deploy/commands.ts";
+import type { Output } from "../command-line/output.ts";
+import { openHomes } from "../command-line/session.ts";
+import { ADMIN, DEPLOY, shellWord } from "../command-line/shell.ts";
+import { stepsOf, type WantedHome } from "../deploy/commands.ts";
 import { openDeployment } from "../deploy/deployment.ts";
-import { type PlaceOptions, placeOf } from "../deploy/place.ts";
+import { PLACE_OPTIONS, placeOf } from "../deploy/place.ts";
 import { takeSteps } from "../deploy/steps.ts";
 import { localState, shownPath } from "../platform/paths.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { ensureLocalSealing } from "../sealing-key/local.ts";
 
-/** Adds `init`. */
-export function addInitCommand(program: Command): void {
-  program
-    .command("init")
-    .summary("create what the service, or another home of it, needs before it can start")
-    .description(
-      "Creates what the service needs, step by step. It can be run again at any time.\n\n" +
-        "Locally: the tables of every home and the first sealing key; npm start does the same. With --env: all that " +
-        "deploy makes, up to the upload.\n\n" +
-        "With --home, also another home: its database, where --location or --jurisdiction says, in a jurisdiction also its " +
-        "queues, their lines in wrangler.toml, its tables, and the newest sealing key. A home's place never changes.",
-    )
-    .option("--home <n>", "make this home, 2 or higher; needs --env", homeNumber)
-    .addOption(locationOption())
-    .addOption(jurisdictionOption())
-    .option("--dry-run", "show the steps without taking them")
-    .addHelpText(
-      "after",
-      examples("init", "init --env production --dry-run", "init --home 2 --jurisdiction eu --env production"),
-    )
-    .action(init);
-}
-
-interface InitOptions extends PlaceOptions {
-  home?: number;
-  dryRun?: boolean;
-}
-
-async function init(this: Command, { home, dryRun = false, ...options }: InitOptions): Promise<void> {
-  const { env: environment, json = false } = commonOptions(this);
-  const output = createOutput(json, environment);
-  const place = placeOf(options);
-  if (home === 1) throw new UserError("Home 1 is the one that init makes without --home.");
-  if (environment !== undefined) return initDeployed(environment, { number: home ?? 1, place }, dryRun, output);
-  if (home !== undefined) {
-    throw new UserError("--home needs --env: locally npm start makes every home that wrangler.toml binds.");
-  }
-  if (place !== null) throw new UserError("--location and --jurisdiction are for a deployed environment: add --env.");
-  await initLocally(dryRun, output);
-}
+export const initCommand = rawCommand({
+  name: "init",
+  summary: "create what the service, or another home of it, needs before it can start",
+  description:
+    "Creates what the service needs, step by step. It can be run again at any time.\n\n" +
+    "Locally: the tables of every home and the first sealing key; npm start does the same. With --env: all that " +
+    "deploy makes, up to the upload.\n\n" +
+    "With --home, also another home: its database, where --location or --jurisdiction says, in a jurisdiction also its " +
+    "queues, their lines in wrangler.toml, its tables, and the newest sealing key. A home's place never changes.",
+  options: {
+    home: option("--home <n>", "make this home, 2 or higher; needs --env", homeNumber),
+    ...PLACE_OPTIONS,
+    dryRun: option("--dry-run", "show the steps without taking them"),
+  },
+  examples: ["", "--env production --dry-run", "--home 2 --jurisdiction eu --env production"],
+  async action({ environment, output }, { home, dryRun = false, ...options }) {
+    const place = placeOf(options);
+    if (home === 1) throw new UserError("Home 1 is the one that init makes without --home.");
+    if (environment !== undefined) return initDeployed(environment, { number: home ?? 1, place }, dryRun, output);
+    if (home !== undefined) {
+      throw new UserError("--home needs --env: locally npm start makes every home that wrangler.toml binds.");
+    }
+    if (place !== null) throw new UserError("--location and --jurisdiction are for a deployed environment: add --env.");
+    await initLocally(dryRun, output);
+  },
+});
 
 async function initLocally(dryRun: boolean, output: Output): Promise<void> {
   const state = localState();

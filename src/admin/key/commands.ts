@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { and, asc, eq, exists, getTableColumns, sql } from "drizzle-orm";
 import type { Actor } from "../../shared/actor.ts";
 import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts";
@@ -6,53 +5,47 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
 import { application, sealingKey, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
-import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { APPLICATION, findApplication } from "../application/record.ts";
 import { countBadges } from "../badge/count.ts";
+import { command, group, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, shownTime, tableLines } from "../command-line/output.ts";
-import { inSession, printing } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
-/** Adds `key …`. */
-export function addKeyCommands(program: Command): void {
-  const group = program
-    .command("key")
-    .summary("list and rotate the keys that sign badges")
-    .description("Lists and rotates the keys that sign badges.");
-  group
-    .command("rotate")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("give new badges a new signing key")
-    .description(
+export const keyCommands = group(
+  {
+    name: "key",
+    summary: "list and rotate the keys that sign badges",
+    description: "Lists and rotates the keys that sign badges.",
+  },
+  command({
+    name: "rotate",
+    arguments: [APPLICATION],
+    summary: "give new badges a new signing key",
+    description:
       "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
-        "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
-        "public key that was published stays valid.",
-    )
-    .option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet")
-    .addHelpText("after", examples("key rotate app_…", "key rotate app_… --now"))
-    .action(
-      inSession(
-        async ({ homes, output, actor }, id: ApplicationId, { now: isUrgent = false }: { now?: boolean }) => {
-          const rotated = await rotateSigningKey(homes.of(id), id, { isUrgent, actor });
-          output.result(rotated, () => rotationText(rotated, isUrgent));
-        },
-        { seals: true },
-      ),
-    );
-  group
-    .command("list")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("list an application's signing keys")
-    .description(
+      "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
+      "public key that was published stays valid.",
+    options: { now: option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet") },
+    examples: ["app_…", "app_… --now"],
+    seals: true,
+    work: ({ homes, actor }, id, { now = false }) => rotateSigningKey(homes.of(id), id, { isUrgent: now, actor }),
+    text: (rotated, _session, _id, { now = false }) => rotationText(rotated, now),
+  }),
+  command({
+    name: "list",
+    arguments: [APPLICATION],
+    summary: "list an application's signing keys",
+    description:
       "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
-        "how many badges use it, without those that were revoked or replaced. Times are UTC.",
-    )
-    .addHelpText("after", examples("key list app_…"))
-    .action(printing(({ homes }, id: ApplicationId) => listSigningKeys(homes.of(id), id), signingKeyTable));
-}
+      "how many badges use it, without those that were revoked or replaced. Times are UTC.",
+    examples: ["app_…"],
+    work: ({ homes }, id) => listSigningKeys(homes.of(id), id),
+    text: signingKeyTable,
+  }),
+);
 
 /**
  * Publishes a new signing key of an application. New badges get it once every cached key set has it (contract section

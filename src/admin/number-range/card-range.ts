@@ -6,6 +6,8 @@ import {
   splitBadgeNumber,
 } from "../../shared/card-formats.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
+import { badgeNumber, wholeNumber } from "../command-line/arguments.ts";
+import { choice, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { rangeOf, shownRange } from "./range.ts";
 
@@ -14,15 +16,17 @@ const SITE_OPTIONS = { h10301: "facility", h10302: null, h10304: "facility", cor
 
 type PresetFormat = keyof typeof SITE_OPTIONS;
 
-export const PRESET_FORMATS = CARD_FORMATS.filter((format): format is PresetFormat => format in SITE_OPTIONS);
+const PRESET_FORMATS = CARD_FORMATS.filter((format): format is PresetFormat => format in SITE_OPTIONS);
 
-export interface RangeOptions {
-  format?: PresetFormat;
-  facility?: number;
-  company?: number;
-  first?: number;
-  last?: number;
-}
+export const RANGE_OPTIONS = {
+  first: option("--first <n>", "first badge number of the range", badgeNumber),
+  last: option("--last <n>", "last badge number of the range", badgeNumber),
+  format: choice("--format <format>", "choose numbers that fit this card format", PRESET_FORMATS),
+  facility: option("--facility <code>", "facility code, for h10301 and h10304", wholeNumber(0)),
+  company: option("--company <code>", "company code, for corporate1000", wholeNumber(0)),
+};
+
+export type RangeOptions = Partial<OptionValues<typeof RANGE_OPTIONS>>;
 
 /** The numbers that a new application is to have. */
 export interface WantedNumbers {

@@ -1,57 +1,61 @@
-import type { Command } from "commander";
 import { sql } from "drizzle-orm";
 import { sealingKey } from "../../shared/schema.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
+import { command, group } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, tableLines } from "../command-line/output.ts";
-import { printing, type Session, shownCommand } from "../command-line/session.ts";
-import { ADMIN, examples } from "../command-line/shell.ts";
+import { type Session, shownCommand } from "../command-line/session.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import type { Homes } from "../platform/homes.ts";
 import { removeLocalKey } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "./deployed.ts";
 import { rotateLocalSealingKey } from "./local.ts";
 import { publishNewestEverywhere } from "./newest.ts";
-import { addResealCommand } from "./reseal.ts";
+import { resealCommand } from "./reseal.ts";
 import { listSealingKeys, readSealingKeys, SEALED, valuesStillNeed } from "./usage.ts";
 
-/** Adds `sealing-key …`. */
-export function addSealingKeyCommands(program: Command): void {
-  const group = program
-    .command("sealing-key")
-    .summary("list and rotate the keys that seal secrets")
-    .description(
+export const sealingKeyCommands = group(
+  {
+    name: "sealing-key",
+    summary: "list and rotate the keys that seal secrets",
+    description:
       "Lists and rotates the sealing keys. Secrets and private keys are sealed to the public half, in D1; the private " +
-        "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
-    );
-  group
-    .command("list")
-    .summary("list the sealing keys and what needs them")
-    .description("Lists the sealing keys, with the number of sealed values that need each.")
-    .addHelpText("after", examples("sealing-key list", "sealing-key list --env production"))
-    .action(printing(({ homes }) => listSealingKeys(homes), sealingKeyTable));
-  group
-    .command("rotate")
-    .summary("make the next sealing key")
-    .description(
+      "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
+  },
+  command({
+    name: "list",
+    summary: "list the sealing keys and what needs them",
+    description: "Lists the sealing keys, with the number of sealed values that need each.",
+    examples: ["", "--env production"],
+    work: ({ homes }) => listSealingKeys(homes),
+    text: sealingKeyTable,
+  }),
+  command({
+    name: "rotate",
+    summary: "make the next sealing key",
+    description:
       "Makes the next sealing key, to which everything new is sealed from now on, in every home. Locally the private half goes into " +
-        ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
-        "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
-    )
-    .addHelpText("after", examples("sealing-key rotate", "sealing-key rotate --env production"))
-    .action(printing(rotate, rotatedText));
-  addResealCommand(group);
-  group
-    .command("remove")
-    .argument("<version>", "the version to remove", wholeNumber(1))
-    .summary("remove a sealing key that nothing needs")
-    .description(
+      ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
+      "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
+    examples: ["", "--env production"],
+    work: rotate,
+    text: ({ version }, session) =>
+      `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`,
+  }),
+  resealCommand,
+  command({
+    name: "remove",
+    arguments: [{ flags: "<version>", description: "the version to remove", parse: wholeNumber(1) }],
+    summary: "remove a sealing key that nothing needs",
+    description:
       "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
-        "version from the Worker. Refused for the newest, and while any value of any home needs it.",
-    )
-    .addHelpText("after", examples("sealing-key remove 1 --env production"))
-    .action(printing(remove, ({ removed }, session) => `Sealing key ${removed} is removed.${restarts(session)}`));
-}
+      "version from the Worker. Refused for the newest, and while any value of any home needs it.",
+    examples: ["1 --env production"],
+    work: (session, version) => remove(session, version),
+    text: ({ removed }, session) => `Sealing key ${removed} is removed.${restarts(session)}`,
+  }),
+);
 
 function sealingKeyTable(keys: Awaited<ReturnType<typeof listSealingKeys>>): string {
   const rows = keys.map(({ version, newest, values, createdAt }) => [
@@ -69,9 +73,6 @@ async function rotate({ homes, output, place }: Session): Promise<{ version: num
   if (!isOurs) output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
   return { version };
 }
-
-const rotatedText = ({ version }: { version: number }, session: Session): string =>
-  `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`;
 
 /** wrangler reads the local key file only when it starts. */
 const restarts = ({ place }: Session): string =>

@@ -1,12 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Command } from "commander";
 import { sql } from "drizzle-orm";
 import { sealingKey } from "../../shared/schema.ts";
 import { seconds } from "../command-line/arguments.ts";
+import { command, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
-import { ADMIN, examples } from "../command-line/shell.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { publishNewestEverywhere } from "./newest.ts";
@@ -17,30 +16,21 @@ const POLL_MILLISECONDS = 1000;
 /** How many values are named when there is no more progress. */
 const MAX_NAMED_VALUES = 5;
 
-const SEALED = "Everything is sealed to the newest key.";
-
-/** Adds `sealing-key reseal`. */
-export function addResealCommand(group: Command): void {
-  group
-    .command("reseal")
-    .summary("watch the service re-seal everything to the newest key")
-    .description(
-      "Shows how many values still need an older key, until there are none. The running service re-seals them, since " +
-        "only it can open them: interrupting this command stops nothing, and it can be run again.",
-    )
-    .option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150)
-    .addHelpText("after", examples("sealing-key reseal --env production"))
-    .action(
-      inSession(async ({ homes, output, place }, { wait: patienceSeconds }: { wait: number }) => {
-        await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patienceSeconds * 1000);
-        output.result({ left: 0 }, () =>
-          "local" in place
-            ? SEALED
-            : `${SEALED} A restoration needs the others for 31 days: ${ADMIN} sealing-key remove VERSION after that.`,
-        );
-      }),
-    );
-}
+export const resealCommand = command({
+  name: "reseal",
+  summary: "watch the service re-seal everything to the newest key",
+  description:
+    "Shows how many values still need an older key, until there are none. The running service re-seals them, since " +
+    "only it can open them: interrupting this command stops nothing, and it can be run again.",
+  options: { wait: option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150) },
+  examples: ["--env production"],
+  async work({ homes, output }, { wait: patience }) {
+    await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patience * 1000);
+    return { left: 0 };
+  },
+  text: (_, { place }) =>
+    `Everything is sealed to the newest key.${"local" in place ? "" : ` A restoration needs the others for 31 days: ${ADMIN} sealing-key remove VERSION after that.`}`,
+});
 
 /**
  * Waits until the service's sweep has re-sealed everything to the newest key, which only the Worker can do.

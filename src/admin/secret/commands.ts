@@ -1,100 +1,90 @@
-import { type Command, Option } from "commander";
-import { ROLES, type Role } from "../../shared/actor.ts";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import { ROLES } from "../../shared/actor.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
-import { applicationIdArgument } from "../application/record.ts";
+import { APPLICATION } from "../application/record.ts";
 import { onOneLine } from "../command-line/arguments.ts";
+import { choice, command, group, notBeside, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines, tableLines } from "../command-line/output.ts";
-import { inSession, printing, type Session, shownCommand } from "../command-line/session.ts";
-import { examples, shellWord } from "../command-line/shell.ts";
+import { type Session, shownCommand } from "../command-line/session.ts";
+import { shellWord } from "../command-line/shell.ts";
 import { promoteSecret, retireConsoleSecret, retireSecret } from "./changes.ts";
 import { type AddedSecret, addConsoleSecret, addSecret, listSecrets, type ShownSecret } from "./secrets.ts";
 
-/** Adds `secret …`. */
-export function addSecretCommands(program: Command): void {
-  const group = program
-    .command("secret")
-    .description(
+export const secretCommands = group(
+  {
+    name: "secret",
+    summary: "change an application's secret without downtime",
+    description:
       "Changes an application's secret without downtime.\n\n" +
-        "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
-        "it any more.\n\n" +
-        "Secrets for people are apart from these two: add and retire them with --console.",
-    )
-    .summary("change an application's secret without downtime");
-  group
-    .command("add")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("add a second secret, or one for a person, and print it")
-    .description(
+      "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
+      "it any more.\n\n" +
+      "Secrets for people are apart from these two: add and retire them with --console.",
+  },
+  command({
+    name: "add",
+    arguments: [APPLICATION],
+    summary: "add a second secret, or one for a person, and print it",
+    description:
       "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
-        "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
-        "one is promoted. An application's server has at most two secrets.\n\n" +
-        `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
-        "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
-        `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
-    )
-    .option("--console <name>", "add a secret for the person of this name", onOneLine)
-    .addOption(new Option("--role <role>", "what the person may do (operator)").choices(ROLES))
-    .addHelpText(
-      "after",
-      examples(
-        "secret add app_…",
-        "secret add app_… --console 'Ann Lee'",
-        "secret add app_… --console 'Front desk' --role reception",
-      ),
-    )
-    .action(printing(add, addedText, { seals: true }));
-  group
-    .command("list")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("list an application's secrets")
-    .description("Lists the secrets of an application: their IDs, roles and names, never their values.")
-    .addHelpText("after", examples("secret list app_…"))
-    .action(printing(({ homes }, id: ApplicationId) => listSecrets(homes.of(id), id), secretTable));
-  group
-    .command("promote")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("make the added secret the current one")
-    .description(
+      "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
+      "one is promoted. An application's server has at most two secrets.\n\n" +
+      `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
+      "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
+      `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
+    options: {
+      name: option("--console <name>", "add a secret for the person of this name", onOneLine),
+      role: choice("--role <role>", "what the person may do (operator)", ROLES),
+    },
+    examples: ["app_…", "app_… --console 'Ann Lee'", "app_… --console 'Front desk' --role reception"],
+    seals: true,
+    async work({ homes, actor }, id, { name, role }) {
+      if (name !== undefined) return addConsoleSecret(homes.of(id), id, { name, role: role ?? "operator" }, actor);
+      if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
+      return addSecret(homes.of(id), id, actor);
+    },
+    text: addedText,
+  }),
+  command({
+    name: "list",
+    arguments: [APPLICATION],
+    summary: "list an application's secrets",
+    description: "Lists the secrets of an application: their IDs, roles and names, never their values.",
+    examples: ["app_…"],
+    work: ({ homes }, id) => listSecrets(homes.of(id), id),
+    text: secretTable,
+  }),
+  command({
+    name: "promote",
+    arguments: [APPLICATION],
+    summary: "make the added secret the current one",
+    description:
       "Makes the added secret the current one: the Signature header of webhooks moves to it. The other one stays " +
-        "valid, as the previous one, until it is retired.",
-    )
-    .addHelpText("after", examples("secret promote app_…"))
-    .action(
-      inSession(async (session, id: ApplicationId) => {
-        const secrets = await promoteSecret(session.homes.of(id), id, session.actor);
-        session.output.result(secrets, () => `${secretTable(secrets)}\n\n${promotedText(id, session)}`);
-      }),
-    );
-  group
-    .command("retire")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("end the previous secret")
-    .description(
+      "valid, as the previous one, until it is retired.",
+    examples: ["app_…"],
+    work: ({ homes, actor }, id) => promoteSecret(homes.of(id), id, actor),
+    text: (secrets, session, id) =>
+      `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now. When nobody uses the other one any more:\n` +
+      shownCommand(session, `secret retire ${id}`),
+  }),
+  command({
+    name: "retire",
+    arguments: [APPLICATION],
+    summary: "end the previous secret",
+    description:
       "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
-        "is not to be promoted, with --console the secret of a person. The current secret cannot be retired.",
-    )
-    .option("--secret <secret-id>", "end this secret, which may be the added one")
-    .addOption(new Option("--console <name>", "end the secret of this person").argParser(onOneLine).conflicts("secret"))
-    .addHelpText(
-      "after",
-      examples("secret retire app_…", "secret retire app_… --secret sec_…", "secret retire app_… --console 'Ann Lee'"),
-    )
-    .action(printing(retire, ({ secretId, secrets }) => `Retired ${secretId}.\n\n${secretTable(secrets)}`));
-}
-
-interface AddOptions {
-  console?: string;
-  role?: Role;
-}
-
-async function add({ homes, actor }: Session, id: ApplicationId, options: AddOptions): Promise<AddedSecret> {
-  const { console: name, role } = options;
-  if (name !== undefined) return addConsoleSecret(homes.of(id), id, { name, role: role ?? "operator" }, actor);
-  if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
-  return addSecret(homes.of(id), id, actor);
-}
+      "is not to be promoted, with --console the secret of a person. The current secret cannot be retired.",
+    options: {
+      secret: option("--secret <secret-id>", "end this secret, which may be the added one", String),
+      name: notBeside("secret", option("--console <name>", "end the secret of this person", onOneLine)),
+    },
+    examples: ["app_…", "app_… --secret sec_…", "app_… --console 'Ann Lee'"],
+    work: ({ homes, actor }, id, { secret, name }) =>
+      name === undefined
+        ? retireSecret(homes.of(id), id, secret, actor)
+        : retireConsoleSecret(homes.of(id), id, name, actor),
+    text: ({ secretId, secrets }) => `Retired ${secretId}.\n\n${secretTable(secrets)}`,
+  }),
+);
 
 function addedText({ applicationId, secretId, applicationSecret, role, name }: AddedSecret, session: Session): string {
   const [title, next, command] =
@@ -123,15 +113,3 @@ export function secretTable(secrets: readonly ShownSecret[]): string {
   const rows = secrets.map(({ secretId, role, name, createdAt }) => [secretId, role, createdAt ?? "", name ?? ""]);
   return tableLines(["SECRET ID", "ROLE", "CREATED", "NAME"], rows, "There are no secrets.");
 }
-
-const promotedText = (id: ApplicationId, session: Session): string =>
-  `Webhooks are signed with the new secret now. When nobody uses the other one any more:\n${shownCommand(session, `secret retire ${id}`)}`;
-
-const retire = (
-  { homes, actor }: Session,
-  id: ApplicationId,
-  { secret, console: name }: { secret?: string; console?: string },
-) =>
-  name === undefined
-    ? retireSecret(homes.of(id), id, secret, actor)
-    : retireConsoleSecret(homes.of(id), id, name, actor);

@@ -1,42 +1,39 @@
-import { type Command, Option } from "commander";
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema.ts";
-import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { APPLICATION, findApplication } from "../application/record.ts";
 import { listLimit } from "../command-line/arguments.ts";
+import { choice, command, group, option } from "../command-line/command.ts";
 import { tableLines } from "../command-line/output.ts";
-import { printing } from "../command-line/session.ts";
-import { examples } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import { idsOfEvents, listedEvent } from "./event.ts";
-import { addReplayCommand } from "./replay.ts";
-import { addShowCommand } from "./show.ts";
-import { addTestCommand } from "./test.ts";
+import { replayCommand } from "./replay.ts";
+import { showCommand } from "./show.ts";
+import { testCommand } from "./test.ts";
 
-/** Adds `webhook …`. */
-export function addWebhookCommands(program: Command): void {
-  const group = program
-    .command("webhook")
-    .summary("test webhooks, list and show events, send them again")
-    .description("Tests webhooks, lists and shows events, and sends them again.");
-  addTestCommand(group);
-  group
-    .command("list")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("list an application's events")
-    .description("Lists the events of an application, newest first.")
-    .addOption(new Option("--state <state>", "only events in this state").choices(EVENT_STATES))
-    .option("--limit <n>", "the most to list", listLimit, 100)
-    .addHelpText("after", examples("webhook list app_…", "webhook list app_… --state exhausted --json"))
-    .action(
-      printing(
-        ({ homes }, id: ApplicationId, options: ListOptions) => listEvents(homes.of(id), id, options),
-        eventTable,
-      ),
-    );
-  addShowCommand(group);
-  addReplayCommand(group);
-}
+export const webhookCommands = group(
+  {
+    name: "webhook",
+    summary: "test webhooks, list and show events, send them again",
+    description: "Tests webhooks, lists and shows events, and sends them again.",
+  },
+  testCommand,
+  command({
+    name: "list",
+    arguments: [APPLICATION],
+    summary: "list an application's events",
+    description: "Lists the events of an application, newest first.",
+    options: {
+      state: choice("--state <state>", "only events in this state", EVENT_STATES),
+      limit: option("--limit <n>", "the most to list", listLimit, 100),
+    },
+    examples: ["app_…", "app_… --state exhausted --json"],
+    work: ({ homes }, id, options) => listEvents(homes.of(id), id, options),
+    text: eventTable,
+  }),
+  showCommand,
+  replayCommand,
+);
 
 interface ListOptions {
   state?: EventState | undefined;

@@ -1,13 +1,12 @@
-import type { Command } from "commander";
 import { and, eq, exists, type SQL, sql } from "drizzle-orm";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { type ApplicationRow, applicationIdArgument, findApplication } from "../application/record.ts";
+import { option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted, shownTime } from "../command-line/output.ts";
-import { withSession } from "../command-line/session.ts";
-import { ADMIN, examples, shellWord } from "../command-line/shell.ts";
+import { ADMIN, shellWord } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
 import {
@@ -21,46 +20,41 @@ import {
   noUrl,
 } from "./event.ts";
 
-/** Adds `webhook replay`. */
-export function addReplayCommand(group: Command): void {
-  group
-    .command("replay")
-    .argument("<id>", "an event's ID; with --all-exhausted, an application's")
-    .summary("send events again")
-    .description(
-      "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
-        "--all-exhausted, sends all events of an application again whose attempts are used up: give the " +
-        "application's ID. Receivers recognize by its ID an event that they have had already.",
-    )
-    .option("--all-exhausted", "all exhausted events of the application <id>")
-    .addHelpText("after", examples("webhook replay evt_…", "webhook replay app_… --all-exhausted"))
-    .action(replay);
-}
-
-async function replay(this: Command, id: string, { allExhausted = false }: { allExhausted?: boolean }): Promise<void> {
-  if (!allExhausted && parseApplicationId(id) !== undefined) {
-    throw new UserError(
-      `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
-    );
-  }
-  await withSession(this, async ({ homes, output, actor }) => {
-    if (allExhausted) {
-      const applicationId = applicationIdArgument(id);
-      const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
-      const verb = replayed.replayed === 1 ? "is" : "are";
-      output.result(
-        replayed,
-        () => `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`,
-      );
-    } else {
-      const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
-      output.result(
-        replayed,
-        () => `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`,
+export const replayCommand = rawCommand({
+  name: "replay",
+  arguments: [{ flags: "<id>", description: "an event's ID; with --all-exhausted, an application's", parse: String }],
+  summary: "send events again",
+  description:
+    "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
+    "--all-exhausted, sends all events of an application again whose attempts are used up: give the " +
+    "application's ID. Receivers recognize by its ID an event that they have had already.",
+  options: { allExhausted: option("--all-exhausted", "all exhausted events of the application <id>") },
+  examples: ["evt_…", "app_… --all-exhausted"],
+  async action({ output, inSession }, id, { allExhausted = false }) {
+    if (!allExhausted && parseApplicationId(id) !== undefined) {
+      throw new UserError(
+        `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
       );
     }
-  });
-}
+    await inSession(async ({ homes, actor }) => {
+      if (allExhausted) {
+        const applicationId = applicationIdArgument(id);
+        const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
+        const verb = replayed.replayed === 1 ? "is" : "are";
+        output.result(
+          replayed,
+          () => `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`,
+        );
+      } else {
+        const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
+        output.result(
+          replayed,
+          () => `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`,
+        );
+      }
+    });
+  },
+});
 
 type ReplayedEvent = Awaited<ReturnType<typeof replayEvent>>;
 

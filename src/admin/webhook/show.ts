@@ -1,25 +1,23 @@
-import type { Command } from "commander";
 import * as z from "zod";
 import { isoTime } from "../../shared/time.ts";
 import type { ApplicationRow } from "../application/record.ts";
+import { command } from "../command-line/command.ts";
 import { fieldLines, plain, shorten, shownTime } from "../command-line/output.ts";
-import { printing } from "../command-line/session.ts";
-import { ADMIN, examples } from "../command-line/shell.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import { databaseOfEvent, type EventRow, findEvent, listedEvent, RESPONSE_CHARACTERS } from "./event.ts";
 
-/** Adds `webhook show`. */
-export function addShowCommand(group: Command): void {
-  group
-    .command("show <event-id>")
-    .summary("show an event, its payload and its next attempt")
-    .description(
-      "Shows one event: its badge number, its attempts and how the last one ended, when the next one is (UTC), and the " +
-        "payload that is sent.",
-    )
-    .addHelpText("after", examples("webhook show evt_…", "webhook show evt_… --json"))
-    .action(printing(async ({ homes }, id: string) => showEvent(await databaseOfEvent(homes, id), id), eventText));
-}
+export const showCommand = command({
+  name: "show",
+  arguments: [{ flags: "<event-id>", description: "", parse: String }],
+  summary: "show an event, its payload and its next attempt",
+  description:
+    "Shows one event: its badge number, its attempts and how the last one ended, when the next one is (UTC), and the " +
+    "payload that is sent.",
+  examples: ["evt_…", "evt_… --json"],
+  work: async ({ homes }, id) => showEvent(await databaseOfEvent(homes, id), id),
+  text: eventText,
+});
 
 /** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
 type EventObstacle = "disabled" | "no-url" | "held-endpoint";

@@ -1,41 +1,33 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Command } from "commander";
 import { and, eq, sql } from "drizzle-orm";
 import { type ApplicationId, newEventId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
-import { applicationIdArgument, findApplication } from "../application/record.ts";
+import { APPLICATION, findApplication } from "../application/record.ts";
 import { seconds } from "../command-line/arguments.ts";
+import { command, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { fieldLines, shorten } from "../command-line/output.ts";
-import { inSession } from "../command-line/session.ts";
-import { ADMIN, examples } from "../command-line/shell.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 
 const POLL_MILLISECONDS = 300;
 const NOTE_AFTER_MILLISECONDS = 1000;
 
-/** Adds `webhook test`. */
-export function addTestCommand(group: Command): void {
-  group
-    .command("test")
-    .argument("<id>", "the application's ID", applicationIdArgument)
-    .summary("send a test event and show the response")
-    .description(
-      "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
-        "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
-    )
-    .option("--wait <seconds>", "how long to wait for the service", seconds, 90)
-    .addHelpText("after", examples("webhook test app_…"))
-    .action(
-      inSession(async ({ homes, output }, id: ApplicationId, options: { wait: number }) => {
-        const result = await testEndpoint(homes.of(id), id, options.wait * 1000, output.note);
-        output.result(result, () => testText(result));
-        if (!result.delivered) throw new UserError(refusalText(result.status));
-      }),
-    );
-}
+export const testCommand = command({
+  name: "test",
+  arguments: [APPLICATION],
+  summary: "send a test event and show the response",
+  description:
+    "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
+    "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
+  options: { wait: option("--wait <seconds>", "how long to wait for the service", seconds, 90) },
+  examples: ["app_…"],
+  work: ({ homes, output }, id, { wait: patience }) => testEndpoint(homes.of(id), id, patience * 1000, output.note),
+  text: testText,
+  failure: ({ delivered, status }) => (delivered ? undefined : refusalText(status)),
+});
 
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.

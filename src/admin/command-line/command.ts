@@ -1,0 +1,214 @@
+import { Argument, Command, Option, type OptionValueSource } from "commander";
+import { administrator } from "../history/note.ts";
+import { ensureLocalSealing } from "../sealing-key/local.ts";
+import { UserError } from "./errors.ts";
+import { createOutput, type Output } from "./output.ts";
+import type { HomesOpener, Session } from "./session.ts";
+import { examples } from "./shell.ts";
+
+/** The commands of the script as data: what help, parsing and printing need stands in one declaration. */
+
+/** An argument of a command. `Value`: what the command gets. */
+export interface DeclaredArgument<Value> {
+  /** Such as `<id>`. */
+  flags: string;
+  description: string;
+  parse(text: string): Value;
+}
+
+/** An option of a command. `Value`: what the command gets, undefined where the option was not given. */
+export interface DeclaredOption<Value> {
+  /** The option and, if there is one, its opposite. */
+  forms: readonly Option[];
+  value?: Value;
+}
+
+/** By the names under which the command gets their values. */
+type DeclaredOptions = Readonly<Record<string, DeclaredOption<unknown>>>;
+
+export type OptionValues<Options extends DeclaredOptions> = {
+  [Name in keyof Options]: Options[Name] extends DeclaredOption<infer Value> ? Value : never;
+};
+
+/** A value of an option: commander makes an empty text of one that is null, unless it is wrapped. */
+class Parsed {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
+/** A command whose options may have any value. */
+export class AdminCommand extends Command {
+  override createCommand(name?: string): AdminCommand {
+    return new AdminCommand(name);
+  }
+
+  override setOptionValueWithSource(key: string, value: unknown, source?: OptionValueSource): this {
+    return super.setOptionValueWithSource(key, value instanceof Parsed ? value.value : value, source);
+  }
+}
+
+/** @param fallback the value if the option is not given */
+export function option(flags: string, description: string): DeclaredOption<true | undefined>;
+export function option<Value>(
+  flags: string,
+  description: string,
+  parse: (text: string) => Value,
+): DeclaredOption<Value | undefined>;
+export function option<Value>(
+  flags: string,
+  description: string,
+  parse: (text: string) => Value,
+  fallback: Value,
+): DeclaredOption<Value>;
+export function option(flags: string, description: string, parse?: (text: string) => unknown, fallback?: unknown) {
+  const form = new Option(flags, description).default(fallback);
+  return { forms: [parse === undefined ? form : form.argParser((text) => new Parsed(parse(text)))] };
+}
+
+export const requiredOption = <Value>(
+  flags: string,
+  description: string,
+  parse: (text: string) => Value,
+): DeclaredOption<Value> => ({
+  forms: option(flags, description, parse).forms.map((form) => form.makeOptionMandatory()),
+});
+
+export const choice = <Value extends string>(
+  flags: string,
+  description: string,
+  choices: readonly Value[],
+): DeclaredOption<Value | undefined> => ({ forms: [new Option(flags, description).choices(choices)] });
+
+/** An option with an opposite: `--no-x` of `--x`. @param value of the opposite */
+export const orNo = <On, Off>(
+  { forms }: DeclaredOption<On>,
+  description: string,
+  value: Off,
+): DeclaredOption<On | Off> => ({
+  forms: [...forms, ...forms.map((form) => new Option(`--no-${form.name()}`, description).preset(new Parsed(value)))],
+});
+
+/** An option that is refused beside another. @param other the name of that one's value */
+export const notBeside = <Value>(other: string, { forms }: DeclaredOption<Value>): DeclaredOption<Value> => ({
+  forms: forms.map((form) => form.conflicts(other)),
+});
+
+/** How a command was called: on which environment (undefined: local state), and where its result goes. */
+export interface Call {
+  environment: string | undefined;
+  output: Output;
+  /**
+   * Opens the homes that the command works on, does the work, and closes them again.
+   *
+   * @param seals whether the work seals something. Local state then gets its first sealing key if it has none.
+   */
+  inSession(work: (session: Session) => Promise<void>, seals?: boolean): Promise<void>;
+}
+
+/** Adds a command, or a noun with its commands, to the program. */
+export type Adder = (parent: Command, open: HomesOpener) => void;
+
+interface Page {
+  name: string;
+  summary: string;
+  description: string;
+}
+
+interface Declaration<Values extends unknown[], Options extends DeclaredOptions> extends Page {
+  arguments?: { readonly [Index in keyof Values]: DeclaredArgument<Values[Index]> };
+  options?: Options;
+  /** What may follow the command's name. */
+  examples: readonly string[];
+}
+
+type Given<Values extends unknown[], Options extends DeclaredOptions> = [...Values, OptionValues<Options>];
+
+/** A noun, with its commands in the order of its help page. */
+export const group =
+  ({ name, summary, description }: Page, ...adders: readonly Adder[]): Adder =>
+  (parent, open) => {
+    const command = parent.command(name).summary(summary).description(description);
+    for (const add of adders) add(command, open);
+  };
+
+/** A command that opens databases by itself, if it needs any: it may refuse what it was given before. */
+export const rawCommand =
+  <Values extends unknown[] | [] = [], Options extends DeclaredOptions = Record<never, never>>(
+    declaration: Declaration<Values, Options> & {
+      action(call: Call, ...given: Given<Values, Options>): Promise<void>;
+    },
+  ): Adder =>
+  (parent, open) => {
+    const { name, summary, description, action } = declaration;
+    const command = parent.command(name).summary(summary).description(description);
+    for (const { flags, description: meaning, parse } of declaration.arguments ?? []) {
+      command.addArgument(new Argument(flags, meaning).argParser(parse));
+    }
+    for (const [key, { forms }] of Object.entries(declaration.options ?? {})) {
+      for (const form of forms) command.addOption(Object.assign(form, { attributeName: () => key }));
+    }
+    const path = parent.parent === null ? name : `${parent.name()} ${name}`;
+    command.addHelpText("after", examples(...declaration.examples.map((words) => `${path} ${words}`.trimEnd())));
+    command.action((...given: Given<Values, Options>) => action(callOf(command, open), ...given));
+  };
+
+/** A command that works on the databases, and prints what it reads or makes. */
+export const command = <
+  Result,
+  Values extends unknown[] | [] = [],
+  Options extends DeclaredOptions = Record<never, never>,
+>({
+  work,
+  json,
+  text,
+  failure,
+  seals,
+  ...declaration
+}: Declaration<Values, Options> & {
+  seals?: boolean;
+  work(session: Session, ...given: Given<Values, Options>): Promise<Result>;
+  /** What `--json` prints, unless that is the result itself. */
+  json?(result: NoInfer<Result>, ...given: Given<Values, Options>): unknown;
+  text(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string;
+  /** Why the command fails although it has a result, which is printed before. */
+  failure?(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string | undefined;
+}): Adder =>
+  rawCommand({
+    ...declaration,
+    action: (call, ...given) =>
+      call.inSession(async (session) => {
+        const result = await work(session, ...given);
+        call.output.result(json === undefined ? result : json(result, ...given), () => text(result, session, ...given));
+        const reason = failure?.(result, session, ...given);
+        if (reason !== undefined) throw new UserError(reason);
+      }, seals),
+  });
+
+/** The options that every command takes. */
+interface CommonOptions {
+  env?: string;
+  json?: true;
+  actor?: string;
+}
+
+function callOf(command: Command, open: HomesOpener): Call {
+  const { env: environment, json = false, actor } = command.optsWithGlobals<CommonOptions>();
+  const output = createOutput(json, environment);
+  const reopen = () => open(environment);
+  return {
+    environment,
+    output,
+    async inSession(work, seals = false) {
+      const { homes, close, place } = await reopen();
+      try {
+        if (seals && "local" in place) await ensureLocalSealing(homes, place.local);
+        await work({ homes, output, place, actor: administrator(actor), reopen });
+      } finally {
+        await close();
+      }
+    },
+  };
+}
