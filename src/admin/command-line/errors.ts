@@ -1,3 +1,5 @@
+import { plain } from "./output.ts";
+
 /** Something the administrator can fix. Its message is one plain line that says what to do next. */
 export class UserError extends Error {
   override readonly name = "UserError";
@@ -7,16 +9,19 @@ export class UserError extends Error {
 export const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
 
 /**
- * The line to print for anything that was thrown. Only the innermost cause is printed: Drizzle's errors around it have
- * the bound values in their messages, and those are digests and sealed secrets.
+ * The line to print for anything that was thrown. Of errors around others only the innermost is printed, or the first that
+ * the administrator can fix: Drizzle's errors around it have the bound values in their messages, and those are digests and
+ * sealed secrets. A message may quote another server, so it cannot control the terminal.
  */
 export function describeError(error: unknown): string {
-  if (error instanceof UserError) return oneLine(error.message);
   let cause = error;
-  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
-  const fileProblem = describeFileError(cause);
-  if (fileProblem !== undefined) return oneLine(fileProblem);
-  return oneLine(`Unexpected: ${cause instanceof Error ? cause.message : String(cause)}`);
+  while (!(cause instanceof UserError) && cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  return plain(oneLine(messageOf(cause)));
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof UserError) return error.message;
+  return describeFileError(error) ?? `Unexpected: ${error instanceof Error ? error.message : String(error)}`;
 }
 
 /** Errors of the operating system that a person can fix. */
