@@ -100,17 +100,22 @@ export async function claimGrowth(homes: Homes, id: ApplicationId, range: Number
 
 /**
  * Makes sure that an application has only numbers that are registered for it. They are not if home 1 was restored, or they
- * were cleared, after they were claimed: then somebody else may have them.
+ * were cleared, after they were claimed: then somebody else may have them. Nor are they while home 1 cannot be asked.
  *
  * @param undo takes the numbers away from it again
- * @throws UserError when they are not registered
+ * @throws UserError when they are not registered, and whatever keeps home 1 from being asked
  */
 export async function confirmNumbers(
   homes: Homes,
   { id, lastNumber }: { id: ApplicationId; lastNumber: number },
   undo: () => Promise<unknown>,
 ): Promise<void> {
-  const [registration] = await homes.first.database.run((orm) => selectRegistration(orm, id));
+  const [registration] = await homes.first.database
+    .run((orm) => selectRegistration(orm, id))
+    .catch(async (error: unknown) => {
+      await undo();
+      throw error;
+    });
   if (registration !== undefined && registration.lastNumber >= lastNumber) return;
   await undo();
   throw new UserError(
