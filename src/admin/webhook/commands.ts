@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
@@ -6,7 +6,7 @@ import { listLimit } from "../command-line/arguments.ts";
 import { choice, command, group, option } from "../command-line/command.ts";
 import { tableLines } from "../command-line/output.ts";
 import type { Database } from "../platform/database.ts";
-import { idsOfEvents, listedEvent } from "./event.ts";
+import { idsOfEvents, LISTED_COLUMNS, listedEvent } from "./event.ts";
 import { replayCommand } from "./replay.ts";
 import { showCommand } from "./show.ts";
 import { testCommand } from "./test.ts";
@@ -40,23 +40,37 @@ interface ListOptions {
   limit: number;
 }
 
-/** The newest events of an application. */
+/** Events that one statement reads: meanwhile D1 does nothing else, and an application may have millions. */
+const CHUNK_EVENTS = 1000;
+
+/** The newest events of an application: by the index of their state if it has few enough, else all, in chunks. */
 export async function listEvents(database: Database, applicationId: ApplicationId, { state, limit }: ListOptions) {
   await findApplication(database, applicationId);
-  const newest = sql`ORDER BY id DESC LIMIT ${limit}`;
-  const inState =
-    state === undefined || state === "delivered"
-      ? state && eq(webhookEvent.state, state)
-      : sql`id IN (${idsOfEvents(applicationId, state, newest)})`;
-  const rows = await database.run((orm) =>
-    orm
-      .select()
-      .from(webhookEvent)
-      .where(and(eq(webhookEvent.applicationId, applicationId), inState))
-      .orderBy(desc(webhookEvent.id))
-      .limit(limit),
-  );
-  return rows.map(listedEvent);
+  const read = (condition: SQL | undefined, most: number) =>
+    database.run((orm) =>
+      orm
+        .select(LISTED_COLUMNS)
+        .from(webhookEvent)
+        .where(and(eq(webhookEvent.applicationId, applicationId), condition))
+        .orderBy(desc(webhookEvent.id))
+        .limit(most),
+    );
+  if (state !== undefined && state !== "delivered") {
+    const few = sql`(${idsOfEvents(applicationId, state, sql`LIMIT ${CHUNK_EVENTS}`)})`;
+    // The index of pending events has them in another order.
+    if (state !== "pending" || (await database.run((orm) => orm.$count(few))) < CHUNK_EVENTS) {
+      const newest = idsOfEvents(applicationId, state, sql`ORDER BY id DESC LIMIT ${limit}`);
+      return (await read(sql`id IN (${newest})`, limit)).map(listedEvent);
+    }
+  }
+  const listed: ReturnType<typeof listedEvent>[] = [];
+  const most = state === undefined ? Math.min(limit, CHUNK_EVENTS) : CHUNK_EVENTS;
+  for (let last: string | undefined; ; ) {
+    const chunk = await read(last === undefined ? undefined : lt(webhookEvent.id, last), most);
+    listed.push(...chunk.map(listedEvent).filter((event) => state === undefined || event.state === state));
+    last = chunk.at(-1)?.id;
+    if (listed.length >= limit || chunk.length < most) return listed.slice(0, limit);
+  }
 }
 
 function eventTable(events: readonly ReturnType<typeof listedEvent>[]): string {

@@ -18,8 +18,11 @@ export const RESPONSE_CHARACTERS = 200;
 
 export type EventRow = typeof webhookEvent.$inferSelect;
 
+const { id, event, state, attempts, lastStatus, createdAt, deliveredAt } = webhookEvent;
+export const LISTED_COLUMNS = { id, event, state, attempts, lastStatus, createdAt, deliveredAt };
+
 /** An event as `webhook list --json` prints it, key by key (contract section 10). */
-export function listedEvent(row: EventRow) {
+export function listedEvent(row: Pick<EventRow, keyof typeof LISTED_COLUMNS>) {
   const { id, event, state, attempts, lastStatus, createdAt, deliveredAt } = row;
   return { id, event, state, attempts, lastStatus, createdAt: isoTime(createdAt), deliveredAt: isoTime(deliveredAt) };
 }
