@@ -1,5 +1,8 @@
+import * as z from "zod";
+import type { ActorKind } from "./actor.ts";
 import { SUBSCRIBABLE_EVENTS } from "./events.ts";
 import { sortableId } from "./identifiers.ts";
+import { isoTime } from "./time.ts";
 
 /** What the history names (contract section 23): what webhooks report, whether or not the application subscribes, and more. */
 export const HISTORY_ACTIONS = [
@@ -23,3 +26,33 @@ export type HistoryAction = (typeof HISTORY_ACTIONS)[number];
 
 /** ID of a row of history. IDs sort by time; those of one moment by `index`. */
 export const historyId = (at: number, index = 0): string => sortableId("his_", at, index);
+
+/** A row as D1 has it. `at`: milliseconds; `detail`: JSON. */
+interface StoredHistory {
+  at: number;
+  action: string;
+  actorKind: ActorKind;
+  actorName: string | null;
+  badge: number | null;
+  userId: string | null;
+  requestId: string | null;
+  reason: string | null;
+  detail: string | null;
+}
+
+const storedDetail = z.record(z.string(), z.unknown());
+
+/** A row as `GET /v1/history` and the script's `history` show it. */
+export function viewHistory(row: StoredHistory) {
+  const { at, action, actorKind: kind, actorName: name, badge, userId, requestId, reason, detail } = row;
+  return {
+    at: isoTime(at),
+    action,
+    actor: { kind, ...(name !== null && { name }) },
+    ...(badge !== null && { badgeId: String(badge) }),
+    ...(userId !== null && { userId }),
+    ...(requestId !== null && { requestId }),
+    ...(reason !== null && { reason }),
+    ...(detail !== null && { detail: storedDetail.parse(JSON.parse(detail)) }),
+  };
+}

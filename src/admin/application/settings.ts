@@ -24,7 +24,6 @@ export const SETTING_OPTIONS = {
       urlOrNone,
     ),
     "send no events",
-    null,
   ),
   events: option(
     "--events <list>",
@@ -38,12 +37,10 @@ export const SETTING_OPTIONS = {
       urlOrNone,
     ),
     "let those QR codes have the token alone",
-    null,
   ),
   requireSecret: orNo(
     option("--require-secret", "let only callers with the secret create invitations"),
     "let devices create invitations too",
-    false,
   ),
   reuseAfterSeconds: option(
     "--reuse-after <seconds>",
@@ -61,7 +58,6 @@ export const SETTING_OPTIONS = {
       "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
     ),
     "publish no status lists; doors then refuse badges whose signatures name one",
-    false,
   ),
   statusLifetimeSeconds: option(
     "--status-lifetime <seconds>",
@@ -71,7 +67,6 @@ export const SETTING_OPTIONS = {
   requireProof: orNo(
     option("--require-proof", "refuse device calls without a proof (DPoP), and badges that are not bound to a key"),
     "let devices call without proofs; bound badges still need their key",
-    false,
   ),
   bindUntil: option(
     "--bind-until <time>",
@@ -85,7 +80,6 @@ export const SETTING_OPTIONS = {
       wholeNumber(1),
     ),
     "let logins take any number of fresh numbers",
-    null,
   ),
   ...USER_OPTIONS,
 };

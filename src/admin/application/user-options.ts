@@ -15,7 +15,6 @@ export const USER_OPTIONS = {
       String,
     ),
     "let any user be named",
-    null,
   ),
   userAudience: option(
     "--user-audience <audience>",

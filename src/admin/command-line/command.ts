@@ -82,14 +82,15 @@ export const choice = <Value extends string>(
   choices: readonly Value[],
 ): DeclaredOption<Value | undefined> => ({ forms: [new Option(flags, description).choices(choices)] });
 
-/** An option with an opposite: `--no-x` of `--x`. @param value of the opposite */
-export const orNo = <On, Off>(
-  { forms }: DeclaredOption<On>,
-  description: string,
-  value: Off,
-): DeclaredOption<On | Off> => ({
-  forms: [...forms, ...forms.map((form) => new Option(`--no-${form.name()}`, description).preset(new Parsed(value)))],
-});
+/** An option with an opposite, `--no-x` of `--x`, whose value is false, or null if the option has a value. */
+export function orNo(on: DeclaredOption<true | undefined>, description: string): DeclaredOption<boolean | undefined>;
+export function orNo<Value>(on: DeclaredOption<Value>, description: string): DeclaredOption<Value | null>;
+export function orNo({ forms }: DeclaredOption<unknown>, description: string) {
+  const opposites = forms.map((form) =>
+    new Option(`--no-${form.name()}`, description).preset(new Parsed(form.isBoolean() ? false : null)),
+  );
+  return { forms: [...forms, ...opposites] };
+}
 
 /** An option that is refused beside another. @param other the name of that one's value */
 export const notBeside = <Value>(other: string, { forms }: DeclaredOption<Value>): DeclaredOption<Value> => ({

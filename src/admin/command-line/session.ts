@@ -44,8 +44,11 @@ export const shownCommand = ({ place }: Session, words: string): string =>
 export async function openHomes(environment: string | undefined): Promise<OpenedHomes> {
   const wrangler = loadWrangler();
   const target = readTarget(wrangler, environment);
-  const place = environment === undefined ? { local: localState() } : { environment };
-  const { homes, close } =
-    "local" in place ? await openLocalHomes(wrangler, target, place.local) : await openDeployedHomes(target);
-  return { homes, database: homes.first.database, place, close };
+  if (environment !== undefined) {
+    const homes = await openDeployedHomes(target);
+    return { homes, database: homes.first.database, place: { environment }, close: () => Promise.resolve() };
+  }
+  const local = localState();
+  const { homes, close } = await openLocalHomes(wrangler, target, local);
+  return { homes, database: homes.first.database, place: { local }, close };
 }

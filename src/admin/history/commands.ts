@@ -1,7 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
-import * as z from "zod";
+import { viewHistory } from "../../shared/history.ts";
 import { history } from "../../shared/schema.ts";
-import { isoTime } from "../../shared/time.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { badgeNumber, listLimit, userId } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
@@ -35,29 +34,12 @@ export const historyCommand = command({
         .orderBy(desc(history.id))
         .limit(limit),
     );
-    return rows.map(shownEntry);
+    return rows.map(viewHistory);
   },
   text: historyTable,
 });
 
-const detailFields = z.record(z.string(), z.unknown());
-
-/** As `GET /v1/history` has it (contract section 23). */
-function shownEntry(row: typeof history.$inferSelect) {
-  const { actorKind: kind, actorName: name, badge, requestId, reason, detail } = row;
-  return {
-    at: isoTime(row.at),
-    action: row.action,
-    actor: { kind, ...(name !== null && { name }) },
-    ...(badge !== null && { badgeId: String(badge) }),
-    ...(row.userId !== null && { userId: row.userId }),
-    ...(requestId !== null && { requestId }),
-    ...(reason !== null && { reason }),
-    ...(detail !== null && { detail: detailFields.parse(JSON.parse(detail)) }),
-  };
-}
-
-function historyTable(entries: readonly ReturnType<typeof shownEntry>[]): string {
+function historyTable(entries: readonly ReturnType<typeof viewHistory>[]): string {
   const rows = entries.map(({ at, action, actor, badgeId = "", userId: user = "", reason = "" }) => [
     shownTime(at),
     action,

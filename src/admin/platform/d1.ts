@@ -14,17 +14,13 @@ import type { BoundHome, Target } from "./target.ts";
 import type { Wrangler } from "./wrangler.ts";
 import { assertStateWritable } from "./writable.ts";
 
-interface OpenHomes {
-  homes: Homes;
-  /** Ends the process behind local databases. */
-  close(): Promise<void>;
-}
-
 /**
  * Opens the local databases, the same files as the service uses, and brings their tables up to date. wrangler is given a
  * configuration that has nothing else in it: that is quicker, and it does not warn about bindings that only the Worker has.
+ *
+ * @returns the homes, and a function that ends the process behind them
  */
-export async function openLocalHomes(wrangler: Wrangler, target: Target, state: LocalState): Promise<OpenHomes> {
+export async function openLocalHomes(wrangler: Wrangler, target: Target, state: LocalState) {
   assertStateWritable(state);
   const folder = mkdtempSync(join(tmpdir(), "badge-admin-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -60,20 +56,18 @@ export async function openLocalHomes(wrangler: Wrangler, target: Target, state: 
   }
 }
 
-/** Opens the databases of a deployed environment by D1's REST interface. A further home whose database was not made yet is left out. */
-export async function openDeployedHomes(target: Target): Promise<OpenHomes> {
+/** Opens the databases of a deployed environment by D1's REST interface. */
+export async function openDeployedHomes(target: Target): Promise<Homes> {
   // Before the account is asked for: without a database there is nothing to log in for.
   madeHomes(target);
-  const account = await openAccount(target.accountId);
-  return { homes: deployedHomes(account, target), close: () => Promise.resolve() };
+  return deployedHomes(await openAccount(target.accountId), target);
 }
 
-/** @throws UserError when there is no database yet */
+/** A further home whose database was not made yet is left out. @throws UserError when home 1's was not */
 export function deployedHomes(account: Account, target: Target): Homes {
   return homesOn(madeHomes(target), ({ database }) => restD1(account, database.database_id ?? ""));
 }
 
-/** The homes whose databases were made. @throws UserError when home 1's was not */
 function madeHomes({ environment, homes: [first, ...others] }: Target): Target["homes"] {
   if (first.database.database_id === undefined) {
     throw new UserError(

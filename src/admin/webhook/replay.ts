@@ -37,21 +37,16 @@ export const replayCommand = rawCommand({
       );
     }
     await inSession(async ({ homes, actor }) => {
-      if (allExhausted) {
-        const applicationId = applicationIdArgument(id);
-        const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
-        const verb = replayed.replayed === 1 ? "is" : "are";
-        output.result(
-          replayed,
-          () => `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`,
-        );
-      } else {
+      if (!allExhausted) {
         const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
-        output.result(
-          replayed,
-          () => `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`,
-        );
+        const text = `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
+        return output.result(replayed, () => text);
       }
+      const applicationId = applicationIdArgument(id);
+      const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
+      const verb = replayed.replayed === 1 ? "is" : "are";
+      const text = `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`;
+      output.result(replayed, () => text);
     });
   },
 });
