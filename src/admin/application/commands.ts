@@ -24,60 +24,54 @@ import {
 import { updateCommand } from "./update.ts";
 
 const switchCommand = (name: "disable" | "enable", summary: string, description: string) =>
-  command({
-    name,
+  command(name, {
     arguments: [APPLICATION],
     summary,
     description,
-    examples: ["app_…"],
     work: ({ homes, actor }, id) => setDisabled(homes.of(id), id, name === "disable", actor),
     text: (switched) => `Application ${switched.applicationId} is ${shownState(switched)}.`,
   });
 
-export const applicationCommands = group(
-  {
-    name: "application",
-    summary: "create, show and change applications",
-    description: "Creates, shows and changes applications.",
-  },
-  createCommand,
-  command({
-    name: "list",
-    summary: "list all applications",
-    description:
-      "Lists the applications of all homes in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
-      "--json names them, as application show does.",
-    examples: ["", "--env production --json"],
-    work: ({ homes }) => listApplications(homes),
-    text: applicationTable,
-  }),
-  command({
-    name: "show",
-    arguments: [APPLICATION],
-    summary: "show one application",
-    description: "Shows an application, its secrets (not their values) and its signing keys.",
-    examples: ["app_…"],
-    async work({ homes }, id) {
-      const database = homes.of(id);
-      const shown = shownApplication(await findApplication(database, id));
-      const [heldEvents, secrets, signingKeys] = await Promise.all([
-        database.run((orm) => orm.$count(sql`(${idsOfEvents(id, "held")})`)),
-        listSecrets(database, id),
-        listSigningKeys(database, id),
-      ]);
-      return { ...shown, heldEvents, secrets, signingKeys };
-    },
-    text: (shown) =>
-      [applicationText(shown), secretTable(shown.secrets), signingKeyTable(shown.signingKeys)].join("\n\n"),
-  }),
-  updateCommand,
-  switchCommand(
-    "disable",
-    "refuse an application's requests",
-    "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
-  ),
-  switchCommand("enable", "accept its requests again", "Accepts the requests of a disabled application again."),
-);
+export const applicationCommands = group("application", {
+  summary: "create, show and change applications",
+  description: "Creates, shows and changes applications.",
+  commands: [
+    createCommand,
+    command("list", {
+      summary: "list all applications",
+      description:
+        "Lists the applications of all homes in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
+        "--json names them, as application show does.",
+      examples: ["", "--env production --json"],
+      work: ({ homes }) => listApplications(homes),
+      text: applicationTable,
+    }),
+    command("show", {
+      arguments: [APPLICATION],
+      summary: "show one application",
+      description: "Shows an application, its secrets (not their values) and its signing keys.",
+      async work({ homes }, id) {
+        const database = homes.of(id);
+        const shown = shownApplication(await findApplication(database, id));
+        const [heldEvents, secrets, signingKeys] = await Promise.all([
+          database.run((orm) => orm.$count(sql`(${idsOfEvents(id, "held")})`)),
+          listSecrets(database, id),
+          listSigningKeys(database, id),
+        ]);
+        return { ...shown, heldEvents, secrets, signingKeys };
+      },
+      text: (shown) =>
+        [applicationText(shown), secretTable(shown.secrets), signingKeyTable(shown.signingKeys)].join("\n\n"),
+    }),
+    updateCommand,
+    switchCommand(
+      "disable",
+      "refuse an application's requests",
+      "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
+    ),
+    switchCommand("enable", "accept its requests again", "Accepts the requests of a disabled application again."),
+  ],
+});
 
 /** The applications of all homes, in the order of their numbers. */
 export async function listApplications(homes: Homes): Promise<ShownApplication[]> {

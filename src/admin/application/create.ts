@@ -18,8 +18,7 @@ import { newestSealer } from "../sealing-key/newest.ts";
 import { insertRows, type Material, makeMaterial, type NewApplication, removeApplication } from "./rows.ts";
 import { readSettings, SETTING_OPTIONS } from "./settings.ts";
 
-export const createCommand = rawCommand({
-  name: "create",
+export const createCommand = rawCommand("create", {
   summary: "create an application and print its ID and secret",
   description:
     "Creates an application and prints its ID and secret.\n\n" +

@@ -9,8 +9,7 @@ import { type Session, shownCommand } from "../command-line/session.ts";
 import { type Carried, carryOut } from "../inbox/carry-out.ts";
 import { APPLICATION, findApplication } from "./record.ts";
 
-export const reconcileCommand = command({
-  name: "reconcile",
+export const reconcileCommand = command("reconcile", {
   arguments: [APPLICATION],
   summary: "compare D1 with an application's allocator after a restoration",
   description:
@@ -23,7 +22,7 @@ export const reconcileCommand = command({
     acceptLoss: option("--accept-loss", "go on without what is missing"),
     skip: option("--skip <n>", `fresh numbers to skip besides (${DEFAULT_SKIPPED_NUMBERS})`, wholeNumber(0)),
   },
-  examples: ["app_…", "app_… --accept-loss --env production"],
+  examples: ["", "--accept-loss --env production"],
   async work(session, applicationId, { acceptLoss = false, skip }) {
     if (skip !== undefined && !acceptLoss) throw new UserError("Numbers are only skipped with --accept-loss: add it.");
     await findApplication(session.homes.of(applicationId), applicationId);

@@ -87,6 +87,7 @@ export function applicationIdArgument(text: string): ApplicationId {
 export const APPLICATION: DeclaredArgument<ApplicationId> = {
   flags: "<id>",
   description: "the application's ID",
+  example: "app_…",
   parse: applicationIdArgument,
 };
 

@@ -11,15 +11,14 @@ import { barLines, bold } from "../command-line/output.ts";
 import type { Database } from "../platform/database.ts";
 import { APPLICATION, findApplication } from "./record.ts";
 
-export const statsCommand = command({
-  name: "stats",
+export const statsCommand = command("stats", {
   arguments: [APPLICATION],
   summary: "count an application's badges, invitations and deliveries",
   description:
     "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
     "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
     "responds, which also has the badges issued on each of the last 90 days.",
-  examples: ["app_…", "app_… --json"],
+  examples: ["", "--json"],
   work: ({ homes }, id) => readStatistics(homes.of(id), id),
   text: statisticsText,
 });

@@ -26,8 +26,7 @@ import {
 import { requiredProofText } from "./required-proof.ts";
 import { readSettings, SETTING_OPTIONS, type Settings } from "./settings.ts";
 
-export const updateCommand = rawCommand({
-  name: "update",
+export const updateCommand = rawCommand("update", {
   arguments: [APPLICATION],
   summary: "change an application",
   description:
@@ -43,13 +42,13 @@ export const updateCommand = rawCommand({
     ...SETTING_OPTIONS,
   },
   examples: [
-    "app_… --last 1029999999",
-    "app_… --webhook-url https://app.example.com/hooks",
-    "app_… --no-webhook-url --require-secret",
-    "app_… --events badge:created,badge:revoked",
-    "app_… --invitation-link 'https://app.example.com/visit/{token}'",
-    "app_… --user-issuer https://login.example.com --user-audience club-app --observe",
-    "app_… --require-proof --bind-until 2027-01-31T18:00:00+01:00",
+    "--last 1029999999",
+    "--webhook-url https://app.example.com/hooks",
+    "--no-webhook-url --require-secret",
+    "--events badge:created,badge:revoked",
+    "--invitation-link 'https://app.example.com/visit/{token}'",
+    "--user-issuer https://login.example.com --user-audience club-app --observe",
+    "--require-proof --bind-until 2027-01-31T18:00:00+01:00",
   ],
   async action({ environment, output, inSession }, id, { name, firstNumber, lastNumber, ...given }) {
     const changes = { ...(await readSettings(given, environment)), name, firstNumber, lastNumber };

@@ -18,61 +18,55 @@ const BY_SERVICE =
   "The running service carries it out within ten seconds, and sends its event, if the application wants it.";
 
 const stepCommand = (kind: "suspend" | "resume" | "revoke", summary: string, description: string) =>
-  command({
-    name: kind,
+  command(kind, {
     arguments: [BADGE],
     summary,
     description: `${description} ${BY_SERVICE}`,
-    examples: ["1004831324"],
     work: (session, number) => changeBadge(session, { kind, number }),
     text: stepText,
   });
 
 /** All but `show` do what the server calls of the same names do. */
-export const badgeCommands = group(
-  {
-    name: "badge",
-    summary: "show, suspend, resume, revoke, expire and rebind badges",
-    description: "Shows, suspends, resumes, revokes, expires and rebinds badges.",
-  },
-  showCommand,
-  stepCommand(
-    "suspend",
-    "make a badge open nothing until it is resumed",
-    "Suspends an active badge: its device can neither log in nor sign with it.",
-  ),
-  stepCommand("resume", "make a suspended badge active again", "Makes a suspended badge active again."),
-  stepCommand(
-    "revoke",
-    "end a badge for good",
-    "Revokes a badge for good: nothing makes it active again, and its number is never reissued. The user gets another " +
-      "badge on that device only by an invitation that was created with the application's secret.",
-  ),
-  command({
-    name: "expire",
-    arguments: [BADGE],
-    summary: "set or remove the end of a badge",
-    description:
-      "Sets when a badge ends. A time that has passed ends it now; a later one, or never, makes an expired badge what " +
-      `it was before. ${BY_SERVICE}`,
-    options: { at: requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", timeOrNever) },
-    examples: ["1004831324 --at 2027-01-31T18:00:00+01:00", "1004831324 --at never"],
-    work: (session, number, { at }) => changeBadge(session, { kind: "reschedule", number, expiresAt: at }),
-    text: stepText,
-  }),
-  command({
-    name: "rebind",
-    arguments: [BADGE],
-    summary: "let a badge be bound to another key of its device",
-    description:
-      `For ${REBIND_WINDOW_HOURS} hours, the first login of the badge's user device with a proof by another key binds the ` +
-      "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
-      "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
-    examples: ["1004831324"],
-    work: (session, number) => changeBadge(session, { kind: "rebind", number }),
-    text: rebindText,
-  }),
-);
+export const badgeCommands = group("badge", {
+  summary: "show, suspend, resume, revoke, expire and rebind badges",
+  description: "Shows, suspends, resumes, revokes, expires and rebinds badges.",
+  commands: [
+    showCommand,
+    stepCommand(
+      "suspend",
+      "make a badge open nothing until it is resumed",
+      "Suspends an active badge: its device can neither log in nor sign with it.",
+    ),
+    stepCommand("resume", "make a suspended badge active again", "Makes a suspended badge active again."),
+    stepCommand(
+      "revoke",
+      "end a badge for good",
+      "Revokes a badge for good: nothing makes it active again, and its number is never reissued. The user gets another " +
+        "badge on that device only by an invitation that was created with the application's secret.",
+    ),
+    command("expire", {
+      arguments: [BADGE],
+      summary: "set or remove the end of a badge",
+      description:
+        "Sets when a badge ends. A time that has passed ends it now; a later one, or never, makes an expired badge what " +
+        `it was before. ${BY_SERVICE}`,
+      options: { at: requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", timeOrNever) },
+      examples: ["--at 2027-01-31T18:00:00+01:00", "--at never"],
+      work: (session, number, { at }) => changeBadge(session, { kind: "reschedule", number, expiresAt: at }),
+      text: stepText,
+    }),
+    command("rebind", {
+      arguments: [BADGE],
+      summary: "let a badge be bound to another key of its device",
+      description:
+        `For ${REBIND_WINDOW_HOURS} hours, the first login of the badge's user device with a proof by another key binds the ` +
+        "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
+        "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
+      work: (session, number) => changeBadge(session, { kind: "rebind", number }),
+      text: rebindText,
+    }),
+  ],
+});
 
 type BadgeView = z.infer<typeof badgeView>;
 

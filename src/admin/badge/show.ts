@@ -13,11 +13,11 @@ import type { Database } from "../platform/database.ts";
 export const BADGE: DeclaredArgument<number> = {
   flags: "<number>",
   description: "the badge number",
+  example: "1004831324",
   parse: badgeNumber,
 };
 
-export const showCommand = command({
-  name: "show",
+export const showCommand = command("show", {
   arguments: [BADGE],
   summary: "show what is known of a badge number",
   description:
@@ -25,7 +25,6 @@ export const showCommand = command({
     "or that its number is reserved by an invitation, free, or in no application's range. Then the number on a card, as " +
     "hexadecimal and bits, in each format that it fits. A number in no application's range is a result like the others (state: outside, exit code " +
     "0), not an error. Devices are not shown: the service does not keep their udids.",
-  examples: ["1004831324"],
   work: async ({ homes }, number) => showBadge(await databaseOfNumber(homes, number), number),
   text: badgeText,
 });

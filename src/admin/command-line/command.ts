@@ -13,6 +13,8 @@ export interface DeclaredArgument<Value> {
   /** Such as `<id>`. */
   flags: string;
   description: string;
+  /** As it stands in the examples of help pages. */
+  example: string;
   parse(text: string): Value;
 }
 
@@ -113,7 +115,6 @@ export interface Call {
 export type Adder = (parent: Command, open: HomesOpener) => void;
 
 interface Page {
-  name: string;
   summary: string;
   description: string;
 }
@@ -121,39 +122,41 @@ interface Page {
 interface Declaration<Values extends unknown[], Options extends DeclaredOptions> extends Page {
   arguments?: { readonly [Index in keyof Values]: DeclaredArgument<Values[Index]> };
   options?: Options;
-  /** What may follow the command's name. */
-  examples: readonly string[];
+  /** What may follow the arguments; nothing, unless it is given. */
+  examples?: readonly string[];
 }
 
 type Given<Values extends unknown[], Options extends DeclaredOptions> = [...Values, OptionValues<Options>];
 
 /** A noun, with its commands in the order of its help page. */
 export const group =
-  ({ name, summary, description }: Page, ...adders: readonly Adder[]): Adder =>
+  (name: string, { summary, description, commands }: Page & { commands: readonly Adder[] }): Adder =>
   (parent, open) => {
-    const command = parent.command(name).summary(summary).description(description);
-    for (const add of adders) add(command, open);
+    const noun = parent.command(name).summary(summary).description(description);
+    for (const add of commands) add(noun, open);
   };
 
 /** A command that opens databases by itself, if it needs any: it may refuse what it was given before. */
 export const rawCommand =
   <Values extends unknown[] | [] = [], Options extends DeclaredOptions = Record<never, never>>(
+    name: string,
     declaration: Declaration<Values, Options> & {
       action(call: Call, ...given: Given<Values, Options>): Promise<void>;
     },
   ): Adder =>
   (parent, open) => {
-    const { name, summary, description, action } = declaration;
-    const command = parent.command(name).summary(summary).description(description);
-    for (const { flags, description: meaning, parse } of declaration.arguments ?? []) {
-      command.addArgument(new Argument(flags, meaning).argParser(parse));
+    const added = parent.command(name).summary(declaration.summary).description(declaration.description);
+    const typed = parent.parent === null ? [name] : [parent.name(), name];
+    for (const { flags, description, example, parse } of declaration.arguments ?? []) {
+      added.addArgument(new Argument(flags, description).argParser(parse));
+      typed.push(example);
     }
     for (const [key, { forms }] of Object.entries(declaration.options ?? {})) {
-      for (const form of forms) command.addOption(Object.assign(form, { attributeName: () => key }));
+      for (const form of forms) added.addOption(Object.assign(form, { attributeName: () => key }));
     }
-    const path = parent.parent === null ? name : `${parent.name()} ${name}`;
-    command.addHelpText("after", examples(...declaration.examples.map((words) => `${path} ${words}`.trimEnd())));
-    command.action((...given: Given<Values, Options>) => action(callOf(command, open), ...given));
+    const { examples: endings = [""], action } = declaration;
+    added.addHelpText("after", examples(...endings.map((words) => [...typed, words].filter(Boolean).join(" "))));
+    added.action((...given: Given<Values, Options>) => action(callOf(added, open), ...given));
   };
 
 /** A command that works on the databases, and prints what it reads or makes. */
@@ -161,23 +164,20 @@ export const command = <
   Result,
   Values extends unknown[] | [] = [],
   Options extends DeclaredOptions = Record<never, never>,
->({
-  work,
-  json,
-  text,
-  failure,
-  seals,
-  ...declaration
-}: Declaration<Values, Options> & {
-  seals?: boolean;
-  work(session: Session, ...given: Given<Values, Options>): Promise<Result>;
-  /** What `--json` prints, unless that is the result itself. */
-  json?(result: NoInfer<Result>, ...given: Given<Values, Options>): unknown;
-  text(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string;
-  /** Why the command fails although it has a result, which is printed before. */
-  failure?(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string | undefined;
-}): Adder =>
-  rawCommand({
+>(
+  name: string,
+  declaration: Declaration<Values, Options> & {
+    seals?: boolean;
+    work(session: Session, ...given: Given<Values, Options>): Promise<Result>;
+    /** What `--json` prints, unless that is the result itself. */
+    json?(result: NoInfer<Result>, ...given: Given<Values, Options>): unknown;
+    text(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string;
+    /** Why the command fails although it has a result, which is printed before. */
+    failure?(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string | undefined;
+  },
+): Adder => {
+  const { work, json, text, failure, seals } = declaration;
+  return rawCommand(name, {
     ...declaration,
     action: (call, ...given) =>
       call.inSession(async (session) => {
@@ -187,6 +187,7 @@ export const command = <
         if (reason !== undefined) throw new UserError(reason);
       }, seals),
   });
+};
 
 /** The options that every command takes. */
 interface CommonOptions {

@@ -14,8 +14,7 @@ import { type Step, takeSteps } from "./steps.ts";
 import { migrationsStep, sealingKeyStep } from "./tables.ts";
 import { uploadStep } from "./upload.ts";
 
-export const deployCommand = rawCommand({
-  name: "deploy",
+export const deployCommand = rawCommand("deploy", {
   summary: "make everything that a deployed environment needs, and upload the service",
   description:
     "Deploys the service, step by step: its database, queues and their lines in wrangler.toml, the tables, the first " +

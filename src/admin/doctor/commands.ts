@@ -13,8 +13,7 @@ import { localKeyCheck, logSampleCheck, platformChecks, serviceChecks } from "./
 /** Where `npm start` serves when nothing else is asked for. */
 const LOCAL_ADDRESS = "http://localhost:8787";
 
-export const doctorCommand = command({
-  name: "doctor",
+export const doctorCommand = command("doctor", {
   summary: "check what can be checked, and say what to do",
   description:
     "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, journals, clocks, deliveries " +

@@ -6,8 +6,7 @@ import { badgeNumber, listLimit, userId } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { shownTime, tableLines } from "../command-line/output.ts";
 
-export const historyCommand = command({
-  name: "history",
+export const historyCommand = command("history", {
   arguments: [APPLICATION],
   summary: "show what was done, and by whom",
   description:
@@ -19,7 +18,7 @@ export const historyCommand = command({
     user: option("--user <user>", "only what concerns this user", userId),
     limit: option("--limit <n>", "the most to show", listLimit, 100),
   },
-  examples: ["app_…", "app_… --badge 1007352219", "app_… --user alice --json"],
+  examples: ["", "--badge 1007352219", "--user alice --json"],
   async work({ homes }, applicationId, { badge, user, limit }) {
     const database = homes.of(applicationId);
     await findApplication(database, applicationId);

@@ -6,43 +6,40 @@ import { counted, shownNumber, tableLines } from "../command-line/output.ts";
 import type { Home } from "../platform/homes.ts";
 import { type CheckedHomes, checkHomes } from "./check.ts";
 
-export const homeCommands = group(
-  {
-    name: "home",
-    summary: "list the homes, and check the register of their numbers",
-    description:
-      "A home is one D1 database with the allocator objects of its applications. An application lives in one home for " +
-      "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
-  },
-  command({
-    name: "list",
-    summary: "list the homes and how full they are",
-    description:
-      "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
-      "the bytes of the database, their share of the 10 GB that D1 holds, and how far back the allocators' journals reach: " +
-      "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
-    examples: ["", "--env production --json"],
-    work: ({ homes }) => homes.everywhere(measureHome),
-    text: homeTable,
-  }),
-  command({
-    name: "check",
-    summary: "check the register of number ranges against the homes",
-    description:
-      "Home 1 has the register of number ranges, which keeps the numbers of all homes apart. This registers the numbers of " +
-      "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
-      `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
-      "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
-      "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
-      "applications have numbers in common.",
-    examples: ["", "--env production --json"],
-    work: ({ homes }) => checkHomes(homes),
-    text: checkedText,
-    failure: ({ overlaps }) =>
-      overlaps[0] &&
-      `${counted(overlaps.length, "pair")} of applications have numbers in common, the first ${overlaps[0].join(" and ")}: disable one of each.`,
-  }),
-);
+export const homeCommands = group("home", {
+  summary: "list the homes, and check the register of their numbers",
+  description:
+    "A home is one D1 database with the allocator objects of its applications. An application lives in one home for " +
+    "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
+  commands: [
+    command("list", {
+      summary: "list the homes and how full they are",
+      description:
+        "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
+        "the bytes of the database, their share of the 10 GB that D1 holds, and how far back the allocators' journals reach: " +
+        "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
+      examples: ["", "--env production --json"],
+      work: ({ homes }) => homes.everywhere(measureHome),
+      text: homeTable,
+    }),
+    command("check", {
+      summary: "check the register of number ranges against the homes",
+      description:
+        "Home 1 has the register of number ranges, which keeps the numbers of all homes apart. This registers the numbers of " +
+        "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
+        `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
+        "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
+        "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
+        "applications have numbers in common.",
+      examples: ["", "--env production --json"],
+      work: ({ homes }) => checkHomes(homes),
+      text: checkedText,
+      failure: ({ overlaps }) =>
+        overlaps[0] &&
+        `${counted(overlaps.length, "pair")} of applications have numbers in common, the first ${overlaps[0].join(" and ")}: disable one of each.`,
+    }),
+  ],
+});
 
 /** The last list position of each application: counting would read every badge. */
 const COUNTS = `

@@ -12,8 +12,7 @@ import { localState, shownPath } from "../platform/paths.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { ensureLocalSealing } from "../sealing-key/local.ts";
 
-export const initCommand = rawCommand({
-  name: "init",
+export const initCommand = rawCommand("init", {
   summary: "create what the service, or another home of it, needs before it can start",
   description:
     "Creates what the service needs, step by step. It can be run again at any time.\n\n" +

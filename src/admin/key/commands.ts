@@ -14,38 +14,34 @@ import { administrator, insertNote, newNote } from "../history/note.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
-export const keyCommands = group(
-  {
-    name: "key",
-    summary: "list and rotate the keys that sign badges",
-    description: "Lists and rotates the keys that sign badges.",
-  },
-  command({
-    name: "rotate",
-    arguments: [APPLICATION],
-    summary: "give new badges a new signing key",
-    description:
-      "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
-      "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
-      "public key that was published stays valid.",
-    options: { now: option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet") },
-    examples: ["app_…", "app_… --now"],
-    seals: true,
-    work: ({ homes, actor }, id, { now = false }) => rotateSigningKey(homes.of(id), id, { isUrgent: now, actor }),
-    text: (rotated, _session, _id, { now = false }) => rotationText(rotated, now),
-  }),
-  command({
-    name: "list",
-    arguments: [APPLICATION],
-    summary: "list an application's signing keys",
-    description:
-      "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
-      "how many badges use it, without those that were revoked or replaced. Times are UTC.",
-    examples: ["app_…"],
-    work: ({ homes }, id) => listSigningKeys(homes.of(id), id),
-    text: signingKeyTable,
-  }),
-);
+export const keyCommands = group("key", {
+  summary: "list and rotate the keys that sign badges",
+  description: "Lists and rotates the keys that sign badges.",
+  commands: [
+    command("rotate", {
+      arguments: [APPLICATION],
+      summary: "give new badges a new signing key",
+      description:
+        "Gives an application a new signing key. It is published at once, and new badges are signed with it 10 minutes " +
+        "later, when every cached copy of the key set has it. Other badges keep the key they were issued with, so every " +
+        "public key that was published stays valid.",
+      options: { now: option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet") },
+      examples: ["", "--now"],
+      seals: true,
+      work: ({ homes, actor }, id, { now = false }) => rotateSigningKey(homes.of(id), id, { isUrgent: now, actor }),
+      text: (rotated, _session, _id, { now = false }) => rotationText(rotated, now),
+    }),
+    command("list", {
+      arguments: [APPLICATION],
+      summary: "list an application's signing keys",
+      description:
+        "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
+        "how many badges use it, without those that were revoked or replaced. Times are UTC.",
+      work: ({ homes }, id) => listSigningKeys(homes.of(id), id),
+      text: signingKeyTable,
+    }),
+  ],
+});
 
 /**
  * Publishes a new signing key of an application. New badges get it once every cached key set has it (contract section

@@ -15,47 +15,43 @@ import { publishNewestEverywhere } from "./newest.ts";
 import { resealCommand } from "./reseal.ts";
 import { listSealingKeys, readSealingKeys, SEALED, valuesStillNeed } from "./usage.ts";
 
-export const sealingKeyCommands = group(
-  {
-    name: "sealing-key",
-    summary: "list and rotate the keys that seal secrets",
-    description:
-      "Lists and rotates the sealing keys. Secrets and private keys are sealed to the public half, in D1; the private " +
-      "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
-  },
-  command({
-    name: "list",
-    summary: "list the sealing keys and what needs them",
-    description: "Lists the sealing keys, with the number of sealed values that need each.",
-    examples: ["", "--env production"],
-    work: ({ homes }) => listSealingKeys(homes),
-    text: sealingKeyTable,
-  }),
-  command({
-    name: "rotate",
-    summary: "make the next sealing key",
-    description:
-      "Makes the next sealing key, to which everything new is sealed from now on, in every home. Locally the private half goes into " +
-      ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
-      "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
-    examples: ["", "--env production"],
-    work: rotate,
-    text: ({ version }, session) =>
-      `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`,
-  }),
-  resealCommand,
-  command({
-    name: "remove",
-    arguments: [{ flags: "<version>", description: "the version to remove", parse: wholeNumber(1) }],
-    summary: "remove a sealing key that nothing needs",
-    description:
-      "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
-      "version from the Worker. Refused for the newest, and while any value of any home needs it.",
-    examples: ["1 --env production"],
-    work: (session, version) => remove(session, version),
-    text: ({ removed }, session) => `Sealing key ${removed} is removed.${restarts(session)}`,
-  }),
-);
+export const sealingKeyCommands = group("sealing-key", {
+  summary: "list and rotate the keys that seal secrets",
+  description:
+    "Lists and rotates the sealing keys. Secrets and private keys are sealed to the public half, in D1; the private " +
+    "half is a Worker secret and opens them. To change the key: rotate, reseal, remove the old version.",
+  commands: [
+    command("list", {
+      summary: "list the sealing keys and what needs them",
+      description: "Lists the sealing keys, with the number of sealed values that need each.",
+      examples: ["", "--env production"],
+      work: ({ homes }) => listSealingKeys(homes),
+      text: sealingKeyTable,
+    }),
+    command("rotate", {
+      summary: "make the next sealing key",
+      description:
+        "Makes the next sealing key, to which everything new is sealed from now on, in every home. Locally the private half goes into " +
+        ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
+        "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
+      examples: ["", "--env production"],
+      work: rotate,
+      text: ({ version }, session) =>
+        `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`,
+    }),
+    resealCommand,
+    command("remove", {
+      arguments: [{ flags: "<version>", description: "the version to remove", example: "1", parse: wholeNumber(1) }],
+      summary: "remove a sealing key that nothing needs",
+      description:
+        "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +
+        "version from the Worker. Refused for the newest, and while any value of any home needs it.",
+      examples: ["--env production"],
+      work: (session, version) => remove(session, version),
+      text: ({ removed }, session) => `Sealing key ${removed} is removed.${restarts(session)}`,
+    }),
+  ],
+});
 
 function sealingKeyTable(keys: Awaited<ReturnType<typeof listSealingKeys>>): string {
   const rows = keys.map(({ version, newest, values, createdAt }) => [

@@ -16,8 +16,7 @@ const POLL_MILLISECONDS = 1000;
 /** How many values are named when there is no more progress. */
 const MAX_NAMED_VALUES = 5;
 
-export const resealCommand = command({
-  name: "reseal",
+export const resealCommand = command("reseal", {
   summary: "watch the service re-seal everything to the newest key",
   description:
     "Shows how many values still need an older key, until there are none. The running service re-seals them, since " +

@@ -10,81 +10,74 @@ import { shellWord } from "../command-line/shell.ts";
 import { promoteSecret, retireConsoleSecret, retireSecret } from "./changes.ts";
 import { type AddedSecret, addConsoleSecret, addSecret, listSecrets, type ShownSecret } from "./secrets.ts";
 
-export const secretCommands = group(
-  {
-    name: "secret",
-    summary: "change an application's secret without downtime",
-    description:
-      "Changes an application's secret without downtime.\n\n" +
-      "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
-      "it any more.\n\n" +
-      "Secrets for people are apart from these two: add and retire them with --console.",
-  },
-  command({
-    name: "add",
-    arguments: [APPLICATION],
-    summary: "add a second secret, or one for a person, and print it",
-    description:
-      "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
-      "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
-      "one is promoted. An application's server has at most two secrets.\n\n" +
-      `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
-      "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
-      `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
-    options: {
-      name: option("--console <name>", "add a secret for the person of this name", onOneLine),
-      role: choice("--role <role>", "what the person may do (operator)", ROLES),
-    },
-    examples: ["app_…", "app_… --console 'Ann Lee'", "app_… --console 'Front desk' --role reception"],
-    seals: true,
-    async work({ homes, actor }, id, { name, role }) {
-      if (name !== undefined) return addConsoleSecret(homes.of(id), id, { name, role: role ?? "operator" }, actor);
-      if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
-      return addSecret(homes.of(id), id, actor);
-    },
-    text: addedText,
-  }),
-  command({
-    name: "list",
-    arguments: [APPLICATION],
-    summary: "list an application's secrets",
-    description: "Lists the secrets of an application: their IDs, roles and names, never their values.",
-    examples: ["app_…"],
-    work: ({ homes }, id) => listSecrets(homes.of(id), id),
-    text: secretTable,
-  }),
-  command({
-    name: "promote",
-    arguments: [APPLICATION],
-    summary: "make the added secret the current one",
-    description:
-      "Makes the added secret the current one: the Signature header of webhooks moves to it. The other one stays " +
-      "valid, as the previous one, until it is retired.",
-    examples: ["app_…"],
-    work: ({ homes, actor }, id) => promoteSecret(homes.of(id), id, actor),
-    text: (secrets, session, id) =>
-      `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now. When nobody uses the other one any more:\n` +
-      shownCommand(session, `secret retire ${id}`),
-  }),
-  command({
-    name: "retire",
-    arguments: [APPLICATION],
-    summary: "end the previous secret",
-    description:
-      "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
-      "is not to be promoted, with --console the secret of a person. The current secret cannot be retired.",
-    options: {
-      secret: option("--secret <secret-id>", "end this secret, which may be the added one", String),
-      name: notBeside("secret", option("--console <name>", "end the secret of this person", onOneLine)),
-    },
-    examples: ["app_…", "app_… --secret sec_…", "app_… --console 'Ann Lee'"],
-    work: ({ homes, actor }, id, { secret, name }) =>
-      name === undefined
-        ? retireSecret(homes.of(id), id, secret, actor)
-        : retireConsoleSecret(homes.of(id), id, name, actor),
-    text: ({ secretId, secrets }) => `Retired ${secretId}.\n\n${secretTable(secrets)}`,
-  }),
-);
+export const secretCommands = group("secret", {
+  summary: "change an application's secret without downtime",
+  description:
+    "Changes an application's secret without downtime.\n\n" +
+    "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
+    "it any more.\n\n" +
+    "Secrets for people are apart from these two: add and retire them with --console.",
+  commands: [
+    command("add", {
+      arguments: [APPLICATION],
+      summary: "add a second secret, or one for a person, and print it",
+      description:
+        "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
+        "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
+        "one is promoted. An application's server has at most two secrets.\n\n" +
+        `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
+        "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
+        `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
+      options: {
+        name: option("--console <name>", "add a secret for the person of this name", onOneLine),
+        role: choice("--role <role>", "what the person may do (operator)", ROLES),
+      },
+      examples: ["", "--console 'Ann Lee'", "--console 'Front desk' --role reception"],
+      seals: true,
+      async work({ homes, actor }, id, { name, role }) {
+        if (name !== undefined) return addConsoleSecret(homes.of(id), id, { name, role: role ?? "operator" }, actor);
+        if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
+        return addSecret(homes.of(id), id, actor);
+      },
+      text: addedText,
+    }),
+    command("list", {
+      arguments: [APPLICATION],
+      summary: "list an application's secrets",
+      description: "Lists the secrets of an application: their IDs, roles and names, never their values.",
+      work: ({ homes }, id) => listSecrets(homes.of(id), id),
+      text: secretTable,
+    }),
+    command("promote", {
+      arguments: [APPLICATION],
+      summary: "make the added secret the current one",
+      description:
+        "Makes the added secret the current one: the Signature header of webhooks moves to it. The other one stays " +
+        "valid, as the previous one, until it is retired.",
+      work: ({ homes, actor }, id) => promoteSecret(homes.of(id), id, actor),
+      text: (secrets, session, id) =>
+        `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now. When nobody uses the other one any more:\n` +
+        shownCommand(session, `secret retire ${id}`),
+    }),
+    command("retire", {
+      arguments: [APPLICATION],
+      summary: "end the previous secret",
+      description:
+        "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
+        "is not to be promoted, with --console the secret of a person. The current secret cannot be retired.",
+      options: {
+        secret: option("--secret <secret-id>", "end this secret, which may be the added one", String),
+        name: notBeside("secret", option("--console <name>", "end the secret of this person", onOneLine)),
+      },
+      examples: ["", "--secret sec_…", "--console 'Ann Lee'"],
+      work: ({ homes, actor }, id, { secret, name }) =>
+        name === undefined
+          ? retireSecret(homes.of(id), id, secret, actor)
+          : retireConsoleSecret(homes.of(id), id, name, actor),
+      text: ({ secretId, secrets }) => `Retired ${secretId}.\n\n${secretTable(secrets)}`,
+    }),
+  ],
+});
 
 function addedText({ applicationId, secretId, applicationSecret, role, name }: AddedSecret, session: Session): string {
   const [title, next, command] =

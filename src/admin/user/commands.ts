@@ -14,72 +14,64 @@ const BY_SERVICE = "The running service carries it out within ten seconds.";
 const USER: DeclaredArgument<string> = {
   flags: "<user>",
   description: "the application's own ID of the user",
+  example: "alice",
   parse: userId,
 };
 
 /** They do what the server calls of the same names do (contract sections 12 and 24). */
-export const userCommands = group(
-  {
-    name: "user",
-    summary: "block, unblock and erase users",
-    description: "Blocks, unblocks and erases users of an application.",
-  },
-  command({
-    name: "block",
-    arguments: [APPLICATION, USER],
-    summary: "refuse a user new badges and revoke the present ones",
-    description:
-      "Refuses a user of application <id> new badges, and revokes for good every badge of the user that is active, " +
-      "suspended or expired. Prints those that it revoked. A user without any badge can be blocked too. " +
-      BY_SERVICE,
-    examples: ["app_… alice"],
-    work: (session, id, user) => setBlocked(session, id, user, "block"),
-    text: blockedText,
-  }),
-  command({
-    name: "unblock",
-    arguments: [APPLICATION, USER],
-    summary: "let a user have new badges again",
-    description: `Lets a blocked user of application <id> have new badges again. Revoked badges stay revoked. ${BY_SERVICE}`,
-    examples: ["app_… alice"],
-    work: (session, id, user) => setBlocked(session, id, user, "unblock"),
-    text: userText,
-  }),
-  command({
-    name: "erase",
-    arguments: [APPLICATION, USER],
-    summary: "revoke a user's badges and forget who it was",
-    description:
-      "Revokes the badges of a user of application <id>, puts a random ID in place of the user's everywhere, and deletes " +
-      `metadata and names. Their numbers stay taken. Nothing brings the user back. ${BY_SERVICE}`,
-    examples: ["app_… alice"],
-    async work(session, id, user) {
-      await findApplication(session.homes.of(id), id);
-      const carried = await carryOut(session, id, { kind: "erase", userId: user });
-      const { userId: alias, erased } = expectKind(carried, "erased");
-      return { userId: alias, erased };
-    },
-    text: ({ userId: alias, erased }, _session, _id, user) =>
-      erased === 0
-        ? `User ${plain(user)} had no badge.`
-        : `User ${plain(user)} is erased: ${counted(erased, "badge")} of ${alias} now, all revoked.`,
-  }),
-  command({
-    name: "show",
-    arguments: [APPLICATION, USER],
-    summary: "show whether a user is blocked",
-    description: "Shows whether a user of application <id> is blocked.",
-    examples: ["app_… alice"],
-    /** @returns what `GET /v1/users/{id}` responds */
-    async work({ homes }, id, user) {
-      const database = homes.of(id);
-      await findApplication(database, id);
-      const isUser = and(eq(blockedUser.applicationId, id), eq(blockedUser.userId, user));
-      return { userId: user, blocked: (await database.run((orm) => orm.$count(blockedUser, isUser))) > 0 };
-    },
-    text: userText,
-  }),
-);
+export const userCommands = group("user", {
+  summary: "block, unblock and erase users",
+  description: "Blocks, unblocks and erases users of an application.",
+  commands: [
+    command("block", {
+      arguments: [APPLICATION, USER],
+      summary: "refuse a user new badges and revoke the present ones",
+      description:
+        "Refuses a user of application <id> new badges, and revokes for good every badge of the user that is active, " +
+        "suspended or expired. Prints those that it revoked. A user without any badge can be blocked too. " +
+        BY_SERVICE,
+      work: (session, id, user) => setBlocked(session, id, user, "block"),
+      text: blockedText,
+    }),
+    command("unblock", {
+      arguments: [APPLICATION, USER],
+      summary: "let a user have new badges again",
+      description: `Lets a blocked user of application <id> have new badges again. Revoked badges stay revoked. ${BY_SERVICE}`,
+      work: (session, id, user) => setBlocked(session, id, user, "unblock"),
+      text: userText,
+    }),
+    command("erase", {
+      arguments: [APPLICATION, USER],
+      summary: "revoke a user's badges and forget who it was",
+      description:
+        "Revokes the badges of a user of application <id>, puts a random ID in place of the user's everywhere, and deletes " +
+        `metadata and names. Their numbers stay taken. Nothing brings the user back. ${BY_SERVICE}`,
+      async work(session, id, user) {
+        await findApplication(session.homes.of(id), id);
+        const carried = await carryOut(session, id, { kind: "erase", userId: user });
+        const { userId: alias, erased } = expectKind(carried, "erased");
+        return { userId: alias, erased };
+      },
+      text: ({ userId: alias, erased }, _session, _id, user) =>
+        erased === 0
+          ? `User ${plain(user)} had no badge.`
+          : `User ${plain(user)} is erased: ${counted(erased, "badge")} of ${alias} now, all revoked.`,
+    }),
+    command("show", {
+      arguments: [APPLICATION, USER],
+      summary: "show whether a user is blocked",
+      description: "Shows whether a user of application <id> is blocked.",
+      /** @returns what `GET /v1/users/{id}` responds */
+      async work({ homes }, id, user) {
+        const database = homes.of(id);
+        await findApplication(database, id);
+        const isUser = and(eq(blockedUser.applicationId, id), eq(blockedUser.userId, user));
+        return { userId: user, blocked: (await database.run((orm) => orm.$count(blockedUser, isUser))) > 0 };
+      },
+      text: userText,
+    }),
+  ],
+});
 
 async function setBlocked(session: Session, id: ApplicationId, user: string, kind: "block" | "unblock") {
   await findApplication(session.homes.of(id), id);

@@ -11,29 +11,27 @@ import { replayCommand } from "./replay.ts";
 import { showCommand } from "./show.ts";
 import { testCommand } from "./test.ts";
 
-export const webhookCommands = group(
-  {
-    name: "webhook",
-    summary: "test webhooks, list and show events, send them again",
-    description: "Tests webhooks, lists and shows events, and sends them again.",
-  },
-  testCommand,
-  command({
-    name: "list",
-    arguments: [APPLICATION],
-    summary: "list an application's events",
-    description: "Lists the events of an application, newest first.",
-    options: {
-      state: choice("--state <state>", "only events in this state", EVENT_STATES),
-      limit: option("--limit <n>", "the most to list", listLimit, 100),
-    },
-    examples: ["app_…", "app_… --state exhausted --json"],
-    work: ({ homes }, id, options) => listEvents(homes.of(id), id, options),
-    text: eventTable,
-  }),
-  showCommand,
-  replayCommand,
-);
+export const webhookCommands = group("webhook", {
+  summary: "test webhooks, list and show events, send them again",
+  description: "Tests webhooks, lists and shows events, and sends them again.",
+  commands: [
+    testCommand,
+    command("list", {
+      arguments: [APPLICATION],
+      summary: "list an application's events",
+      description: "Lists the events of an application, newest first.",
+      options: {
+        state: choice("--state <state>", "only events in this state", EVENT_STATES),
+        limit: option("--limit <n>", "the most to list", listLimit, 100),
+      },
+      examples: ["", "--state exhausted --json"],
+      work: ({ homes }, id, options) => listEvents(homes.of(id), id, options),
+      text: eventTable,
+    }),
+    showCommand,
+    replayCommand,
+  ],
+});
 
 interface ListOptions {
   state?: EventState | undefined;

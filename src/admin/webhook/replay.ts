@@ -20,9 +20,10 @@ import {
   noUrl,
 } from "./event.ts";
 
-export const replayCommand = rawCommand({
-  name: "replay",
-  arguments: [{ flags: "<id>", description: "an event's ID; with --all-exhausted, an application's", parse: String }],
+export const replayCommand = rawCommand("replay", {
+  arguments: [
+    { flags: "<id>", description: "an event's ID; with --all-exhausted, an application's", example: "", parse: String },
+  ],
   summary: "send events again",
   description:
     "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +

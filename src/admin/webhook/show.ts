@@ -7,14 +7,13 @@ import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import { databaseOfEvent, type EventRow, findEvent, listedEvent, RESPONSE_CHARACTERS } from "./event.ts";
 
-export const showCommand = command({
-  name: "show",
-  arguments: [{ flags: "<event-id>", description: "", parse: String }],
+export const showCommand = command("show", {
+  arguments: [{ flags: "<event-id>", description: "", example: "evt_…", parse: String }],
   summary: "show an event, its payload and its next attempt",
   description:
     "Shows one event: its badge number, its attempts and how the last one ended, when the next one is (UTC), and the " +
     "payload that is sent.",
-  examples: ["evt_…", "evt_… --json"],
+  examples: ["", "--json"],
   work: async ({ homes }, id) => showEvent(await databaseOfEvent(homes, id), id),
   text: eventText,
 });

@@ -15,15 +15,13 @@ import { DUE_FIRST, noUrl, RESPONSE_CHARACTERS } from "./event.ts";
 const POLL_MILLISECONDS = 300;
 const NOTE_AFTER_MILLISECONDS = 1000;
 
-export const testCommand = command({
-  name: "test",
+export const testCommand = command("test", {
   arguments: [APPLICATION],
   summary: "send a test event and show the response",
   description:
     "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
     "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
   options: { wait: option("--wait <seconds>", "how long to wait for the service", seconds, 90) },
-  examples: ["app_…"],
   work: ({ homes, output }, id, { wait: patience }) => testEndpoint(homes.of(id), id, patience * 1000, output.note),
   text: testText,
   failure: ({ delivered, status }) => (delivered ? undefined : refusalText(status)),
