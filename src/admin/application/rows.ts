@@ -42,29 +42,19 @@ export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApp
 export function insertRows(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
   const { applicationId, deviceKey: sealedDeviceKey, sealingVersion, createdAt } = material;
   const { home: _home, credentials: _credentials, range: _range, highestDefault: _highest, ...settings } = wanted;
-  const [first, last] = [sql`range.first_number`, sql`range.last_number`];
+  const [firstNumber, lastNumber] = [sql`range.first_number`, sql`range.last_number`];
+  const isFree = sql`FROM (${numbers}) AS range WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+    AND NOT ${overlapsAnother(OF_APPLICATIONS, firstNumber, lastNumber, applicationId)}
+    AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`;
   const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof position): SQL =>
     sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND NOT EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId})`;
+  const sealed = { sealedDeviceKey, sealingVersion };
+  const owner = { ...settings, id: applicationId, firstNumber, lastNumber, ...sealed, createdAt };
   const secret = { ...material.secret.row, applicationId, role: "current", createdAt } as const;
   const key = { ...material.signingKey, applicationId, createdAt, signsFrom: sql`unixepoch() * 1000` };
   return [
-    insertWhere(
-      orm,
-      application,
-      {
-        ...settings,
-        id: applicationId,
-        firstNumber: first,
-        lastNumber: last,
-        sealedDeviceKey,
-        sealingVersion,
-        createdAt,
-      },
-      sql`FROM (${numbers}) AS range WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
-        AND NOT ${overlapsAnother(OF_APPLICATIONS, first, last, applicationId)}
-        AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`,
-    ),
+    insertWhere(orm, application, owner, isFree),
     insertWhere(orm, applicationSecret, secret, isFirstIn(applicationSecret)),
     insertWhere(orm, signingKey, key, isFirstIn(signingKey)),
     insertWhere(orm, position, { applicationId, ...FIRST_POSITION }, isFirstIn(position)),

@@ -60,30 +60,23 @@ async function checkIssuer(issuer: string, local: boolean): Promise<void> {
     if (!check.ok) throw new ProviderError("refused-url", keySetUrl, check.reason);
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    throw new UserError(`${describeProviderError(error)} Correct --user-issuer, or skip this check with --unchecked.`);
+    const problem = PROVIDER_PROBLEMS[error.fault](error);
+    throw new UserError(`${problem} Correct --user-issuer, or skip this check with --unchecked.`);
   }
 }
 
-function describeProviderError({ fault, url, detail }: ProviderError): string {
-  switch (fault) {
-    case "refused-url":
-      return `The provider names ${url} for its keys, which the service will not call (${detail}).`;
-    case "unreachable":
-      return `${url} cannot be reached.`;
-    case "timeout":
-      return `${url} did not respond within ${ISSUER_DEADLINE_MILLISECONDS / 1000} seconds.`;
-    case "wrong-status":
-      return `${url} responds with ${detail}, not with 200; redirects are not followed.`;
-    case "too-large":
-      return `${url} responds with more than any discovery document has.`;
-    case "malformed":
-      return `${url} is not a discovery document of OpenID Connect.`;
-    case "other-issuer":
-      return `${url} names the issuer ${JSON.stringify(detail)}: it must be the same, to the letter.`;
-    case "no-usable-key":
-      return `${url} has no key that a token could be verified with.`;
-  }
-}
+const PROVIDER_PROBLEMS: Readonly<Record<ProviderError["fault"], (error: ProviderError) => string>> = {
+  "refused-url": ({ url, detail }) =>
+    `The provider names ${url} for its keys, which the service will not call (${detail}).`,
+  unreachable: ({ url }) => `${url} cannot be reached.`,
+  timeout: ({ url }) => `${url} did not respond within ${ISSUER_DEADLINE_MILLISECONDS / 1000} seconds.`,
+  "wrong-status": ({ url, detail }) => `${url} responds with ${detail}, not with 200; redirects are not followed.`,
+  "too-large": ({ url }) => `${url} responds with more than any discovery document has.`,
+  malformed: ({ url }) => `${url} is not a discovery document of OpenID Connect.`,
+  "other-issuer": ({ url, detail }) =>
+    `${url} names the issuer ${JSON.stringify(detail)}: it must be the same, to the letter.`,
+  "no-usable-key": ({ url }) => `${url} has no key that a token could be verified with.`,
+};
 
 /** For `application show`. */
 export function userFields({ userIssuer, userAudience, userClaim, userObserve }: ShownApplication) {

@@ -3,7 +3,9 @@ import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import { isoTime } from "../../shared/time.ts";
-import { listOwnedRanges, listRegistrations, type OwnedRange, registerMissing } from "../number-range/owners.ts";
+import { listOwnedRanges, listRegistrations, registerMissing } from "../number-range/owners.ts";
+import type { OwnedRange } from "../number-range/range.ts";
+import { inChunks } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 
 export type CheckedHomes = Awaited<ReturnType<typeof checkHomes>>;
@@ -59,21 +61,17 @@ export async function checkHomes(homes: Homes) {
   };
 }
 
-const CHUNK_ROWS = 1000;
-
 /** Clears registrations that are old enough by D1's clock and have not changed since they were read. */
-async function clear(homes: Homes, unused: Awaited<ReturnType<typeof listRegistrations>>): Promise<void> {
-  for (let start = 0; start < unused.length; start += CHUNK_ROWS) {
-    const rows = JSON.stringify(unused.slice(start, start + CHUNK_ROWS));
-    await homes.first.database.run((orm) =>
-      orm.run(sql`
-        DELETE FROM number_range
-        WHERE registered_at <= (unixepoch() - ${sql.raw(String(UNUSED_REGISTRATION_HOURS))} * 3600) * 1000
-          AND (application_id, registered_at) IN
-            (SELECT value ->> 'applicationId', value ->> 'registeredAt' FROM json_each(${rows}))`),
-    );
-  }
-}
+const clear = (homes: Homes, unused: Awaited<ReturnType<typeof listRegistrations>>): Promise<void> =>
+  inChunks(
+    homes.first.database,
+    unused,
+    (rows) => sql`
+      DELETE FROM number_range
+      WHERE registered_at <= (unixepoch() - ${sql.raw(String(UNUSED_REGISTRATION_HOURS))} * 3600) * 1000
+        AND (application_id, registered_at) IN
+          (SELECT value ->> 'applicationId', value ->> 'registeredAt' FROM json_each(${rows}))`,
+  );
 
 /** Each application whose range overlaps one that starts lower, paired with that one. */
 function findOverlaps(owned: readonly OwnedRange[]): [ApplicationId, ApplicationId][] {

@@ -77,20 +77,17 @@ const isKey = (applicationId: ApplicationId, kid: string) =>
  * platform sets its clock like the Worker's, while this computer's may be wrong by hours.
  */
 function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
-  return insertWhere(
-    orm,
-    signingKey,
-    {
-      ...key,
-      id: sql`max(${key.id}, 1 + coalesce((SELECT max(id) FROM ${signingKey}), 0))`,
-      applicationId,
-      createdAt: sql`unixepoch() * 1000`,
-      signsFrom: sql`(unixepoch() + ${delaySeconds}) * 1000`,
-    },
-    sql`FROM ${application} WHERE id = ${applicationId}
-      AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})
-      AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`,
-  );
+  const row = {
+    ...key,
+    id: sql`max(${key.id}, 1 + coalesce((SELECT max(id) FROM ${signingKey}), 0))`,
+    applicationId,
+    createdAt: sql`unixepoch() * 1000`,
+    signsFrom: sql`(unixepoch() + ${delaySeconds}) * 1000`,
+  };
+  const isNew = sql`FROM ${application} WHERE id = ${applicationId}
+    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})
+    AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`;
+  return insertWhere(orm, signingKey, row, isNew);
 }
 
 /** What `key rotate` prints. */

@@ -7,23 +7,10 @@ import type { NumberRange } from "../../shared/number-range.ts";
 import { application, numberRange } from "../../shared/schema.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import type { Database } from "../platform/database.ts";
+import { type Database, inChunks } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { WantedNumbers } from "./card-range.ts";
-import {
-  OF_APPLICATIONS,
-  type OwnedNumbers,
-  overlapLine,
-  REGISTERED,
-  rangeOf,
-  shownRange,
-  type Taken,
-} from "./range.ts";
-
-/** The numbers of an application, or those registered for one. */
-export interface OwnedRange extends OwnedNumbers {
-  id: ApplicationId;
-}
+import { OF_APPLICATIONS, type OwnedRange, overlapLine, REGISTERED, rangeOf, shownRange, type Taken } from "./range.ts";
 
 const ownedRanges = z.array(z.object({ id: applicationId, firstNumber: z.number(), lastNumber: z.number() }));
 
@@ -86,9 +73,6 @@ export async function listOwnedRanges(homes: Homes): Promise<OwnedRange[]> {
 export const listRegistrations = (homes: Homes) =>
   homes.first.database.run((orm) => orm.select().from(numberRange).orderBy(numberRange.firstNumber));
 
-/** Rows in one statement, so that its JSON stays below D1's limit for a bound value. */
-const CHUNK_ROWS = 1000;
-
 /** Registers the numbers of every application that lacks them in the register. @returns those it registered */
 export async function registerMissing(homes: Homes): Promise<OwnedRange[]> {
   const [owned, registrations] = await Promise.all([listOwnedRanges(homes), listRegistrations(homes)]);
@@ -97,16 +81,15 @@ export async function registerMissing(homes: Homes): Promise<OwnedRange[]> {
     const registration = registered.get(id);
     return registration === undefined || registration.firstNumber > firstNumber || registration.lastNumber < lastNumber;
   });
-  for (let start = 0; start < missing.length; start += CHUNK_ROWS) {
-    const rows = JSON.stringify(missing.slice(start, start + CHUNK_ROWS));
-    await homes.first.database.run((orm) =>
-      orm.run(sql`
-        INSERT INTO number_range (application_id, first_number, last_number, registered_at)
-        SELECT value ->> 'id', value ->> 'firstNumber', value ->> 'lastNumber', unixepoch() * 1000
-        FROM json_each(${rows}) WHERE true
-        ON CONFLICT (application_id) DO UPDATE SET first_number = min(first_number, excluded.first_number),
-          last_number = max(last_number, excluded.last_number)`),
-    );
-  }
+  await inChunks(
+    homes.first.database,
+    missing,
+    (rows) => sql`
+      INSERT INTO number_range (application_id, first_number, last_number, registered_at)
+      SELECT value ->> 'id', value ->> 'firstNumber', value ->> 'lastNumber', unixepoch() * 1000
+      FROM json_each(${rows}) WHERE true
+      ON CONFLICT (application_id) DO UPDATE SET first_number = min(first_number, excluded.first_number),
+        last_number = max(last_number, excluded.last_number)`,
+  );
   return missing;
 }

@@ -59,16 +59,19 @@ export function defaultRange(taken: Taken, except: ApplicationId, highest = MAX_
     ORDER BY block.first LIMIT 1`;
 }
 
-export function overlapLine(range: NumberRange, other: { id: string } & OwnedNumbers): string {
-  return `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(rangeOf(other))}): choose others, see ${ADMIN} application list.`;
-}
-
-/** The numbers of an application, as its row and the commands name them. */
-export interface OwnedNumbers {
+/** The numbers of an application, or those registered for one. */
+export interface OwnedRange {
+  id: ApplicationId;
   firstNumber: number;
   lastNumber: number;
 }
 
-export const rangeOf = ({ firstNumber: first, lastNumber: last }: OwnedNumbers): NumberRange => ({ first, last });
+export const overlapLine = (range: NumberRange, other: OwnedRange): string =>
+  `Numbers ${shownRange(range)} overlap application ${other.id} (${shownRange(rangeOf(other))}): choose others, see ${ADMIN} application list.`;
+
+export const rangeOf = ({ firstNumber: first, lastNumber: last }: Omit<OwnedRange, "id">): NumberRange => ({
+  first,
+  last,
+});
 
 export const shownRange = ({ first, last }: NumberRange): string => `${first}-${last}`;

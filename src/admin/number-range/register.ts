@@ -7,8 +7,8 @@ import { UserError } from "../command-line/errors.ts";
 import type { Orm } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { WantedNumbers } from "./card-range.ts";
-import { explainTaken, findOverlapping, type OwnedRange, registerMissing } from "./owners.ts";
-import { defaultRange, explicitRange, OF_APPLICATIONS, overlapLine, REGISTERED } from "./range.ts";
+import { explainTaken, findOverlapping, registerMissing } from "./owners.ts";
+import { defaultRange, explicitRange, OF_APPLICATIONS, type OwnedRange, overlapLine, REGISTERED } from "./range.ts";
 
 /**
  * The register of number ranges (contract section 17): a table of home 1, in which an application's numbers are registered

@@ -35,10 +35,12 @@ const configSchema = z.object({
   triggers: z.object({ crons: z.array(z.string()).default([]) }),
 });
 
+type Config = z.infer<typeof configSchema>;
+
 /** A home as wrangler.toml binds it (contract section 17). */
 export interface BoundHome {
   number: number;
-  database: z.infer<typeof configSchema>["d1_databases"][number];
+  database: Config["d1_databases"][number];
   /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
   place: string | null;
 }
@@ -72,16 +74,13 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined) 
 }
 
 /** Empty when the Worker is reached below workers.dev, or by other routes. */
-const customDomainsOf = ({ routes }: z.infer<typeof configSchema>): string[] =>
+const customDomainsOf = ({ routes }: Config): string[] =>
   routes.flatMap((route) => (typeof route === "object" && route.custom_domain ? [route.pattern] : []));
 
 const HOME_BINDING = /^DB(?:_([2-9]|[1-9]\d{1,2}))?$/;
 
 /** In ascending order; the first is home 1. */
-function boundHomes({
-  d1_databases: databases,
-  vars,
-}: z.infer<typeof configSchema>): readonly [BoundHome, ...BoundHome[]] {
+function boundHomes({ d1_databases: databases, vars }: Config): readonly [BoundHome, ...BoundHome[]] {
   const homes = databases.flatMap((database) => {
     const [match, number = "1"] = HOME_BINDING.exec(database.binding) ?? [];
     if (match === undefined) return [];
@@ -105,7 +104,7 @@ function readPlace(vars: Record<string, unknown>, variable: string): string | nu
 }
 
 /** @throws UserError that says where wrangler.toml is wrong */
-function readConfig(wrangler: Wrangler, environment: string | undefined): z.infer<typeof configSchema> {
+function readConfig(wrangler: Wrangler, environment: string | undefined): Config {
   const args = { config: WRANGLER_CONFIG, ...(environment !== undefined && { env: environment }) };
   try {
     return configSchema.parse(wrangler.unstable_readConfig(args, { hideWarnings: true }));

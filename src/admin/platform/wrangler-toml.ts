@@ -48,11 +48,7 @@ export function withDatabaseId(text: string, environment: string, binding: strin
   return setEntry(lines, table, "database_id", id).join("\n");
 }
 
-/**
- * Adds a table to an array of tables of an environment, behind its last one.
- *
- * @param name such as `d1_databases`
- */
+/** Adds a table to an array of tables of an environment, behind its last one. @param name such as `d1_databases` */
 export function withTable(
   text: string,
   environment: string,

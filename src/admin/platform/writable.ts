@@ -14,11 +14,7 @@ export function assertStateWritable({ persistTo, sealingKeys, demoApplication, s
   for (const path of filesBelow(join(persistTo, "v3"))) assertWritable(path);
 }
 
-/**
- * Checks that a path can be written to or, if it does not exist, created.
- *
- * @throws UserError when it cannot
- */
+/** Checks that a path can be written to or, if it does not exist, created. @throws UserError when it cannot */
 export function assertWritable(path: string): void {
   try {
     accessSync(path, constants.W_OK);

@@ -74,11 +74,14 @@ async function rotate({ homes, output, place }: Session): Promise<{ version: num
 const restarts = ({ place }: Session): string =>
   "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
 
-async function remove(session: Session, version: number): Promise<{ removed: number }> {
+async function remove({ homes, place, output }: Session, version: number): Promise<{ removed: number }> {
   // The row first: as long as D1 names the key, something may be sealed to it.
-  const wasThere = await removeSealingKey(session.homes, version);
+  const wasThere = await removeSealingKey(homes, version);
   // Even when the row is gone: a run that was killed in between left the private half behind.
-  const hadPrivateHalf = await removePrivateHalf(session, version);
+  const hadPrivateHalf =
+    "local" in place
+      ? removeLocalKey(place.local, version)
+      : (await deleteSealingSecrets(workerSecrets(place.environment, output.note), version)) > 0;
   if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
   return { removed: version };
 }
@@ -127,11 +130,3 @@ function assertUnused({ keys, valuesOf }: Awaited<ReturnType<typeof readSealingK
 
 const unknownSealingKey = (version: number): UserError =>
   new UserError(`There is no sealing key ${version}: see ${ADMIN} sealing-key list.`);
-
-/** @returns whether there was a private half to remove */
-async function removePrivateHalf({ place, output }: Session, version: number): Promise<boolean> {
-  if ("local" in place) {
-    return removeLocalKey(place.local, version);
-  }
-  return (await deleteSealingSecrets(workerSecrets(place.environment, output.note), version)) > 0;
-}

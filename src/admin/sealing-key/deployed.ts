@@ -49,11 +49,7 @@ export async function missingSecret(homes: Homes, secrets: WorkerSecrets): Promi
   return names.some((each) => each === name || each === `SEALING_KEY_${key.version}`) ? null : name;
 }
 
-/**
- * Deletes every secret of a version that is no longer in D1.
- *
- * @returns how many there were
- */
+/** Deletes every secret of a version that is no longer in D1. @returns how many there were */
 export async function deleteSealingSecrets(secrets: WorkerSecrets, version: number): Promise<number> {
   const names = (await secrets.list()).filter((name) => isSealingSecret(name, version));
   for (const name of names) await secrets.delete(name);

@@ -139,18 +139,12 @@ async function insertSecret<Table extends typeof applicationSecret | typeof cons
 ): Promise<Secrets> {
   const { id, applicationId } = row;
   const isThere = sql`EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId} AND id = ${id})`;
-  const note = await newNote(database, applicationId, actor, {
-    action: "secret:added",
-    detail: { secretId: id, ...detail },
-  });
+  const isNew = sql`FROM ${application} WHERE id = ${applicationId} AND ${isPossible} AND NOT ${isThere}`;
+  const entry = { action: "secret:added", detail: { secretId: id, ...detail } } as const;
+  const note = await newNote(database, applicationId, actor, entry);
   const [, , ...secrets] = await database.run((orm) =>
     orm.batch([
-      insertWhere(
-        orm,
-        table,
-        row,
-        sql`FROM ${application} WHERE id = ${applicationId} AND ${isPossible} AND NOT ${isThere}`,
-      ),
+      insertWhere(orm, table, row, isNew),
       insertNote(orm, note, isThere),
       ...selectSecrets(orm, applicationId),
     ]),

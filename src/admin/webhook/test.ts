@@ -70,12 +70,9 @@ export async function testEndpoint(
 function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, createdAt: number) {
   const event = "webhook:test";
   const payload = JSON.stringify({ id, event, createdAt: isoTime(createdAt), data: {} });
-  return insertWhere(
-    orm,
-    webhookEvent,
-    { applicationId, id, event, payload, state: "pending", dueAt: DUE_FIRST, createdAt },
-    sql`FROM ${application} WHERE id = ${applicationId} AND webhook_url IS NOT NULL`,
-  ).onConflictDoNothing();
+  const row = { applicationId, id, event, payload, state: "pending", dueAt: DUE_FIRST, createdAt } as const;
+  const ofApplication = sql`FROM ${application} WHERE id = ${applicationId} AND webhook_url IS NOT NULL`;
+  return insertWhere(orm, webhookEvent, row, ofApplication).onConflictDoNothing();
 }
 
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
@@ -94,20 +91,13 @@ async function untilSent(database: Database, applicationId: ApplicationId, id: s
   throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }
 
-function testText({
-  eventId,
-  url,
-  delivered,
-  status,
-  outcome,
-  milliseconds,
-  response,
-}: Awaited<ReturnType<typeof testEndpoint>>): string {
+function testText(result: Awaited<ReturnType<typeof testEndpoint>>): string {
+  const { delivered, milliseconds, response } = result;
   return fieldLines({
-    URL: url,
-    Event: eventId,
+    URL: result.url,
+    Event: result.eventId,
     Result: delivered ? "delivered" : "not delivered",
-    Status: status ?? `none (${outcome})`,
+    Status: result.status ?? `none (${result.outcome})`,
     Time: milliseconds === null ? undefined : `${milliseconds} ms`,
     Response: response ? shorten(response, RESPONSE_CHARACTERS) : undefined,
   });
