@@ -9,8 +9,9 @@ import { Database } from "../../src/admin/platform/database.ts";
 import type { Homes } from "../../src/admin/platform/homes.ts";
 import { restD1 } from "../../src/admin/platform/rest-d1.ts";
 import { listEvents } from "../../src/admin/webhook/commands.ts";
+import { testEndpoint } from "../../src/admin/webhook/test.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { application } from "../../src/shared/schema.ts";
+import { application, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -66,6 +67,29 @@ describe("numbers in a further home while home 1 is away (contract section 17)",
     });
     const lastOf = async (id: ApplicationId) => (await findApplication(homes.of(id), id)).lastNumber;
     expect([await lastOf(one.applicationId), await lastOf(other.applicationId)]).toEqual([114, 209]);
+  });
+});
+
+describe("webhook test", () => {
+  it("reports an event that was sent at the last moment", async () => {
+    const { applicationId } = await createApplication(homes, { name: "Late", webhookUrl: "https://late.test/" });
+    const { database } = homes.first;
+    const counted = aroundSteps(homes, (_, take) => take());
+    const test = (on: Homes) => testEndpoint(on.first.database, applicationId, 0);
+    await expect(test(counted.homes)).rejects.toThrow("not sent in time");
+    for (let step = 4; step <= counted.steps(); step++) {
+      const sent = aroundSteps(homes, async (number, take) => {
+        const delivered = { state: "delivered", lastStatus: 204 } as const;
+        if (number === step) await database.run((orm) => orm.update(webhookEvent).set(delivered));
+        return take();
+      });
+      const result = await test(sent.homes).catch((error: unknown) => error);
+      const isLeft = (await database.run((orm) => orm.$count(webhookEvent))) > 0;
+      expect(result).toMatchObject(
+        isLeft ? { delivered: true, status: 204 } : { message: expect.stringContaining("not sent in time") },
+      );
+      await database.run((orm) => orm.delete(webhookEvent));
+    }
   });
 });
 

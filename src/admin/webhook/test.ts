@@ -78,17 +78,19 @@ function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, cre
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
 async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
   const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
+  // Once its result is no longer awaited, it must not be sent. One that is being sent is kept: it is leased to the sender.
+  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), sql`lease_until <= unixepoch('subsec') * 1000`);
   for (;;) {
+    const isOver = Date.now() >= deadline;
+    if (isOver) await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
     const [row] = await database.run((orm) => orm.select().from(webhookEvent).where(isEvent));
+    if (row !== undefined && row.state !== "pending") return row;
+    if (isOver) {
+      throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
+    }
     if (row === undefined) return null;
-    if (row.state !== "pending") return row;
-    if (Date.now() >= deadline) break;
     await wait(POLL_MILLISECONDS);
   }
-  // Its result is no longer awaited, so it must not be sent. One that is being sent is kept: it is leased to the sender.
-  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), sql`lease_until <= unixepoch('subsec') * 1000`);
-  await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));
-  throw new UserError("The test event was not sent in time: the service must be running (locally: npm start).");
 }
 
 function testText(result: Awaited<ReturnType<typeof testEndpoint>>): string {
