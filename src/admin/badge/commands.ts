@@ -70,15 +70,13 @@ export const badgeCommands = group("badge", {
 
 type BadgeView = z.infer<typeof badgeView>;
 
-type StepCommand = Extract<InboxCommand, { number: number }>;
-
 /**
  * Takes one step in the life of a badge of any application (contract sections 12 and 15).
  *
  * @returns the response of the route of the same name
  * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
  */
-async function changeBadge(session: Session, command: StepCommand): Promise<BadgeView> {
+async function changeBadge(session: Session, command: Extract<InboxCommand, { number: number }>): Promise<BadgeView> {
   const { number } = command;
   const database = await databaseOfNumber(session.homes, number);
   const [owner] = await database.run((orm) =>

@@ -2,25 +2,19 @@ import { styleText } from "node:util";
 import { isoTime } from "../../shared/time.ts";
 import { COLUMNS, forEnvironment } from "./shell.ts";
 
-/** Where a command's result goes. */
-export interface Output {
-  /** Prints the result on standard output: as JSON if that was asked for, else as text. */
-  result(value: unknown, text: () => string): void;
-  /** Prints a note or progress on standard error. */
-  note(line: string): void;
-}
+export type Output = ReturnType<typeof createOutput>;
 
-/** @param environment that the command works on; undefined for local state */
-export function createOutput(json: boolean, environment: string | undefined): Output {
-  return {
-    result(value, text) {
-      process.stdout.write(`${json ? JSON.stringify(value) : forEnvironment(text().trimEnd(), environment)}\n`);
-    },
-    note(line) {
-      process.stderr.write(`${line}\n`);
-    },
-  };
-}
+/** Where a command's result goes. @param environment that the command works on; undefined for local state */
+export const createOutput = (json: boolean, environment: string | undefined) => ({
+  /** Prints the result on standard output: as JSON if that was asked for, else as text. */
+  result(value: unknown, text: () => string): void {
+    process.stdout.write(`${json ? JSON.stringify(value) : forEnvironment(text().trimEnd(), environment)}\n`);
+  },
+  /** Prints a note or progress on standard error. */
+  note(line: string): void {
+    process.stderr.write(`${line}\n`);
+  },
+});
 
 /** `styleText` respects NO_COLOR and leaves out colours where standard output is no terminal. */
 export const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });

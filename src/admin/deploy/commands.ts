@@ -5,6 +5,7 @@ import { UserError } from "../command-line/errors.ts";
 import type { Output } from "../command-line/output.ts";
 import { ADMIN, shellWord } from "../command-line/shell.ts";
 import { deployedHomes } from "../platform/d1.ts";
+import type { BoundHome } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { addressOf, untilHealthy } from "./address.ts";
 import { type Deployment, openDeployment } from "./deployment.ts";
@@ -62,12 +63,8 @@ async function hasApplication({ account, target }: Deployment): Promise<boolean>
   return found.flat().length > 0;
 }
 
-/** A home that is to be there. */
-export interface WantedHome {
-  number: number;
-  /** `location=weur` or `jurisdiction=eu`; null when none was given. */
-  place: string | null;
-}
+/** A home that is to be there. Its place is null when none was given. */
+export type WantedHome = Pick<BoundHome, "number" | "place">;
 
 /**
  * Everything that an environment needs, in order: what comes later uses what came before. Later steps are made only when the

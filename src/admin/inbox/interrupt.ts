@@ -1,16 +1,8 @@
-/** Ctrl-C while a command waits for the service. */
-interface Interrupt {
-  isCaught(): boolean;
-  /** Resolves when the work does, or when the command is interrupted. */
-  orWait(work: Promise<unknown>): Promise<void>;
-  release(): void;
-}
-
 /**
  * Catches Ctrl-C until `release`, in place of others: the library that runs local databases would end this process before the
  * command is withdrawn. A second Ctrl-C ends it.
  */
-export function catchInterrupt(): Interrupt {
+export function catchInterrupt() {
   const others = process.listeners("SIGINT");
   let isCaught = false;
   const caught = Promise.withResolvers<void>();
@@ -22,11 +14,12 @@ export function catchInterrupt(): Interrupt {
   process.removeAllListeners("SIGINT");
   process.on("SIGINT", listener);
   return {
-    isCaught: () => isCaught,
-    orWait: async (work) => {
+    isCaught: (): boolean => isCaught,
+    /** Resolves when the work does, or when the command is interrupted. */
+    async orWait(work: Promise<unknown>): Promise<void> {
       await Promise.race([work, caught.promise]);
     },
-    release() {
+    release(): void {
       process.off("SIGINT", listener);
       for (const other of others) process.on("SIGINT", other);
     },

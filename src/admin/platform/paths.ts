@@ -7,30 +7,23 @@ export const PROJECT = resolve(dirname(fileURLToPath(import.meta.url)), "../../.
 export const WRANGLER_CONFIG = join(PROJECT, "wrangler.toml");
 export const MIGRATIONS = join(PROJECT, "migrations");
 
-/** Where local data lives. */
-export interface LocalState {
-  /** The folder for `wrangler --persist-to`; the databases are in its subfolder `v3`. */
-  persistTo: string;
-  /** Private halves of the local sealing keys, as a dotenv file. */
-  sealingKeys: string;
-  /** ID and secret of the demo application. */
-  demoApplication: string;
-  /** Locks of the local service and of the key file. */
-  serviceLock: string;
-  keyLock: string;
-}
+export type LocalState = ReturnType<typeof localState>;
 
 /**
- * The project's `.wrangler/`, or the folder that `BADGE_STATE_DIR` names: it keeps tests and further copies of the
- * service apart.
+ * Where local data lives: in the project's `.wrangler/`, or in the folder that `BADGE_STATE_DIR` names, which keeps tests and
+ * further copies of the service apart.
  */
-export function localState(directory: string | undefined = process.env.BADGE_STATE_DIR): LocalState {
+export function localState(directory: string | undefined = process.env.BADGE_STATE_DIR) {
   const own = directory ? resolve(directory) : undefined;
   const home = own ?? join(PROJECT, ".wrangler");
   return {
+    /** The folder for `wrangler --persist-to`; the databases are in its subfolder `v3`. */
     persistTo: own ?? join(home, "state"),
+    /** Private halves of the local sealing keys, as a dotenv file. */
     sealingKeys: join(home, "sealing-keys.env"),
+    /** ID and secret of the demo application. */
     demoApplication: join(home, "demo-application.json"),
+    /** Locks of the local service and of the key file. */
     serviceLock: join(home, "service.lock"),
     keyLock: join(home, "sealing-keys.lock"),
   };

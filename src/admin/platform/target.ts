@@ -38,12 +38,7 @@ const configSchema = z.object({
 type Config = z.infer<typeof configSchema>;
 
 /** A home as wrangler.toml binds it (contract section 17). */
-export interface BoundHome {
-  number: number;
-  database: Config["d1_databases"][number];
-  /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
-  place: string | null;
-}
+export type BoundHome = Target["homes"][number];
 
 export type Target = ReturnType<typeof readTarget>;
 
@@ -79,8 +74,8 @@ const customDomainsOf = ({ routes }: Config): string[] =>
 
 const HOME_BINDING = /^DB(?:_([2-9]|[1-9]\d{1,2}))?$/;
 
-/** In ascending order; the first is home 1. */
-function boundHomes({ d1_databases: databases, vars }: Config): readonly [BoundHome, ...BoundHome[]] {
+/** In ascending order; the first is home 1. `place`: `location=weur` or `jurisdiction=eu`; null when it is not set. */
+function boundHomes({ d1_databases: databases, vars }: Config) {
   const homes = databases.flatMap((database) => {
     const [match, number = "1"] = HOME_BINDING.exec(database.binding) ?? [];
     if (match === undefined) return [];
@@ -90,7 +85,7 @@ function boundHomes({ d1_databases: databases, vars }: Config): readonly [BoundH
   if (first?.number !== 1) {
     throw new UserError(`wrangler.toml has no D1 database with binding = "${databaseBindingOf(1)}": add it.`);
   }
-  return [first, ...others];
+  return [first, ...others] as const;
 }
 
 /** @throws UserError for a place of another form, which the Worker would refuse at its first call of an object */

@@ -46,13 +46,6 @@ export async function promoteSecret(
   throw new UserError(`${secretId} was retired meanwhile: see ${ADMIN} secret list ${applicationId}.`);
 }
 
-/** What `secret retire` prints. */
-interface RetiredSecret {
-  applicationId: ApplicationId;
-  secretId: string;
-  secrets: ShownSecret[];
-}
-
 /**
  * Ends the previous secret, or the named one unless it is current. It stops authenticating within half a minute.
  *
@@ -63,7 +56,7 @@ export async function retireSecret(
   applicationId: ApplicationId,
   wanted: string | undefined,
   actor = administrator(),
-): Promise<RetiredSecret> {
+) {
   const secretId = chooseRetired(applicationId, await readServerSecrets(database, applicationId), wanted);
   const isSecret = and(eq(applicationSecret.id, secretId), ne(applicationSecret.role, "current"));
   const secrets = await deleteSecret(database, applicationId, applicationSecret, isSecret, actor, { secretId });
@@ -102,7 +95,7 @@ export async function retireConsoleSecret(
   applicationId: ApplicationId,
   name: string,
   actor = administrator(),
-): Promise<RetiredSecret> {
+) {
   const secret = (await listSecrets(database, applicationId)).find((each) => each.name === name);
   if (secret === undefined) throw noSecret(applicationId, `for "${name}"`);
   const { secretId } = secret;

@@ -33,16 +33,15 @@ export const webhookCommands = group("webhook", {
   ],
 });
 
-interface ListOptions {
-  state?: EventState | undefined;
-  limit: number;
-}
-
 /** Events that one statement reads: meanwhile D1 does nothing else, and an application may have millions. */
 const CHUNK_EVENTS = 1000;
 
 /** The newest events of an application: by the index of their state if it has few enough, else all, in chunks. */
-export async function listEvents(database: Database, applicationId: ApplicationId, { state, limit }: ListOptions) {
+export async function listEvents(
+  database: Database,
+  applicationId: ApplicationId,
+  { state, limit }: { state?: EventState | undefined; limit: number },
+) {
   await findApplication(database, applicationId);
   const read = (condition: SQL | undefined, most: number) =>
     database.run((orm) =>

@@ -18,9 +18,6 @@ export const showCommand = command("show", {
   text: eventText,
 });
 
-/** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
-type EventObstacle = "disabled" | "no-url" | "held-endpoint";
-
 const badgePayload = z.object({ data: z.object({ id: z.string() }) });
 
 type ShownEvent = Awaited<ReturnType<typeof showEvent>>;
@@ -50,10 +47,11 @@ export async function showEvent(database: Database, eventId: string) {
   };
 }
 
+/** What keeps an event from being sent: its application is disabled, has no URL, or its deliveries are held. */
 function obstacleOf(
   { state, event }: EventRow,
   { disabledAt, webhookUrl, webhookHeldAt }: ApplicationRow,
-): EventObstacle | null {
+): "disabled" | "no-url" | "held-endpoint" | null {
   if (state === "delivered" || state === "exhausted") return null;
   if (disabledAt !== null) return "disabled";
   if (webhookUrl === null) return "no-url";
