@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
-import type { DeclaredArgument } from "../command-line/command.ts";
+import { argument } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
@@ -76,20 +76,12 @@ ${fieldLines({
 export const unknownApplication = (id: string): UserError =>
   new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
 
-/** Parses an argument. @throws UserError when it does not have the form of an application ID */
-export function applicationIdArgument(text: string): ApplicationId {
+/** The argument of most commands. */
+export const APPLICATION = argument("<id>", "the application's ID", "app_…", (text) => {
   const id = parseApplicationId(text);
   if (id !== undefined) return id;
   throw new UserError(`"${text}" is not an application ID, which looks like app_…: see ${ADMIN} application list.`);
-}
-
-/** The argument of most commands. */
-export const APPLICATION: DeclaredArgument<ApplicationId> = {
-  flags: "<id>",
-  description: "the application's ID",
-  example: "app_…",
-  parse: applicationIdArgument,
-};
+});
 
 export function selectApplication(orm: Orm, id: ApplicationId) {
   return orm.select().from(application).where(eq(application.id, id));

@@ -5,17 +5,12 @@ import { CARD_FORMATS, cardHex, encodeCard, splitBadgeNumber } from "../../share
 import { badge, invitation, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { badgeNumber } from "../command-line/arguments.ts";
-import { command, type DeclaredArgument } from "../command-line/command.ts";
+import { argument, command } from "../command-line/command.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { databaseOfNumber, ownerOfNumber } from "../number-range/owners.ts";
 import type { Database } from "../platform/database.ts";
 
-export const BADGE: DeclaredArgument<number> = {
-  flags: "<number>",
-  description: "the badge number",
-  example: "1004831324",
-  parse: badgeNumber,
-};
+export const BADGE = argument("<number>", "the badge number", "1004831324", badgeNumber);
 
 export const showCommand = command("show", {
   arguments: [BADGE],

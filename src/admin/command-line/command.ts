@@ -18,6 +18,13 @@ export interface DeclaredArgument<Value> {
   parse(text: string): Value;
 }
 
+export const argument = <Value>(
+  flags: string,
+  description: string,
+  example: string,
+  parse: (text: string) => Value,
+): DeclaredArgument<Value> => ({ flags, description, example, parse });
+
 /** An option of a command. `Value`: what the command gets, undefined where the option was not given. */
 export interface DeclaredOption<Value> {
   /** The option and, if there is one, its opposite. */

@@ -5,7 +5,7 @@ import type { NumberRange } from "../../shared/number-range.ts";
 import { numberRange } from "../../shared/schema.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { Orm } from "../platform/database.ts";
-import type { Homes } from "../platform/homes.ts";
+import type { Home, Homes } from "../platform/homes.ts";
 import type { WantedNumbers } from "./card-range.ts";
 import { explainTaken, findOverlapping, registerMissing } from "./owners.ts";
 import { defaultRange, explicitRange, OF_APPLICATIONS, type OwnedRange, overlapLine, REGISTERED } from "./range.ts";
@@ -133,6 +133,7 @@ async function assertFreeElsewhere(homes: Homes, range: NumberRange, except: App
 
 /** An application of another home than home 1 whose range overlaps. */
 async function findElsewhere(homes: Homes, range: NumberRange, except: ApplicationId): Promise<OwnedRange | undefined> {
-  const found = await homes.elsewhere(({ database }) => findOverlapping(database, OF_APPLICATIONS, range, except));
+  const ask = ({ database }: Home) => findOverlapping(database, OF_APPLICATIONS, range, except);
+  const found = await homes.everywhere(ask, homes.others);
   return found.find((owner) => owner !== undefined);
 }

@@ -40,27 +40,13 @@ export class Homes {
     );
   }
 
-  /** Asks every home at once. @returns the results in the order of the homes. @throws UserError that names a home that fails */
-  everywhere<T>(ask: (home: Home) => Promise<T>): Promise<T[]> {
-    return this.#ask(this.all, ask);
-  }
-
-  /** Asks every home but home 1. */
-  elsewhere<T>(ask: (home: Home) => Promise<T>): Promise<T[]> {
-    return this.#ask(this.others, ask);
-  }
-
   /**
-   * The database of the home that has something; home 1's when none has, where the command finds that there is no such
-   * thing. With one home nothing is asked.
+   * Asks every home at once, or some of them.
+   *
+   * @returns the results in the order of the homes
+   * @throws UserError that names a home that fails
    */
-  async find(has: (database: Database) => Promise<boolean>): Promise<Database> {
-    if (this.others.length === 0) return this.first.database;
-    const found = await this.everywhere(({ database }) => has(database));
-    return (this.all[found.indexOf(true)] ?? this.first).database;
-  }
-
-  #ask<T>(homes: readonly Home[], ask: (home: Home) => Promise<T>): Promise<T[]> {
+  everywhere<T>(ask: (home: Home) => Promise<T>, homes = this.all): Promise<T[]> {
     return Promise.all(
       homes.map(async (home) => {
         try {
@@ -71,5 +57,15 @@ export class Homes {
         }
       }),
     );
+  }
+
+  /**
+   * The database of the home that has something; home 1's when none has, where the command finds that there is no such
+   * thing. With one home nothing is asked.
+   */
+  async find(has: (database: Database) => Promise<boolean>): Promise<Database> {
+    if (this.others.length === 0) return this.first.database;
+    const found = await this.everywhere(({ database }) => has(database));
+    return (this.all[found.indexOf(true)] ?? this.first).database;
   }
 }

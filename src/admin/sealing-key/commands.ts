@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { sealingKey } from "../../shared/schema.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
-import { command, group } from "../command-line/command.ts";
+import { argument, command, group } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, tableLines } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
@@ -41,7 +41,7 @@ export const sealingKeyCommands = group("sealing-key", {
     }),
     resealCommand,
     command("remove", {
-      arguments: [{ flags: "<version>", description: "the version to remove", example: "1", parse: wholeNumber(1) }],
+      arguments: [argument("<version>", "the version to remove", "1", wholeNumber(1))],
       summary: "remove a sealing key that nothing needs",
       description:
         "Removes an old sealing key: its row in D1, and its private half from the local key file or every secret of its " +

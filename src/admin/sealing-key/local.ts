@@ -1,6 +1,5 @@
 import { sealingKey } from "../../shared/schema.ts";
 import { UserError } from "../command-line/errors.ts";
-import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { type LocalState, shownPath } from "../platform/paths.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/sealing-key-file.ts";
@@ -15,8 +14,7 @@ export async function ensureLocalSealing(homes: Homes, state: LocalState): Promi
   if (rows.flat().length === 0) {
     await ensureLocalKey(state, 1);
     // All keys of the file: it may have outlived the database, and its newest key stays the newest.
-    const keys = [...readLocalKeys(state)].map(([version, key]) => ({ version, publicKey: publicHalf(key) }));
-    await homes.everywhere(({ database }) => insertSealingKeys(database, keys));
+    await publishKeys(homes, readLocalKeys(state));
     rows = await readRows(homes);
   }
   const newest = Math.max(...rows.flat().map(({ version }) => version));
@@ -41,21 +39,18 @@ export async function ensureLocalSealing(homes: Homes, state: LocalState): Promi
 export async function rotateLocalSealingKey(homes: Homes, state: LocalState): Promise<number> {
   await ensureLocalSealing(homes, state);
   const version = (await newestVersion(homes)) + 1;
-  const privateKey = await ensureLocalKey(state, version);
-  const keys = [{ version, publicKey: publicHalf(privateKey) }];
-  await homes.everywhere(({ database }) => insertSealingKeys(database, keys));
+  await publishKeys(homes, [[version, await ensureLocalKey(state, version)]]);
   return version;
 }
 
 const readRows = (homes: Homes) =>
   homes.everywhere(({ database }) => database.run((orm) => orm.select().from(sealingKey)));
 
-/** Inserts public halves; a version that exists stays as it is. */
-async function insertSealingKeys(
-  database: Database,
-  keys: readonly { version: number; publicKey: string }[],
-): Promise<void> {
+/** Publishes the public halves of keys of the file in every home; a version that exists stays as it is. */
+async function publishKeys(homes: Homes, keys: Iterable<readonly [version: number, privateKey: string]>) {
   const createdAt = Date.now();
-  const rows = keys.map((key) => ({ ...key, createdAt }));
-  await database.run((orm) => orm.insert(sealingKey).values(rows).onConflictDoNothing());
+  const rows = Array.from(keys, ([version, key]) => ({ version, publicKey: publicHalf(key), createdAt }));
+  await homes.everywhere(({ database }) =>
+    database.run((orm) => orm.insert(sealingKey).values(rows).onConflictDoNothing()),
+  );
 }

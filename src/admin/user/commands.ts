@@ -4,19 +4,14 @@ import { expectKind } from "../../shared/kinds.ts";
 import { blockedUser } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { userId } from "../command-line/arguments.ts";
-import { command, type DeclaredArgument, group } from "../command-line/command.ts";
+import { argument, command, group } from "../command-line/command.ts";
 import { counted, plain } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { carryOut } from "../inbox/carry-out.ts";
 
 const BY_SERVICE = "The running service carries it out within ten seconds.";
 
-const USER: DeclaredArgument<string> = {
-  flags: "<user>",
-  description: "the application's own ID of the user",
-  example: "alice",
-  parse: userId,
-};
+const USER = argument("<user>", "the application's own ID of the user", "alice", userId);
 
 /** They do what the server calls of the same names do (contract sections 12 and 24). */
 export const userCommands = group("user", {

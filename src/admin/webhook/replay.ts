@@ -2,8 +2,8 @@ import { and, eq, exists, type SQL, sql } from "drizzle-orm";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
 import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
-import { type ApplicationRow, applicationIdArgument, findApplication } from "../application/record.ts";
-import { option, rawCommand } from "../command-line/command.ts";
+import { APPLICATION, type ApplicationRow, findApplication } from "../application/record.ts";
+import { argument, option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { counted, shownTime } from "../command-line/output.ts";
 import { ADMIN, shellWord } from "../command-line/shell.ts";
@@ -21,9 +21,7 @@ import {
 } from "./event.ts";
 
 export const replayCommand = rawCommand("replay", {
-  arguments: [
-    { flags: "<id>", description: "an event's ID; with --all-exhausted, an application's", example: "", parse: String },
-  ],
+  arguments: [argument("<id>", "an event's ID; with --all-exhausted, an application's", "", String)],
   summary: "send events again",
   description:
     "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
@@ -43,7 +41,7 @@ export const replayCommand = rawCommand("replay", {
         const text = `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
         return output.result(replayed, () => text);
       }
-      const applicationId = applicationIdArgument(id);
+      const applicationId = APPLICATION.parse(id);
       const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
       const verb = replayed.replayed === 1 ? "is" : "are";
       const text = `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`;

@@ -1,14 +1,14 @@
 import * as z from "zod";
 import { isoTime } from "../../shared/time.ts";
 import type { ApplicationRow } from "../application/record.ts";
-import { command } from "../command-line/command.ts";
+import { argument, command } from "../command-line/command.ts";
 import { fieldLines, plain, shorten, shownTime } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import { databaseOfEvent, type EventRow, findEvent, listedEvent, RESPONSE_CHARACTERS } from "./event.ts";
 
 export const showCommand = command("show", {
-  arguments: [{ flags: "<event-id>", description: "", example: "evt_…", parse: String }],
+  arguments: [argument("<event-id>", "", "evt_…", String)],
   summary: "show an event, its payload and its next attempt",
   description:
     "Shows one event: its badge number, its attempts and how the last one ended, when the next one is (UTC), and the " +
