@@ -160,6 +160,17 @@ describe("values that the service has not sealed to the newest key (contract sec
     expect(await remove()).toBe(unknown);
   });
 
+  it("keep it while a home that wrangler.toml does not bind here has applications", async () => {
+    await ensureLocalSealing(homes, state);
+    await createIn(2);
+    await rotateLocalSealingKey(homes, state);
+    await expect(removeSealingKey(new Homes([homes.first]), 1)).rejects.toThrow("home 2 has applications");
+    expect(await versions()).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+  });
+
   it("do not keep it in the other home after a run that died in between", async () => {
     await ensureLocalSealing(homes, state);
     await rotateLocalSealingKey(homes, state);
