@@ -95,7 +95,7 @@ describe("the signature of a badge (contract section 3)", () => {
 });
 
 describe("rotation of signing keys (contract sections 1 and 9)", () => {
-  it("keeps a badge's signatures on the key it was issued with, gives later badges the newer key, and publishes both", async () => {
+  it("signs for a badge by the key it was issued with, gives later ones the newer key, and publishes both", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const application = await createApplication();
     const before = await issue(application, "old phone");

@@ -120,7 +120,7 @@ describe("a call that changes nothing (contract section 12)", () => {
 });
 
 describe("device calls on a badge that is not active (contract section 12)", () => {
-  it("get 403 EXPIRED_BADGE from its end on, without a sweep, or at once when that is past; a later end restores its state", async () => {
+  it("get 403 EXPIRED_BADGE from its end on, or at once if that is past; a later end restores its state", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await setEnd(application, id, ahead(HOUR));
@@ -268,7 +268,7 @@ describe("the lists of contract section 4 with the states of section 12", () => 
     expect((await getBadge(application, replaced)).body.state).toBe("replaced");
   });
 
-  it("have no badge that the clock has ended, also before that is recorded, and have it again at its old position with a later end", async () => {
+  it("have no badge that the clock has ended, recorded or not, and have it at its old position with a later end", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 3; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));

@@ -210,7 +210,7 @@ describe("an object restored to an earlier moment (contract section 21)", () => 
 });
 
 describe("more was lost than the journal has (contract section 21)", () => {
-  it("is answered 503 and logged, and nothing is changed, until an administrator accepts the loss; then it goes on beyond all that either side knows", async () => {
+  it("is answered 503 and logged until the loss is accepted, and then goes on beyond all that either side knows", async () => {
     const application = await createApplication();
     await issueTo(application, "phone-1", "alice");
     const snapshot = await takeSnapshot(application);

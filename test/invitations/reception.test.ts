@@ -34,7 +34,7 @@ const patch = (application: TestApplication, path: string, body: object = {}, he
   call("PATCH", path, { headers: { ...serverHeaders(application), ...headers }, body });
 
 describe("a visitor's name (contract section 24)", () => {
-  it("stands in the response, in the list of invitations, and with its start on the badge that is claimed and in the event", async () => {
+  it("stands in the response and in lists, and with the start on the badge that is claimed and in its event", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const badgeStartsAt = ahead(MINUTE);
     const invited = await ask(application, { name: "Ada Lovelace", badgeStartsAt });

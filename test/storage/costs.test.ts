@@ -160,7 +160,7 @@ describe("what a request costs (contract sections 2 to 5)", () => {
     expect(await measure(() => page())).toEqual(COSTS["page of 100"]);
   });
 
-  it("a new badge of an application that does not subscribe to events; together they write fewer D1 rows each, and few of the object", async () => {
+  it("a new badge of an application without a webhook; those issued together write fewer rows each", async () => {
     const { badge, measure } = await open();
     expect(await measure(() => badge("new"))).toEqual(COSTS["new badge, none set"]);
     const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS["new badge, none set"];

@@ -153,7 +153,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
   });
 
-  it("are deleted 365 days after their badge ended if claimed; the badge stays, its number is never reissued, and the Idempotency-Key is free", async () => {
+  it("are deleted 365 days after their badge ended if claimed; the number stays taken, the Idempotency-Key does not", async () => {
     const application = await createApplication({ size: 2 });
     const ask = (method: string, path: string, body?: object) =>
       callAsServer(application, method, path, { headers: { udid: "server", "idempotency-key": "visit 1" }, body });

@@ -52,7 +52,7 @@ describe("a failing endpoint is held, and its events are kept (contract section 
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("after 120 hours and 10 attempts without a success: events that wait for a retry are held when it is due, not lost", async () => {
+  it("after 120 hours and 10 attempts without a success: events that wait for a retry are held, not lost", async () => {
     const { endpoint, outbox } = await failing();
     await failAfter(outbox, [0, ...times(8, 1)]);
     expect(await outbox.endpoint()).toMatchObject({ failures: 9, heldAt: null });

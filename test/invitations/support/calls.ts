@@ -3,6 +3,8 @@ import type { TestApplication } from "../../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { ahead, HOUR } from "./clock.ts";
 
+export { outcome } from "../../http/support/draft.ts";
+
 export interface Invitation {
   token: string;
   number: number;
@@ -47,11 +49,6 @@ export function revoke(
   headers: Record<string, string> = serverHeaders(application),
 ): Promise<Answer> {
   return call("PATCH", `/v1/invitation/${encodeURIComponent(token)}/revoke`, { headers });
-}
-
-/** Status and error code in one text. */
-export function outcome({ status, body }: Answer): string {
-  return body.error === undefined ? String(status) : `${status} ${String(body.error)}`;
 }
 
 /** The numbers that the application's server lists, oldest first. */
