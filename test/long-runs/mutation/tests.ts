@@ -10,7 +10,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/core\//, "core/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
   [/worker\/clock\//, RESTORED, "invitations/sweep homes/sweep storage/retention badges/script"],
   [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status-", "http/pages"],
-  [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable"],
+  [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/"],
   [/worker\/users\/|storage\/observed/, "users/ http/authorization"],
   [/worker\/history\/|storage\/history/, "history/ http/lists"],
