@@ -1,6 +1,5 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, describe, expect, it } from "vitest";
-import { setDisabled } from "../../src/admin/application/commands.ts";
 import { findApplication } from "../../src/admin/application/record.ts";
 import { assertPublicUrl } from "../../src/admin/application/settings.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
@@ -164,15 +163,7 @@ describe("application update --require-proof (contract section 15)", () => {
   });
 });
 
-describe("what else application update does (contract section 10)", () => {
-  it("nothing when an application is disabled or enabled twice", async () => {
-    const { applicationId } = await create();
-    const { disabledAt } = await setDisabled(database, applicationId, true);
-    expect(disabledAt).not.toBeNull();
-    expect((await setDisabled(database, applicationId, true)).disabledAt).toBe(disabledAt);
-    expect((await setDisabled(database, applicationId, false)).disabledAt).toBeNull();
-  });
-
+describe("application update --webhook-url (contract section 8)", () => {
   it("releases a held endpoint when the URL is set, and its events are due at once, oldest first", async () => {
     const { applicationId } = await create("--webhook-url", "https://a.example.com/");
     const hold = { webhookHeldAt: 1, webhookFailingSince: 1, webhookFailures: 12 };

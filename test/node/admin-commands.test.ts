@@ -1,8 +1,5 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -10,19 +7,13 @@ import { forEnvironment } from "../../src/admin/command-line/shell.ts";
 import { createAdminProgram, run } from "../../src/admin/program.ts";
 import { byEffort } from "../support/effort.ts";
 import { captured, commandsIn, localHomes } from "./support/script.ts";
+import { runProgram } from "./support/service.ts";
 
-const PROJECT = new URL("../../", import.meta.url).pathname;
 const { folder, homes, database, admin: adminHere, create } = await localHomes();
 
 /** Runs the script as a program of its own. */
-async function admin(...words: string[]) {
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", "src/admin/main.ts", ...words], {
-    cwd: PROJECT,
-    env: { ...process.env, BADGE_STATE_DIR: join(folder, "processes") },
-  });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { code: child.exitCode, stdout, stderr };
-}
+const admin = (...words: string[]) =>
+  runProgram(["src/admin/main.ts", ...words], { ...process.env, BADGE_STATE_DIR: join(folder, "processes") });
 
 /** Keeps the order of the keys, which is part of what is checked. */
 const jsonObject = z.record(z.string(), z.unknown());

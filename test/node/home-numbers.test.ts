@@ -57,22 +57,19 @@ const age = (hours: number) =>
   );
 
 describe("number ranges (contract sections 10 and 17)", () => {
-  it("are by default the next free block of all homes, and are registered in home 1", async () => {
-    const made = [await create(2), await create(1), await create(2)];
-    expect(made.map(({ firstNumber }) => firstNumber)).toEqual([1_000_000_000, 1_010_000_000, 1_020_000_000]);
-    expect(made[0]?.lastNumber).toBe(1_009_999_999);
-    expect(made.map(({ applicationId }) => applicationId.replace(/_.*/, ""))).toEqual(["app2", "app", "app2"]);
-    expect(await registered()).toEqual(
-      made.map(({ applicationId, firstNumber, lastNumber }) => [applicationId, firstNumber, lastNumber]),
-    );
-    expect(await home(2).database.run((orm) => orm.select().from(numberRange))).toEqual([]);
-  });
-
-  it("are by default the lowest free blocks, between others too", async () => {
+  it("are by default the lowest free block of all homes, between others too, and are registered in home 1", async () => {
     await create(1, [1_010_000_005, 1_010_000_005]);
     await create(2, [1_030_000_000, 1_045_000_000]);
-    const made = [await create(1), await create(2), await create(1)];
+    const made = [await create(2), await create(1), await create(2)];
     expect(made.map(({ firstNumber }) => firstNumber)).toEqual([1_000_000_000, 1_020_000_000, 1_050_000_000]);
+    expect(made.map(({ firstNumber, lastNumber }) => lastNumber - firstNumber)).toEqual([
+      9_999_999, 9_999_999, 9_999_999,
+    ]);
+    expect(made.map(({ applicationId }) => applicationId.replace(/_.*/, ""))).toEqual(["app2", "app", "app2"]);
+    for (const { applicationId, firstNumber, lastNumber } of made) {
+      expect(await registered()).toContainEqual([applicationId, firstNumber, lastNumber]);
+    }
+    expect(await home(2).database.run((orm) => orm.select().from(numberRange))).toEqual([]);
   });
 
   it("may lie anywhere from 1 to 2^53 - 1, and are refused when no block is free", async () => {

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { byEffort } from "../support/effort.ts";
+import { commandsOf } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 /** Starts, stops and sweeps of the local service. */
@@ -14,7 +15,6 @@ const RESTORED_MILLISECONDS = 150_000;
 /** Numbers of an application. */
 const SIZE = 24;
 
-const created = z.object({ applicationId: z.string(), applicationSecret: z.string() });
 const answered = z.object({ badgeId: z.string().optional(), id: z.string().optional(), error: z.string().optional() });
 
 let service: RunningService;
@@ -28,23 +28,21 @@ afterEach(async () => {
   service?.remove();
 });
 
-const create = (home: number, first: number, last: number) => {
-  const range = ["--first", String(first), "--last", String(last)];
-  return service.admin("application", "create", "--name", "Restored", "--home", String(home), ...range, "--json");
-};
+const { create } = commandsOf((...words) => service.admin(...words));
 
 /** An application with what its devices and its server call. */
 class Application {
   readonly id: string;
   readonly #server: Record<string, string>;
 
-  private constructor({ applicationId, applicationSecret }: z.infer<typeof created>) {
+  private constructor({ applicationId, applicationSecret }: Awaited<ReturnType<typeof create>>) {
     this.id = applicationId;
     this.#server = { applicationid: applicationId, applicationsecret: applicationSecret };
   }
 
   static async create(home: number, first: number): Promise<Application> {
-    return new Application(created.parse(JSON.parse((await create(home, first, first + SIZE - 1)).stdout)));
+    const words = ["--home", home, "--first", first, "--last", first + SIZE - 1];
+    return new Application(await create(...words.map(String)));
   }
 
   async #call(method: string, path: string, headers: Record<string, string>, body?: unknown) {

@@ -126,17 +126,17 @@ export const commandsIn = (folder: string) => commandsOf((...words) => runScript
 /** What a program's work prints in this process, and the exit code that it sets. */
 export async function captured(work: () => Promise<void>): Promise<Printed> {
   const written = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) {
+  const spies = (["stdout", "stderr"] as const).map((stream) =>
     vi.spyOn(process[stream], "write").mockImplementation((part) => {
       written[stream] += part;
       return true;
-    });
-  }
+    }),
+  );
   try {
     await work();
     return { code: process.exitCode ?? 0, ...written };
   } finally {
-    vi.restoreAllMocks();
+    for (const spy of spies) spy.mockRestore();
     process.exitCode = undefined;
   }
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../../src/shared/identifiers.ts";
 import { killTree } from "./process-tree.ts";
@@ -52,7 +53,7 @@ async function launch(folder: string, port: number, words: string[] = []): Promi
     folder,
     demo,
     output,
-    admin: (...words) => run(["src/admin/main.ts", ...words], env),
+    admin: (...words) => runProgram(["src/admin/main.ts", ...words], env),
     async kill() {
       killTree(child.pid ?? 0);
       if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
@@ -69,20 +70,17 @@ async function launch(folder: string, port: number, words: string[] = []): Promi
   };
 }
 
-async function run(words: string[], env: NodeJS.ProcessEnv) {
+/** Runs a Node program of the project until it ends by itself. */
+export async function runProgram(words: readonly string[], env: NodeJS.ProcessEnv) {
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], { cwd: PROJECT, env });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => (stdout += chunk));
-  child.stderr.on("data", (chunk) => (stderr += chunk));
-  await once(child, "close");
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code: child.exitCode ?? 1, stdout, stderr };
 }
 
 function collect(child: ChildProcess): () => string {
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += chunk));
-  return () => text;
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
+  return () => output;
 }
 
 async function untilPrinted(child: ChildProcess, output: () => string, expected: string): Promise<void> {
