@@ -90,6 +90,7 @@ export default defineConfig({
           include: ["test/node/**/*.test.ts"],
           maxWorkers: 2 * cores + 1,
           isolate: false,
+          globalSetup: ["./test/node/support/shared-service.ts"],
           setupFiles: ["./test/node/support/setup.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,

@@ -1,9 +1,10 @@
-import { execFile, spawn } from "node:child_process";
+import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,6 +14,7 @@ import { originsOf } from "../../src/dev/address.ts";
 import { readCommandLine } from "../../src/dev/command-line.ts";
 import { createLogFilter } from "../../src/dev/service.ts";
 import { until } from "../support/until.ts";
+import { listen } from "./support/listen.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
@@ -33,16 +35,20 @@ const PROJECT = new URL("../../", import.meta.url).pathname;
 /** For a machine that does ten other things. */
 const START_LIMIT_MILLISECONDS = 120_000;
 
-/** Runs one of the programs until it ends by itself. */
-async function program(name: "start" | "reset", words: readonly string[], folder: string) {
-  const env = { ...process.env, BADGE_STATE_DIR: folder };
-  const stdio = ["ignore", "pipe", "pipe"] as const;
-  const child = spawn(process.execPath, [`src/dev/${name}.ts`, ...words], { cwd: PROJECT, env, stdio: [...stdio] });
-  const { stdout, stderr } = child;
-  if (stdout === null || stderr === null) throw new Error("the output is piped");
-  const [out, problem] = await Promise.all([text(stdout), text(stderr), once(child, "close")]);
-  return { code: child.exitCode, stdout: out, stderr: problem };
+const PIPED: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
+
+/** What a process prints until it ends by itself. */
+async function ended(child: ChildProcessByStdio<null, Readable, Readable>) {
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { code: child.exitCode, stdout, stderr };
 }
+
+function program(name: "start" | "reset", words: readonly string[], folder: string) {
+  const env = { ...process.env, BADGE_STATE_DIR: folder };
+  return ended(spawn(process.execPath, [`src/dev/${name}.ts`, ...words], { cwd: PROJECT, env, stdio: PIPED }));
+}
+
+const fields = z.object({ badgeId: z.string(), publicKey: z.string(), signature: z.string() }).partial();
 
 /** Runs the commands that `npm start` printed. @returns the status codes */
 async function runPrinted(service: RunningService): Promise<string[]> {
@@ -93,23 +99,21 @@ describe("npm start", () => {
     await until(() => expect(lines()).toContainEqual(expect.objectContaining({ event: "request" })));
   });
 
-  it("refuses to run twice on the same data, and on a port in use", async () => {
+  it("refuses to run twice on the same data, and on a port in use, and keeps the data from being deleted", async () => {
     const port = new URL(service.origin).port;
-    expect(await program("start", ["--port", String(await freePort())], state)).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "The service already runs on this data: stop it first (Ctrl-C where it was started).\n",
-    });
-    expect(await program("start", ["--port", port], `${state}-2`)).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `Port ${port} is in use: stop what uses it or choose another, as in npm start -- --port 8788\n`,
-    });
-  });
-
-  it("keeps the data from being deleted while it runs", async () => {
-    const refused = { code: 1, stdout: "", stderr: expect.stringMatching(/^The service is running: [^\n]+\n$/) };
-    expect(await program("reset", ["--yes"], state)).toEqual(refused);
+    const refused = (stderr: unknown) => ({ code: 1, stdout: "", stderr });
+    const [again, onPort, reset] = await Promise.all([
+      program("start", ["--port", String(await freePort())], state),
+      program("start", ["--port", port], `${state}-2`),
+      program("reset", ["--yes"], state),
+    ]);
+    expect(again).toEqual(
+      refused("The service already runs on this data: stop it first (Ctrl-C where it was started).\n"),
+    );
+    expect(onPort).toEqual(
+      refused(`Port ${port} is in use: stop what uses it or choose another, as in npm start -- --port 8788\n`),
+    );
+    expect(reset).toEqual(refused(expect.stringMatching(/^The service is running: [^\n]+\n$/)));
   });
 
   it("leaves no process behind when it is killed", async () => {
@@ -139,55 +143,41 @@ describe("npm start", () => {
       const { stdout } = await admin("application", "list", "--json");
       expect(JSON.parse(stdout)).toMatchObject([{ applicationId, name: "Demo" }]);
       // The sweep sends it, so the cron trigger is driven at this address, too.
-      const receiver = createServer((_request, response) => response.writeHead(204).end()).listen(0, "127.0.0.1");
-      await once(receiver, "listening");
-      const receiverAddress = receiver.address();
-      const receiverPort = typeof receiverAddress === "object" ? receiverAddress?.port : undefined;
-      const url = `http://localhost:${receiverPort}/`;
-      await admin("application", "update", applicationId, "--webhook-url", url);
+      const receiver = createServer((_request, response) => response.writeHead(204).end());
+      await admin("application", "update", applicationId, "--webhook-url", `${await listen(receiver)}/`);
       expect(await admin("webhook", "test", applicationId, "--wait", "30")).toMatchObject({ code: 0 });
       receiver.close();
     },
     START_LIMIT_MILLISECONDS,
   );
 
-  it("serves applications of home 2, whose badges the script finds by their numbers (contract section 17)", async () => {
-    const words = ["application", "create", "--name", "Elsewhere", "--home", "2", "--json"];
+  it("serves applications of home 2, whose badges the script finds by their numbers and whose status lists are at its own address (contract sections 14 and 17)", async () => {
+    const words = ["application", "create", "--name", "Elsewhere", "--home", "2", "--status-list", "--json"];
     const created = z
-      .object({ applicationId: z.string(), applicationSecret: z.string(), firstNumber: z.number() })
+      .object({ applicationId: z.string(), firstNumber: z.number() })
       .parse(JSON.parse((await admin(...words)).stdout));
     expect(created.applicationId).toMatch(/^app2_/);
     const headers = { applicationid: created.applicationId, udid: "phone" };
-    const post = (path: string, body: object) =>
-      fetch(`${originOf(service)}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    const issued = await post("/v1/badge", { userId: "user" });
-    expect(issued.status).toBe(201);
-    const { badgeId } = z.object({ badgeId: z.string() }).parse(await issued.json());
+    const origin = originOf(service);
+    const post = async (path: string, body: object) => {
+      const response = await fetch(`${origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      return { status: response.status, ...fields.parse(await response.json()) };
+    };
+    const { status, badgeId = "" } = await post("/v1/badge", { userId: "user" });
+    expect(status).toBe(201);
     expect(Number(badgeId)).toBeGreaterThanOrEqual(created.firstNumber);
-    expect((await post("/v1/badge", { userId: "user" })).status).toBe(200);
-    expect((await post("/v1/badge/sign", { base64: "AAAA" })).status).toBe(200);
+    expect(await post("/v1/badge", { userId: "user" })).toEqual({ status: 200, badgeId });
+    const { signature = "" } = await post("/v1/badge/sign", { base64: "AAAA" });
+    const { uri } = JSON.parse(Buffer.from(signature.split(".")[1] ?? "", "base64url").toString()).status.status_list;
+    expect(uri).toBe(`${origin}/v1/applications/${created.applicationId}/status/0`);
+    const list = await fetch(uri);
+    expect([list.status, list.headers.get("content-type")]).toEqual([200, "application/statuslist+jwt"]);
+    await list.body?.cancel();
     const { stdout } = await admin("badge", "revoke", badgeId, "--json");
     expect(JSON.parse(stdout)).toMatchObject({ id: badgeId, state: "revoked" });
     expect((await post("/v1/badge/sign", { base64: "AAAA" })).status).toBe(403);
     const homes = JSON.parse((await admin("home", "list", "--json")).stdout);
     expect(homes).toMatchObject([{ home: 1 }, { home: 2, applications: 1, badges: 1 }]);
-  });
-
-  it("starts the URLs of status lists with its own address (contract section 14)", async () => {
-    const { stdout } = await admin("application", "create", "--name", "Lists", "--status-list", "--json");
-    const headers = { applicationid: String(JSON.parse(stdout).applicationId), udid: "phone" };
-    const post = async (path: string, body: object): Promise<unknown> => {
-      const init = { method: "POST", headers, body: JSON.stringify(body) };
-      return (await fetch(`${originOf(service)}${path}`, init)).json();
-    };
-    await post("/v1/badge", { userId: "user" });
-    const { signature } = z.object({ signature: z.string() }).parse(await post("/v1/badge/sign", { base64: "AAAA" }));
-    const claims = JSON.parse(Buffer.from(signature.split(".")[1] ?? "", "base64url").toString());
-    const { uri } = claims.status.status_list;
-    expect(uri).toBe(`${originOf(service)}/v1/applications/${headers.applicationid}/status/0`);
-    const list = await fetch(uri);
-    expect([list.status, list.headers.get("content-type")]).toEqual([200, "application/statuslist+jwt"]);
-    await list.body?.cancel();
   });
 
   it("ends with one line and a failure when its runtime is killed (contract section 10)", async () => {
@@ -205,16 +195,19 @@ describe("npm start", () => {
     const { folder, prefix } = withoutRights();
     const env = { ...process.env, BADGE_STATE_DIR: `${folder}/state` };
     const programs = [["src/dev/start.ts"], ["src/admin/main.ts", "application", "list"]];
-    for (const words of programs) {
-      const [command = "", ...rest] = [...prefix, process.execPath, "--disable-warning=ExperimentalWarning", ...words];
-      const child = spawn(command, rest, { cwd: PROJECT, env, stdio: ["ignore", "pipe", "pipe"] });
-      const [out, problem] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-      expect({ code: child.exitCode, out, problem }).toEqual({
-        code: 1,
-        out: "",
-        problem: expect.stringMatching(/^You may not write to [^\n]*badge-test-[^\n]* \(EACCES\)\.\n$/),
-      });
-    }
+    const results = await Promise.all(
+      programs.map((words) => {
+        const [command = "", ...rest] = [
+          ...prefix,
+          process.execPath,
+          "--disable-warning=ExperimentalWarning",
+          ...words,
+        ];
+        return ended(spawn(command, rest, { cwd: PROJECT, env, stdio: PIPED }));
+      }),
+    );
+    const stderr = expect.stringMatching(/^You may not write to [^\n]*badge-test-[^\n]* \(EACCES\)\.\n$/);
+    expect(results).toEqual(programs.map(() => ({ code: 1, stdout: "", stderr })));
     rmSync(folder, { recursive: true });
   });
 
@@ -223,20 +216,18 @@ describe("npm start", () => {
     const older = "INSERT INTO d1_migrations (name) VALUES ('0009_number_ranges.sql')";
     await database.run((_, d1) => d1.prepare(older).run());
     await closeHomes();
-    const refusal = "The local data is of another version of the service, which this one can not read: npm run reset\n";
     const started = await program("start", ["--port", String(await freePort())], state);
+    const refusal = "The local data is of another version of the service, which this one can not read: npm run reset\n";
     expect(started).toEqual({ code: 1, stdout: "", stderr: `Starting…\n${refusal}` });
-    expect(await runScriptHere(["application", "list"], state)).toEqual({ code: 1, stdout: "", stderr: refusal });
   });
 
   it("has its data deleted by reset", async () => {
-    await closeHomes();
     const unasked = { code: 1, stdout: "", stderr: "There is no terminal to ask on: run npm run reset -- --yes\n" };
     expect(await program("reset", [], state)).toEqual(unasked);
     expect(await program("reset", ["--yes"], state)).toMatchObject({ code: 0, stderr: "" });
-    expect(["v3", "sealing-keys.env", "demo-application.json"].map((name) => existsSync(`${state}/${name}`))).toEqual([
-      ...[false, false, false],
-    ]);
+    for (const name of ["v3", "sealing-keys.env", "demo-application.json"]) {
+      expect(existsSync(`${state}/${name}`), name).toBe(false);
+    }
     expect(await program("reset", [], state)).toMatchObject({ code: 0, stdout: "There is no local data.\n" });
   });
 });
@@ -253,24 +244,21 @@ describe("the command line of npm start", () => {
   ])("%j is refused with one line", (words, line) => {
     for (const refusal of [UserError, line, /^[^\n]+$/]) expect(() => readCommandLine(words)).toThrow(refusal);
   });
-
-  it("is refused with the exit code 1, and the line goes to standard error", async () => {
-    expect(await program("start", ["--prot", "8788"], "/nowhere")).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "Unknown option '--prot'; see npm start -- --help\n",
-    });
-  });
 });
 
 describe("help", () => {
-  it.each(["start", "reset"] as const)("of npm %s goes to standard output, with the exit code 0", async (name) => {
-    for (const word of ["--help", "-h"]) {
+  it.each([["start", "--help"] as const, ["reset", "--help"] as const, ["reset", "-h"] as const])(
+    "of npm %s %s goes to standard output, with the exit code 0",
+    async (name, word) => {
       const { code, stdout, stderr } = await program(name, [word], "/nowhere");
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(stdout).toMatch(/^Usage: npm /);
       expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
-    }
+    },
+  );
+
+  it("of npm start is also there with -h", () => {
+    expect(readCommandLine(["-h"]).help).toBe(true);
   });
 });
 

@@ -18,15 +18,14 @@ describe("verified users over a real network (contract section 22)", () => {
     service = await startHarness();
     await service.database.run((_, d1) =>
       d1
-        .prepare("UPDATE application SET user_issuer = ?, user_audience = 'phone-app'")
-        .bind(server.provider.issuer)
+        .prepare("UPDATE application SET user_issuer = ?, user_audience = 'phone-app' WHERE id = ?")
+        .bind(server.provider.issuer, service.applicationId)
         .run(),
     );
   }, 120_000);
 
   afterAll(async () => {
     await server?.close();
-    await service?.close();
   });
 
   function phone(): DeviceClient {

@@ -1,50 +1,62 @@
-import { fileURLToPath } from "node:url";
-import type { D1Database } from "@cloudflare/workers-types";
 import { isNull } from "drizzle-orm";
-import { createTestHarness } from "wrangler";
+import { inject } from "vitest";
+import * as z from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
+import { Account, RefusedCall } from "../../../src/admin/platform/cloudflare.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
+import { restD1 } from "../../../src/admin/platform/rest-d1.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
-import type { ApplicationId } from "../../../src/shared/identifiers.ts";
-import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
-import { inbox, sealingKey } from "../../../src/shared/schema.ts";
-import { generateSealingKey } from "../../../src/shared/sealing.ts";
+import { applicationId, newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
+import { inbox } from "../../../src/shared/schema.ts";
 import { aroundSteps } from "./homes.ts";
 import { captured, type Printed } from "./script.ts";
 
-/** The Worker behind a real HTTP server, on storage of its own, with one application. Starts in a few seconds. */
-export interface Harness {
+const credentials = z.object({ applicationId, applicationSecret: z.string() });
+const described = z.object({ origin: z.string(), demo: credentials });
+
+/** The Worker behind a real HTTP server, which all files share, with an application of the file's own. */
+export interface Harness extends z.infer<typeof credentials> {
   origin: string;
-  /** Of the application, which is the demo application, too. */
-  applicationId: ApplicationId;
-  applicationSecret: string;
+  /** The demo application, with which /docs tries its calls. */
+  demo: z.infer<typeof credentials>;
   /** What the Worker writes to in home 1. */
   database: Database;
+  homes: Homes;
   /** Runs the administration script on the same homes, in this process. */
   admin(...words: string[]): Promise<Printed>;
   close(): Promise<void>;
 }
 
+/** Asks shared-service.ts. @throws Error with its words */
+async function ask(path: string, body?: object): Promise<unknown> {
+  const response = await fetch(`${inject("sharedService")}${path}`, {
+    method: "POST",
+    body: JSON.stringify(body ?? {}),
+  });
+  if (!response.ok) throw new RefusedCall(path, response.status, await response.text());
+  return response.json();
+}
+
+/** The service's databases as the script sees deployed ones, with the number of the home for an ID. */
+class SharedAccount extends Account {
+  override async call<Shape extends z.ZodType>(result: Shape, { path, body }: Parameters<Account["call"]>[1]) {
+    const [, home = ""] = /^\/d1\/database\/(\d)\/raw$/.exec(path) ?? [];
+    return result.parse(await ask(`/home/${home}`, body));
+  }
+}
+
+const homeOf = (number: number) => ({
+  number,
+  place: null,
+  database: new Database(restD1(new SharedAccount("shared", {}), String(number))),
+});
+
 export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
-  const { publicKey, privateKey } = await generateSealingKey();
-  const credentials = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
-  const configPath = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
-  // As `npm start` runs it.
-  const vars = { DEMO_APPLICATION_ID: credentials.applicationId };
-  const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
-  const { url } = await server.listen();
-  const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
-  const env = await worker.getEnv();
-  const [first, second] = [new Database(env.DB), new Database(env.DB_2)];
-  const homes = new Homes([
-    { number: 1, place: null, database: first },
-    { number: 2, place: null, database: second },
-  ]);
-  for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
-  const key = { version: 1, publicKey, createdAt: Date.now() };
-  await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
-  await createApplication(homes, { name: "Test", webhookUrl, credentials });
+  const { origin, demo } = described.parse(await ask("/"));
+  const own = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
+  const homes = new Homes([homeOf(1), homeOf(2)]);
+  await createApplication(homes, { name: "Test", webhookUrl, credentials: own });
   // A command that waits for the Worker is carried out at once, not when its clock looks for commands.
   const prompt = aroundSteps(homes, async (_, take) => {
     const result = await take();
@@ -53,7 +65,7 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
     const waiting = await homes.everywhere(({ database }) =>
       database.run((orm) => orm.$count(inbox, isNull(inbox.result))),
     );
-    if (waiting.some((count) => count > 0)) await worker.scheduled({ cron: "* * * * *" });
+    if (waiting.some((count) => count > 0)) await ask("/clock");
     return result;
   });
   const opened = {
@@ -61,9 +73,7 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
     ...{ place: { environment: "test" }, close: () => Promise.resolve() },
   };
   return {
-    origin: url.origin,
-    ...credentials,
-    database: first,
+    ...{ origin, demo, ...own, database: homes.first.database, homes },
     admin: (...words) =>
       captured(() =>
         run(
@@ -71,6 +81,6 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
           words,
         ),
       ),
-    close: () => server.close(),
+    close: () => Promise.resolve(),
   };
 }

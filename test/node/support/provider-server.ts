@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { newProviderKey, Provider } from "../../users/provider.ts";
+import { listen } from "./listen.ts";
 
 /** An OpenID provider behind a real HTTP server on this computer. */
 export class ProviderServer {
@@ -43,10 +44,6 @@ export async function startProvider(algorithm = "ES256"): Promise<ProviderServer
     for await (const piece of result.body ?? []) response.write(piece);
     response.end();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  const provider = new Provider(key, `http://127.0.0.1:${address.port}`);
+  const provider = new Provider(key, await listen(server));
   return new ProviderServer(provider, server);
 }

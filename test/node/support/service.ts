@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../../src/shared/identifiers.ts";
+import { listen } from "./listen.ts";
 import { killTree } from "./process-tree.ts";
 
 /** The service as `npm start` runs it, with its own state. */
@@ -95,11 +96,8 @@ async function untilPrinted(child: ChildProcess, output: () => string, expected:
 }
 
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  const server = createServer();
+  const { port } = new URL(await listen(server));
+  await once(server.close(), "close");
+  return Number(port);
 }

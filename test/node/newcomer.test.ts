@@ -1,36 +1,93 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { ServerClient } from "../../src/client/index.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
+import { captured } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
+
+/** What somebody does who has just cloned the project: one service, the README typed, the demo, and Ctrl-C. */
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
 
-async function demo(words: readonly string[], settings: Record<string, string> = {}) {
-  const env = { ...process.env, ...settings };
-  const child = spawn(process.execPath, ["src/dev/demo/main.ts", ...words], { cwd: PROJECT, env });
-  const ended = once(child, "close");
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  await ended;
-  return { code: child.exitCode, stdout, stderr };
-}
+/** For a machine that does ten other things. */
+const LIMIT_MILLISECONDS = 240_000;
+
+let service: RunningService;
+
+beforeAll(async () => {
+  service = await startService();
+}, LIMIT_MILLISECONDS);
+
+afterAll(async () => {
+  await service?.stop();
+  service?.remove();
+});
+
+/** As they are started for somebody who types, without that person's own settings. */
+const SHELLS = [
+  ["bash", ["--norc", "--noprofile", "-i", "-s"]],
+  ["zsh", ["-f", "-i", "-s"]],
+] as const;
+
+const INSTALLED = SHELLS.filter(([shell]) => spawnSync(shell, ["-c", "true"]).status === 0);
+
+describe("the README, typed", () => {
+  const readme = readFileSync(`${PROJECT}README.md`, "utf8");
+  const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
+
+  it.each(INSTALLED.map(([shell, words], place) => ({ shell, words, place })))(
+    "in $shell gets a badge, a signature and an invitation, and opens a door",
+    async ({ shell, words, place }) => {
+      const { applicationId, applicationSecret } = service.demo;
+      const state = { BADGE_STATE_DIR: `${service.folder}/state`, HOME: service.folder };
+      const env = { ...process.env, ...state, PS1: "", PROMPT: "" };
+      /** Types lines. @returns what they print */
+      const type = async (typed: string): Promise<string> => {
+        const child = spawn(shell, [...words], { cwd: PROJECT, env, stdio: ["pipe", "pipe", "ignore"] });
+        const lines = typed
+          .replaceAll("localhost:8787", new URL(service.origin).host)
+          .replace("app_…", applicationId)
+          .replace("bdss_…", applicationSecret)
+          // The second shell is another phone, and another visit.
+          .replaceAll("phone-1", `phone-${1 + place}`)
+          .replace("visit-4711", `visit-${4711 + place}`);
+        child.stdin.end(lines);
+        return text(child.stdout);
+      };
+      const [start, settings, calls, invite, door] = blocks;
+      expect(start).toBe("npm ci\nnpm start\n");
+      const printed = await type(`${settings}${calls}${invite}`);
+      const answers = [...printed.matchAll(/^.*?(\{".*\})$/gm)].map(([, json = ""]): unknown => JSON.parse(json));
+      const badgeId = expect.stringMatching(/^\d+$/);
+      expect(answers).toEqual([
+        { badgeId, publicKey: expect.any(String) },
+        { signature: expect.any(String) },
+        { badges: INSTALLED.slice(0, 1 + place).map(() => ({ id: badgeId, userId: "alice" })) },
+        { id: expect.stringMatching(/^inv_/), badgeId, expiresAt: expect.any(String) },
+      ]);
+      const { signature } = z.object({ signature: z.string() }).parse(answers[1]);
+      expect(await type(`${settings}${door}${signature}\n`)).toMatch(/open: badge \d+/);
+    },
+    LIMIT_MILLISECONDS,
+  );
+});
+
+const DEMO = `${PROJECT}src/dev/demo/main.ts`;
 
 describe("npm run demo with the service running (contract section 10)", () => {
-  let service: RunningService;
-  let told: Awaited<ReturnType<typeof demo>>;
+  let told: { code: number | null; stdout: string; stderr: string };
 
   beforeAll(async () => {
-    service = await startService();
-    const state = { BADGE_STATE_DIR: `${service.folder}/state` };
-    told = await demo(["--url", service.origin], state);
-  }, 240_000);
-
-  afterAll(async () => {
-    await service?.stop();
-    service?.remove();
-  });
+    const env = { ...process.env, BADGE_STATE_DIR: `${service.folder}/state` };
+    const child = spawn(process.execPath, [DEMO, "--url", service.origin], { cwd: PROJECT, env });
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+    told = { code: child.exitCode, stdout, stderr };
+  }, LIMIT_MILLISECONDS);
 
   it("tells the story to its end", () => {
     expect(told).toMatchObject({ code: 0, stderr: "" });
@@ -94,9 +151,8 @@ describe("npm run demo with the service running (contract section 10)", () => {
     }
   });
 
-  it("prints commands that work when they are pasted", async () => {
+  it("prints commands that work when they are pasted", () => {
     const [, pasted = ""] = / > (npm run (?:.*\\\n)*.*)\n/.exec(told.stdout) ?? [];
-    expect(pasted).toContain("application create");
     // A shell of its own, in which npm prints the words that it gets.
     const printed = execFileSync("sh", ["-c", `npm() { printf '%s\\n' "$@"; }\n${pasted}`], { encoding: "utf8" });
     expect(printed.split("\n").slice(0, 10)).toEqual([
@@ -114,12 +170,14 @@ describe("npm run demo with the service running (contract section 10)", () => {
     const [, baseUrl = "", applicationId = "", applicationSecret = ""] =
       /in a browser: (\S+)\/console\n {2}Application ID {2}(app_\w+)\n {2}Secret {10}(bdss_\S+)\n/.exec(told.stdout) ??
       [];
+    expect(applicationId).toBe(service.demo.applicationId);
     const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
     const { badges, badgesPerDay, badgesByState, deliveries, invitations } = await server.getStatistics();
     expect(badgesPerDay.reduce((sum, { badges: count }) => sum + count, 0)).toBeGreaterThanOrEqual(50);
     expect(badges.os.values.map(({ value }) => value)).toEqual(expect.arrayContaining(["iOS", "Android"]));
     expect(badgesByState).toMatchObject({ suspended: 1, revoked: 1 });
-    expect(invitations).toMatchObject({ pending: 1, claimed: 1, revoked: 1 });
+    // One, and those of the README.
+    expect(invitations).toMatchObject({ pending: 1 + INSTALLED.length, claimed: 1, revoked: 1 });
     expect(deliveries.filter(({ state }) => state !== "delivered")).toEqual([
       { state: "pending", outcome: expect.stringMatching(/^(answered|network)$/), events: 1 },
     ]);
@@ -132,9 +190,10 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told.stdout).not.toMatch(/inv_[\w-]{5}/);
     expect(told.stdout).not.toMatch(/eyJ[\w-]+\./);
   });
+});
 
-  // Here, where a service that has worked is no longer needed.
-  it("leaves a service behind that ends on Ctrl-C with everything it started, by itself and with success", async () => {
+describe("Ctrl-C", () => {
+  it("ends npm start with everything it started, by itself and with success", async () => {
     const { below } = processesOf(service);
     expect(below.filter(({ command }) => command.includes("workerd")).length).toBeGreaterThan(0);
     const startedAt = Date.now();
@@ -145,22 +204,35 @@ describe("npm run demo with the service running (contract section 10)", () => {
 });
 
 describe("npm run demo without the service (contract section 10)", () => {
+  let runs = 0;
+
+  /** Runs it in this process: to load its modules anew takes a second. */
+  async function demo(...words: string[]) {
+    const before = process.argv;
+    process.argv = [process.execPath, DEMO, ...words];
+    try {
+      return await captured(() => import(/* @vite-ignore */ `${pathToFileURL(DEMO)}?${++runs}`));
+    } finally {
+      process.argv = before;
+    }
+  }
+
   it("says in one line that the service must be started first", async () => {
     const origin = `http://localhost:${await freePort()}`;
-    const { code, stdout, stderr } = await demo(["--url", origin]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toBe(`Nothing answers at ${origin}: run npm start first, in another terminal.\n`);
+    expect(await demo("--url", origin)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `Nothing answers at ${origin}: run npm start first, in another terminal.\n`,
+    });
   });
 
   it.each([[["--url", "localhost:9000"]], [["--port", "9000"]]])("refuses %j in one line", async (words) => {
-    const { code, stdout, stderr } = await demo(words);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^[^\n]*http:\/\/localhost:\d+\n$/);
+    const stderr = expect.stringMatching(/^[^\n]*http:\/\/localhost:\d+\n$/);
+    expect(await demo(...words)).toEqual({ code: 1, stdout: "", stderr });
   });
 
   it("has a help page", async () => {
-    const { code, stdout, stderr } = await demo(["--help"]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toContain("npm run demo [-- --url URL]");
+    const stdout = expect.stringContaining("npm run demo [-- --url URL]");
+    expect(await demo("--help")).toEqual({ code: 0, stdout, stderr: "" });
   });
 });

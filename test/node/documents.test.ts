@@ -1,0 +1,135 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import {
+  CLIENT_IP_CALLS_PER_MINUTE,
+  DEVICE_CALLS_PER_MINUTE,
+  REFUSED_CALLS_PER_MINUTE,
+} from "../../src/shared/limits.ts";
+import { latencyTable } from "../long-runs/scale/latency.ts";
+
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The contract and the interface came from elsewhere, and name what stands there. */
+const GIVEN = ["docs/contract.md", "docs/interface.md"];
+
+const DOCUMENTS = [".", ".github", "docs", "src", "test"]
+  .flatMap((folder) =>
+    readdirSync(join(PROJECT, folder), { recursive: folder !== ".", encoding: "utf8" }).map((name) =>
+      join(folder, name),
+    ),
+  )
+  .filter((path) => path.endsWith(".md") && !GIVEN.includes(path));
+
+/** Where the paths of prose begin: it leaves out what its reader knows. The README of a folder also leaves out the folder. */
+const rootsOf = (document: string): string[] => ["", "src", "src/worker", dirname(document)];
+
+const read = (path: string): string => readFileSync(join(PROJECT, path), "utf8");
+
+/** As GitHub makes them from headings. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+
+describe.each(DOCUMENTS)("%s", (document) => {
+  const text = read(document);
+
+  it("names only source files that exist", () => {
+    const named = [...text.matchAll(/`([\w/.-]+\/[\w.-]+\.(?:tsx?|css|py|go))`/g)].map(([, path = ""]) => path);
+    const missing = named.filter((path) => !rootsOf(document).some((root) => existsSync(join(PROJECT, root, path))));
+    expect(missing).toEqual([]);
+  });
+
+  it("links only to files and headings that exist", () => {
+    const links = [...text.matchAll(/\]\((?!https?:|\.\.\/\.\.\/actions)([^)\s]+)\)/g)].map(([, to = ""]) => to);
+    const broken = links.filter((link) => {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? document : join(dirname(document), path);
+      if (!existsSync(join(PROJECT, target))) return true;
+      return anchor !== undefined && !anchorsOf(read(target)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  it("has the comments of shell lines on lines of their own: an interactive zsh takes them for words", () => {
+    const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].filter(
+      ([, name]) => name === "sh" || name === "",
+    );
+    const lines = blocks.flatMap(([, , block = ""]) => block.split("\n"));
+    expect(lines.filter((line) => /^\s*[^#\s].*\s#/.test(line))).toEqual([]);
+  });
+});
+
+it("README.md is short enough to read at once, with five blocks to type", () => {
+  expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(9000);
+  expect(read("README.md").match(/^```sh$/gm)).toHaveLength(5);
+});
+
+describe("docs/conformance.md", () => {
+  const [, ...sections] = read("docs/conformance.md").split(/^## /m);
+
+  /** A requirement, and where in `test` which words of a test prove it: in the file of the section's heading, or in its own. */
+  function proofsIn(section: string): { requirement: string; path: string; words: string }[] {
+    const [, own = ""] = /^.*: `([\w/-]+)`\n/.exec(section) ?? [];
+    const rows = section.matchAll(/^\| ([^|]+) \| (?:`([\w/-]+)` )?([^|]+) \|$/gm);
+    return [...rows]
+      .map(([, requirement = "", path = own, words = ""]) => ({ requirement, path, words }))
+      .filter(({ requirement }) => requirement !== "requirement" && requirement !== "---");
+  }
+
+  it.each(sections.flatMap(proofsIn))("names a test in $path for: $requirement", ({ path, words }) => {
+    const file = [".test.ts", ".ts"]
+      .map((ending) => `test/${path}${ending}`)
+      .find((name) => existsSync(PROJECT + name));
+    expect(file, "no such file").toBeDefined();
+    expect(read(file ?? "")).toContain(words);
+  });
+
+  it("has five standards, each with a test", () => {
+    expect(sections.map((section) => proofsIn(section).length > 0)).toEqual([true, true, true, true, true]);
+  });
+});
+
+describe(".github/CONTRIBUTING.md", () => {
+  const versions = z.record(z.string(), z.string());
+  const packageSchema = z.object({ dependencies: versions, devDependencies: versions });
+
+  /** First cells of the tables in the section on dependencies. */
+  function tabled(): string[] {
+    const [, section = ""] = read(".github/CONTRIBUTING.md").split("\n## Dependencies\n");
+    const [ofSection = ""] = section.split("\n## ");
+    const cells = [...ofSection.matchAll(/^\| (`[^|]+`) \|/gm)].map(([, cell = ""]) => cell);
+    return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
+  }
+
+  it("gives a reason for each dependency of package.json, once, and for no other package", () => {
+    const { dependencies, devDependencies } = packageSchema.parse(JSON.parse(read("package.json")));
+    expect(tabled().toSorted()).toEqual(Object.keys({ ...dependencies, ...devDependencies }).toSorted());
+  });
+});
+
+describe("docs/performance.md", () => {
+  it("has the table of latencies as the model calculates it from counted round trips", () => {
+    expect(read("docs/performance.md")).toContain(`\n${latencyTable()}\n`);
+  });
+});
+
+describe("the rate limits in the reference (contract section 7)", () => {
+  /** One `[[ratelimits]]` of wrangler.toml. */
+  const RATE_LIMIT =
+    /name = "(?<name>\w+_LIMIT)"\nnamespace_id = "\d+"\nsimple = \{ limit = (?<limit>\d+), period = 60 \}/g;
+
+  it("equal the platform's limits locally: those of a deployment may be its own", () => {
+    const [config = ""] = read("wrangler.toml").split(/^\[env\./m);
+    const limits = [...config.matchAll(RATE_LIMIT)].map(({ groups }) => `${groups?.name} ${groups?.limit}`);
+    expect([DEVICE_CALLS_PER_MINUTE, CLIENT_IP_CALLS_PER_MINUTE, REFUSED_CALLS_PER_MINUTE]).toEqual([60, 1200, 120]);
+    expect(limits).toEqual(["DEVICE_LIMIT 60", "CLIENT_IP_LIMIT 1200", "REFUSED_CALL_LIMIT 120"]);
+    expect(config.match(/\[\[ratelimits\]\]/g)).toHaveLength(limits.length);
+  });
+});

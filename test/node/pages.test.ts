@@ -1,0 +1,78 @@
+import { gzipSync } from "node:zlib";
+import { beforeAll, describe, expect, it } from "vitest";
+import { type Harness, startHarness } from "./support/harness.ts";
+
+let service: Harness;
+
+beforeAll(async () => {
+  service = await startHarness();
+}, 120_000);
+
+const get = (path: string, init: RequestInit = {}) =>
+  fetch(`${service.origin}${path}`, { redirect: "manual", ...init });
+
+describe.each([
+  { page: "/docs", file: "docs/scalar.js", policyHas: [], unknown: ["/docs/nothing", "/docs/docs.html", "/docs.html"] },
+  {
+    page: "/console",
+    file: "console/console.js",
+    policyHas: ["script-src 'self'", "style-src 'self'", "connect-src 'self'", "form-action 'none'"],
+    unknown: ["/console/nothing", "/console.html", "/console/console.html"],
+  },
+])("$page over HTTP (contract sections 6, 11 and 19)", ({ page, file, policyHas, unknown }) => {
+  it.each(["GET", "HEAD"])("%s returns the page, with a policy that allows no other host", async (method) => {
+    const { status, headers } = await get(page, { method });
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toMatch(/^text\/html/);
+    expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
+    const policy = headers.get("content-security-policy")?.split("; ") ?? [];
+    expect(policy).toEqual(expect.arrayContaining(["default-src 'none'", "script-src 'self'", ...policyHas]));
+    expect(policy.join("; ")).not.toMatch(/https?:|\*/);
+  });
+
+  it("refers to no file of another host", async () => {
+    const assets = assetsOf(await (await get(page)).text());
+    expect(assets).toEqual(expect.arrayContaining([`/${file}`, "/docs/product.css"]));
+    for (const path of assets) {
+      expect(path).toMatch(/^\/[^/]/);
+      expect((await get(path)).status, path).toBe(200);
+    }
+  });
+
+  it("responds to what is not there, and to other methods, as every path does", async () => {
+    expect((await get(`${page}/`)).headers.get("location")).toBe(page);
+    for (const path of [...unknown, `/${file}/`]) {
+      const response = await get(path);
+      expect([response.status, await response.json()], path).toEqual([404, { error: "NOT_FOUND" }]);
+    }
+    for (const path of [page, `/${file}`]) {
+      const posted = await get(path, { method: "POST" });
+      expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+    }
+  });
+});
+
+describe("/console (contract section 19)", () => {
+  it("has no inline code and no eval, may not be framed or kept, and tells nobody where a reader came from", async () => {
+    const response = await get("/console");
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    expect(response.headers.get("referrer-policy")).toBe("no-referrer");
+    const policy = response.headers.get("content-security-policy");
+    expect(policy?.split("; ")).toEqual(expect.arrayContaining(["frame-ancestors 'none'", "base-uri 'none'"]));
+    expect(policy).not.toMatch(/unsafe|data:|blob:/);
+    expect(await response.text()).not.toMatch(/<style|style=|<script>|<script type="module">|\son\w+=/);
+  });
+
+  it("is under 150 KiB gzipped with all its files", async () => {
+    const html = await (await get("/console")).text();
+    const files = assetsOf(html).map(async (path) => gzipSync(await (await get(path)).bytes()).length);
+    const bytes = (await Promise.all(files)).reduce((sum, size) => sum + size, gzipSync(html).length);
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThan(150 * 1024);
+  });
+});
+
+/** Files that a page loads, without the pages that it links to. */
+const assetsOf = (html: string): string[] => [
+  ...new Set([...html.matchAll(/(?:src|href)="([^"#]*\.\w+)"/g)].map(([, path = ""]) => path)),
+];
