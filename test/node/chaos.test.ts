@@ -5,7 +5,7 @@ import { byEffort } from "../support/effort.ts";
 const SEED = 20_261_128;
 const TRIES = 3;
 
-/** badge-copy.test.ts kills the service once in every run of the suite. */
+/** start.test.ts kills the service once in every run of the suite. */
 describe.skipIf(byEffort(true, false))("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
   it("keeps in both homes every number it returned, and one event a badge, and no number is in both, with SIGKILL under traffic", async () => {
     const kills = 10;

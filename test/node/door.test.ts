@@ -10,6 +10,7 @@ import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
 import { createChallenge } from "../../src/verify/index.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
+import { listen } from "./support/listen.ts";
 
 const root = mkdtempSync(join(tmpdir(), "door-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -64,13 +65,17 @@ async function outcome(door: DoorControl, index = 0): Promise<string> {
 }
 
 describe("a door that keeps keys and status lists (contract section 14)", () => {
-  it("opens for an active badge, and not for a revoked or suspended one", async () => {
+  it("opens for an active badge, not for a revoked or suspended one, and again for one that was resumed", async () => {
     service.statuses.set(1, REVOKED).set(2, SUSPENDED);
     const door = await openDoor();
     expect(await door.refresh()).toBe(true);
     expect(await outcome(door, 0)).toBe("open");
     expect(await outcome(door, 1)).toBe("revoked");
     expect(await outcome(door, 2)).toBe("suspended");
+    service.statuses.set(2, ACTIVE);
+    pass(30_000);
+    await door.refresh();
+    expect(await outcome(door, 2)).toBe("open");
     expect(logged).toEqual([]);
   });
 
@@ -90,17 +95,6 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(await outcome(restarted, 7)).toBe("revoked");
     expect(await outcome(restarted, 8)).toBe("open");
     expect(logged.at(-1)).toBe("not refreshed: fetch failed: connect ECONNREFUSED");
-  });
-
-  it("opens again for a badge that was resumed", async () => {
-    service.statuses.set(3, SUSPENDED);
-    const door = await openDoor();
-    await door.refresh();
-    expect(await outcome(door, 3)).toBe("suspended");
-    service.statuses.set(3, ACTIVE);
-    pass(30_000);
-    await door.refresh();
-    expect(await outcome(door, 3)).toBe("open");
   });
 
   it("refuses every badge once its list has expired, and logs why", async () => {
@@ -154,8 +148,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
 
 /** Not fetch, which sets `Host` itself. */
 async function statusOf(url: string, method: string, headers: Record<string, string>): Promise<number> {
-  const asked = request(url, { method, headers }).end();
-  const [response] = await once(asked, "response");
+  const [response] = await once(request(url, { method, headers }).end(), "response");
   response.resume();
   return response.statusCode;
 }
@@ -436,18 +429,14 @@ describe("the file of a door", () => {
   });
 });
 
-/** With the service on a port of this computer. */
+/** With the service on a port of this computer, at this computer's time. */
 async function withService<T>(work: () => Promise<T>): Promise<T> {
+  now = Date.now();
   const server = createServer(async (request, response) => {
-    const { status, ...other } = await service.fetch(`${service.url}${request.url}`).then(async (reply) => ({
-      status: reply.status,
-      text: await reply.text(),
-    }));
-    response.writeHead(status).end(other.text);
+    const reply = await service.fetch(`${service.url}${request.url}`);
+    response.writeHead(reply.status).end(await reply.text());
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  service.url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+  service.url = await listen(server);
   try {
     return await work();
   } finally {
@@ -456,88 +445,128 @@ async function withService<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-describe("the program src/examples/door.ts", () => {
-  const PROGRAM = new URL("../../src/examples/door.ts", import.meta.url).pathname;
-  const children: ChildProcess[] = [];
-  afterEach(() => {
-    for (const child of children.splice(0)) child.kill();
-  });
+const EXAMPLES = new URL("../../src/examples/", import.meta.url).pathname;
+const PROGRAM = `${EXAMPLES}door.ts`;
 
-  function start(...more: string[]) {
-    const words = [
-      "--service",
-      `${service.url}/`,
-      "--application",
-      APPLICATION_ID,
-      "--file",
-      join(folder, "door.json"),
-    ];
-    const child = spawn(process.execPath, [PROGRAM, ...words, ...more], { stdio: "pipe" });
-    children.push(child);
-    const said = { out: "", err: "" };
-    child.stdout.on("data", (chunk) => (said.out += chunk));
-    child.stderr.on("data", (chunk) => (said.err += chunk));
-    return { child, said };
-  }
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill();
+});
 
-  /** What it prints for lines on its standard input. */
-  async function printed(...lines: string[]): Promise<{ out: string; err: string }> {
-    const { child, said } = start();
-    child.stdin.end(lines.map((line) => `${line}\n`).join(""));
-    expect(await once(child, "close")).toEqual([0, null]);
-    return said;
-  }
+/** Starts a program, and collects what it prints. */
+function run(program: string, ...words: string[]) {
+  const child = spawn(program, words, { stdio: "pipe" });
+  children.push(child);
+  const said = { out: "", err: "" };
+  child.stdout.on("data", (chunk) => (said.out += chunk));
+  child.stderr.on("data", (chunk) => (said.err += chunk));
+  return { child, said };
+}
 
-  it("prints what it does with each line and why, also without the service (contract section 14)", async () => {
-    now = Date.now();
-    service.statuses.set(6, REVOKED);
-    const lines = await withService(async () => {
-      const made = [service.badgeSignature(0), service.badgeSignature(6), "not a badge signature"];
-      const said = await printed(...made);
-      expect(said.err).toMatch(/^Ready: keys: 1, status lists: 1 \(the oldest is \d+ s old\)\.\n$/);
-      return { made, out: said.out };
-    });
-    const expected = [
+const ofDoor = () => [
+  "--service",
+  `${service.url}/`,
+  "--application",
+  APPLICATION_ID,
+  "--file",
+  join(folder, "door.json"),
+];
+
+/** What a door prints for lines on its standard input. */
+async function printed(program: string[], ...lines: string[]): Promise<{ out: string; err: string }> {
+  const [command = "", ...words] = program;
+  const { child, said } = run(command, ...words, ...ofDoor());
+  child.stdin.end(lines.map((line) => `${line}\n`).join(""));
+  expect(await once(child, "close")).toEqual([0, null]);
+  return said;
+}
+
+const python = findPython();
+
+describe.each([
+  {
+    example: "door.ts",
+    program: [process.execPath, PROGRAM],
+    ready: /^Ready: keys: 1, status lists: 1 \(the oldest is \d+ s old\)\.\n$/,
+    decisions: [
       "open: badge 1000000000",
       "closed: revoked: the badge was revoked or replaced",
       "closed: malformed: this is not a badge signature, or it was damaged",
-      "",
-    ].join("\n");
-    expect(lines.out).toBe(expected);
-    const offline = await printed(...lines.made);
-    expect(offline.out).toBe(expected);
-    expect(offline.err).toContain("ECONNREFUSED");
-  });
+    ],
+    offline: "ECONNREFUSED",
+  },
+  {
+    example: "door.py",
+    program: python === null ? null : [python, "-B", `${EXAMPLES}door.py`],
+    ready: /^Ready: keys: 1, status lists: 1\.\n$/,
+    decisions: ["open: badge 1000000000", "closed: revoked", "closed: malformed"],
+    offline: "not refreshed",
+  },
+])("the program src/examples/$example (contract section 14)", ({ program, ready, decisions, offline }) => {
+  it.skipIf(program === null)(
+    "prints what it does with each line and why, also without the service, with what it has stored",
+    async () => {
+      service.statuses.set(6, REVOKED);
+      const out = decisions.map((line) => `${line}\n`).join("");
+      const lines = await withService(async () => {
+        const made = [service.badgeSignature(0), service.badgeSignature(6), "not a badge signature"];
+        expect(await printed(program ?? [], ...made)).toEqual({ out, err: expect.stringMatching(ready) });
+        return made;
+      });
+      expect(await printed(program ?? [], ...lines)).toEqual({ out, err: expect.stringContaining(offline) });
+      expect(statSync(join(folder, "door.json")).mode & 0o777).toBe(0o600);
+    },
+  );
+});
 
-  it("accepts badge signatures on a port of this computer", async () => {
-    now = Date.now();
+it.skipIf(python === null)(
+  "src/examples/door.py keeps its list when an older one is played again, which hides a revocation (contract section 14)",
+  async () => {
+    const program = [python ?? "", "-B", `${EXAMPLES}door.py`];
+    await withService(async () => {
+      const old = service.statusList();
+      service.statuses.set(0, REVOKED);
+      now += 1000;
+      expect((await printed(program, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+      service.interfere = (path) => (path.endsWith("/status/0") ? new Response(old) : undefined);
+      expect((await printed(program, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+    });
+  },
+);
+
+describe("src/examples/door.ts on a port of this computer", () => {
+  /** Starts it. @returns where it waits */
+  async function openPort(...more: string[]) {
+    const { child, said } = run(process.execPath, PROGRAM, ...ofDoor(), "--port", "0", ...more);
+    await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
+    const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
+    const post = async (path: string, body = "") => {
+      const response = await fetch(`${url}${path}`, { method: "POST", body });
+      return { status: response.status, ...(await response.json()) };
+    };
+    return { child, said, url, post };
+  }
+
+  const OPEN = { status: 200, open: true, badgeNumber: "1000000000" };
+  const closed = (reason: string) => ({ status: 403, open: false, reason });
+
+  it("accepts badge signatures", async () => {
     service.statuses.set(6, REVOKED);
     await withService(async () => {
-      const { said } = start("--port", "0");
-      await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
-      const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
-      const ask = async (body: string) => {
-        const response = await fetch(url, { method: "POST", body });
-        return { status: response.status, body: await response.json() };
-      };
-      expect(await ask(`${service.badgeSignature(0)}\n`)).toEqual({
-        status: 200,
-        body: { open: true, badgeNumber: "1000000000" },
-      });
-      expect(await ask(service.badgeSignature(6))).toEqual({ status: 403, body: { open: false, reason: "revoked" } });
-      expect(await ask("x".repeat(1_000_000))).toEqual({ status: 403, body: { open: false, reason: "malformed" } });
+      const { post } = await openPort();
+      expect(await post("", `${service.badgeSignature(0)}\n`)).toEqual(OPEN);
+      expect(await post("", service.badgeSignature(6))).toEqual(closed("revoked"));
+      expect(await post("", "x".repeat(1_000_000))).toEqual(closed("malformed"));
     });
   });
 
-  it("hears on its port nobody but programs of this computer, by POST, and nobody else's calls keep it shut", async () => {
-    now = Date.now();
+  it("challenges phones with --challenge, there and by lines, hears nobody but programs of this computer, by POST, and nobody else's calls keep it shut (contract section 15)", async () => {
     const phone = await newPhoneKey();
     service.boundKey = phone.publicJwk;
     await withService(async () => {
-      const { said } = start("--port", "0", "--challenge", "lobby-1");
-      await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
-      const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
-      const asked = await (await fetch(`${url}challenge`, { method: "POST" })).json();
+      const { child, said, url, post } = await openPort("--challenge", "lobby-1");
+      const asked = await post("challenge");
+      expect(asked).toEqual({ status: 200, challenge: expect.stringMatching(/^badge-possession-v1\.lobby-1\./) });
       const statuses: number[] = [];
       for (const [method, path, headers] of [
         ["GET", "", {}],
@@ -556,40 +585,12 @@ describe("the program src/examples/door.ts", () => {
         await statusOf(url, "POST", {});
         await statusOf(`${url}challenge`, "POST", {});
       }
-      const { badgeSignature, response } = await present(phone, asked.challenge);
-      const opened = await fetch(url, { method: "POST", body: `${badgeSignature} ${response}` });
-      expect(await opened.json()).toEqual({ open: true, badgeNumber: "1000000000" });
       // What was refused at the port was no attempt.
       expect(said.out.match(/^closed/gm)).toHaveLength(20);
-    });
-  });
-
-  it("challenges phones with --challenge, on a port and by lines (contract section 15)", async () => {
-    now = Date.now();
-    const phone = await newPhoneKey();
-    service.boundKey = phone.publicJwk;
-    await withService(async () => {
-      const { child, said } = start("--port", "0", "--challenge", "lobby-1");
-      await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
-      const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
-      const post = async (path: string, body = "") => {
-        const response = await fetch(`${url}${path}`, { method: "POST", body });
-        return { status: response.status, body: await response.json() };
-      };
-      const asked = await post("challenge");
-      expect(asked).toEqual({
-        status: 200,
-        body: { challenge: expect.stringMatching(/^badge-possession-v1\.lobby-1\./) },
-      });
-      const { badgeSignature, response } = await present(phone, asked.body.challenge);
-      const open = { status: 200, body: { open: true, badgeNumber: "1000000000" } };
-      expect(await post("", `${badgeSignature} ${response}\n`)).toEqual(open);
-      const refused = { status: 403, body: { open: false, reason: "wrong-challenge" } };
-      expect(await post("", `${badgeSignature} ${response}\n`)).toEqual(refused);
-      expect(await post("", badgeSignature)).toEqual({
-        status: 403,
-        body: { open: false, reason: "malformed-response" },
-      });
+      const { badgeSignature, response } = await present(phone, asked.challenge);
+      expect(await post("", `${badgeSignature} ${response}\n`)).toEqual(OPEN);
+      expect(await post("", `${badgeSignature} ${response}\n`)).toEqual(closed("wrong-challenge"));
+      expect(await post("", badgeSignature)).toEqual(closed("malformed-response"));
 
       child.stdin.write("challenge\n");
       await expect.poll(() => said.out, PATIENCE).toMatch(/challenge: \S+\n/);
@@ -599,7 +600,9 @@ describe("the program src/examples/door.ts", () => {
       await expect.poll(() => said.out, PATIENCE).toMatch(/challenge: \S+\nopen: badge 1000000000\n$/);
     });
   });
+});
 
+describe("the programs of a door", () => {
   it.each([
     [["--application", APPLICATION_ID], "--service is not a URL"],
     [["--service", "https://badges.example"], "--application is missing"],
@@ -610,65 +613,14 @@ describe("the program src/examples/door.ts", () => {
       "--challenge takes a door's ID",
     ],
   ])("says what is wrong with its options: %j", async (words, problem) => {
-    const child = spawn(process.execPath, [PROGRAM, ...words], { stdio: ["ignore", "ignore", "pipe"] });
-    let said = "";
-    child.stderr.on("data", (chunk) => (said += chunk));
+    const { child, said } = run(process.execPath, PROGRAM, ...words);
     expect(await once(child, "close")).toEqual([1, null]);
-    expect(said).toContain(problem);
+    expect(said.err).toContain(problem);
   });
 
   it("can be measured: src/examples/door-bench.ts", async () => {
-    const bench = PROGRAM.replace("door.ts", "door-bench.ts");
-    const child = spawn(process.execPath, [bench, "50"], { stdio: ["ignore", "pipe", "inherit"] });
-    let said = "";
-    child.stdout.on("data", (chunk) => (said += chunk));
+    const { child, said } = run(process.execPath, `${EXAMPLES}door-bench.ts`, "50");
     expect(await once(child, "close")).toEqual([0, null]);
-    expect(said).toMatch(/of 50: median \d+\.\d+ ms/);
-  });
-});
-
-const python = findPython();
-
-describe.skipIf(python === null)("the program src/examples/door.py", () => {
-  const PROGRAM = new URL("../../src/examples/door.py", import.meta.url).pathname;
-
-  async function printed(...lines: string[]): Promise<{ out: string; err: string }> {
-    const file = join(folder, "door.json");
-    const words = ["-B", PROGRAM, "--service", service.url, "--application", APPLICATION_ID, "--file", file];
-    const child = spawn(python ?? "", words, { stdio: "pipe" });
-    const said = { out: "", err: "" };
-    child.stdout.on("data", (chunk) => (said.out += chunk));
-    child.stderr.on("data", (chunk) => (said.err += chunk));
-    child.stdin.end(lines.map((line) => `${line}\n`).join(""));
-    expect(await once(child, "close")).toEqual([0, null]);
-    return said;
-  }
-
-  it("decides about each line as the verifier does, also without the service, with what it has stored", async () => {
-    now = Date.now();
-    service.statuses.set(6, REVOKED);
-    const made = await withService(async () => {
-      const lines = [service.badgeSignature(0), service.badgeSignature(6), "not a badge signature"];
-      const said = await printed(...lines);
-      expect(said.err).toBe("Ready: keys: 1, status lists: 1.\n");
-      expect(said.out).toBe("open: badge 1000000000\nclosed: revoked\nclosed: malformed\n");
-      return lines;
-    });
-    const offline = await printed(...made);
-    expect(offline.out).toBe("open: badge 1000000000\nclosed: revoked\nclosed: malformed\n");
-    expect(offline.err).toContain("not refreshed");
-    expect(statSync(join(folder, "door.json")).mode & 0o777).toBe(0o600);
-  });
-
-  it("keeps its list when an older one is played again, which hides a revocation", async () => {
-    now = Date.now();
-    const old = service.statusList();
-    service.statuses.set(0, REVOKED);
-    now += 1000;
-    await withService(async () => {
-      expect((await printed(service.badgeSignature(0))).out).toBe("closed: revoked\n");
-      service.interfere = (path) => (path.endsWith("/status/0") ? new Response(old) : undefined);
-      expect((await printed(service.badgeSignature(0))).out).toBe("closed: revoked\n");
-    });
+    expect(said.out).toMatch(/of 50: median \d+\.\d+ ms/);
   });
 });

@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { ServerClient } from "../../src/client/index.ts";
+import { byEffort } from "../support/effort.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { captured } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
@@ -40,9 +41,10 @@ describe("the README, typed", () => {
   const readme = readFileSync(`${PROJECT}README.md`, "utf8");
   const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
 
-  it.each(INSTALLED.map(([shell, words], place) => ({ shell, words, place })))(
-    "in $shell gets a badge, a signature and an invitation, and opens a door",
-    async ({ shell, words, place }) => {
+  // A door's lines take seconds, and nothing in them is a shell's own: by default they are typed into the first.
+  it.each(INSTALLED.map(([shell, words], place) => ({ shell, words, place, opensDoor: byEffort(place === 0, true) })))(
+    "in $shell gets a badge, a signature and an invitation, and opens a door: $opensDoor",
+    async ({ shell, words, place, opensDoor }) => {
       const { applicationId, applicationSecret } = service.demo;
       const state = { BADGE_STATE_DIR: `${service.folder}/state`, HOME: service.folder };
       const env = { ...process.env, ...state, PS1: "", PROMPT: "" };
@@ -71,7 +73,7 @@ describe("the README, typed", () => {
         { id: expect.stringMatching(/^inv_/), badgeId, expiresAt: expect.any(String) },
       ]);
       const { signature } = z.object({ signature: z.string() }).parse(answers[1]);
-      expect(await type(`${settings}${door}${signature}\n`)).toMatch(/open: badge \d+/);
+      if (opensDoor) expect(await type(`${settings}${door}${signature}\n`)).toMatch(/open: badge \d+/);
     },
     LIMIT_MILLISECONDS,
   );

@@ -19,13 +19,15 @@ describe("the published vectors on Node", () => {
 
 /** Independent implementations check the vectors: each decides whether a case has a valid ES256 signature. */
 describe.each([
-  { judge: "node:crypto", accepts: acceptedByNodeCrypto, isInstalled: true },
-  { judge: "jose", accepts: acceptedByJose, isInstalled: true },
-  { judge: "openssl", accepts: acceptedByOpenssl, isInstalled: hasOpenssl() },
-])("$judge", ({ judge, accepts, isInstalled }) => {
+  { judge: "node:crypto", accepts: acceptedByNodeCrypto, isInstalled: true, everyNth: 1 },
+  { judge: "jose", accepts: acceptedByJose, isInstalled: true, everyNth: 1 },
+  // A process for each vector, of the library that node:crypto has.
+  { judge: "openssl", accepts: acceptedByOpenssl, isInstalled: hasOpenssl(), everyNth: byEffort(5, 1) },
+])("$judge", ({ judge, accepts, isInstalled, everyNth }) => {
   if (!isInstalled) console.warn(`SKIPPED: ${judge} is not installed, so it does not check the vectors`);
   it.runIf(isInstalled)("accepts the good cases and refuses those with a bad signature", async () => {
-    await expectEach([...GOOD, ...BAD_SIGNATURES], nameOf, {
+    const judged = [GOOD, BAD_SIGNATURES].flatMap((cases) => cases.filter((_, place) => place % everyNth === 0));
+    await expectEach(judged, nameOf, {
       actual: async (vector) => accepts(vector),
       expected: ({ expected }) => expected === "ok",
     });
@@ -48,14 +50,16 @@ describe("any input (contract section 3)", () => {
           ok: false,
         });
       }),
-      { numRuns: byEffort(1000, 20_000) },
+      { numRuns: byEffort(300, 20_000) },
     );
   });
 
   it("any text but a good JWT is refused, without an error", async () => {
     // Genuine headers and payloads are mixed in, so that some texts pass the first checks; genuine signatures are not.
     const genuine = fc.constantFrom(...GOOD.flatMap(({ jwt }) => jwt.split(".").slice(0, 2)));
-    const part = fc.oneof(genuine, fc.base64String(), fc.json().map(base64Url), fc.string({ unit: "binary" }));
+    // Not `fc.string({ unit: "binary" })`, which takes a second to begin, and has no lone surrogates.
+    const anyText = fc.array(fc.nat(0x10_ff_ff), { maxLength: 12 }).map((points) => String.fromCodePoint(...points));
+    const part = fc.oneof(genuine, fc.base64String(), fc.json().map(base64Url), anyText);
     const text = fc.oneof(
       part,
       fc.array(part, { maxLength: 5 }).map((parts) => parts.join(".")),
@@ -89,7 +93,7 @@ describe("any input (contract section 3)", () => {
         });
         expect(result.ok).toBe(isAcceptable(value));
       }),
-      { numRuns: byEffort(1000, 10_000) },
+      { numRuns: byEffort(300, 10_000) },
     );
   });
 
@@ -102,7 +106,7 @@ describe("any input (contract section 3)", () => {
         const decoded = decodeBase64Url(candidate);
         expect(decoded === null ? null : [...decoded]).toEqual(expected);
       }),
-      { numRuns: byEffort(1000, 10_000) },
+      { numRuns: byEffort(300, 10_000) },
     );
   });
 });
