@@ -54,10 +54,6 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     }
   });
 
-  it("for a range of 20,011, every index", () => {
-    expect(new Set(orderOf(COUNTING_KEY, 20_011)).size).toBe(20_011);
-  });
-
   it("for any key and any size up to 2,000, every index", () => {
     const size = fc.integer({ min: SMALL + 1, max: 2000 });
     fc.assert(
@@ -133,8 +129,7 @@ describe("the next number cannot be guessed from earlier ones (contract section 
   });
 
   it("has no correlation between a number and its index", () => {
-    const indexes = [...order.keys()];
-    expect(Math.abs(correlation(indexes, order))).toBeLessThan(0.05);
+    expect(Math.abs(correlation([...order.keys()], order))).toBeLessThan(0.05);
   });
 
   it("spreads the first numbers of a default range over all of it, down to the last digit", () => {

@@ -6,7 +6,7 @@ import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 import { expectEach, nameOf } from "../verify/each-case.ts";
 import { BAD_SIGNATURES, CASES, expectationsOf, GOOD, resultOf, SIGNING_KEY, type Vector } from "../verify/vectors.ts";
-import { acceptedByJose, acceptedByNodeCrypto, acceptedByOpenssl, hasOpenssl } from "./verify-judges.ts";
+import { acceptedByJose, acceptedByNodeCrypto } from "./verify-judges.ts";
 
 const TYPE = "badge-signature+jwt";
 
@@ -19,15 +19,11 @@ describe("the published vectors on Node", () => {
 
 /** Independent implementations check the vectors: each decides whether a case has a valid ES256 signature. */
 describe.each([
-  { judge: "node:crypto", accepts: acceptedByNodeCrypto, isInstalled: true, everyNth: 1 },
-  { judge: "jose", accepts: acceptedByJose, isInstalled: true, everyNth: 1 },
-  // A process for each vector, of the library that node:crypto has.
-  { judge: "openssl", accepts: acceptedByOpenssl, isInstalled: hasOpenssl(), everyNth: byEffort(5, 1) },
-])("$judge", ({ judge, accepts, isInstalled, everyNth }) => {
-  if (!isInstalled) console.warn(`SKIPPED: ${judge} is not installed, so it does not check the vectors`);
-  it.runIf(isInstalled)("accepts the good cases and refuses those with a bad signature", async () => {
-    const judged = [GOOD, BAD_SIGNATURES].flatMap((cases) => cases.filter((_, place) => place % everyNth === 0));
-    await expectEach(judged, nameOf, {
+  { judge: "node:crypto", accepts: acceptedByNodeCrypto },
+  { judge: "jose", accepts: acceptedByJose },
+])("$judge", ({ accepts }) => {
+  it("accepts the good cases and refuses those with a bad signature", async () => {
+    await expectEach([...GOOD, ...BAD_SIGNATURES], nameOf, {
       actual: async (vector) => accepts(vector),
       expected: ({ expected }) => expected === "ok",
     });
