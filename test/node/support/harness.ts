@@ -29,12 +29,9 @@ export interface Harness extends z.infer<typeof credentials> {
 }
 
 /** Asks shared-service.ts. @throws Error with its words */
-async function ask(path: string, body?: object): Promise<unknown> {
-  const response = await fetch(`${inject("sharedService")}${path}`, {
-    method: "POST",
-    body: JSON.stringify(body ?? {}),
-  });
-  if (!response.ok) throw new RefusedCall(path, response.status, await response.text());
+async function ask(path: string, body: object = {}): Promise<unknown> {
+  const response = await fetch(`${inject("sharedService")}${path}`, { method: "POST", body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(await response.text());
   return response.json();
 }
 
@@ -42,7 +39,10 @@ async function ask(path: string, body?: object): Promise<unknown> {
 class SharedAccount extends Account {
   override async call<Shape extends z.ZodType>(result: Shape, { path, body }: Parameters<Account["call"]>[1]) {
     const [, home = ""] = /^\/d1\/database\/(\d)\/raw$/.exec(path) ?? [];
-    return result.parse(await ask(`/home/${home}`, body));
+    const response = await ask(`/home/${home}`, body).catch((error: Error) => {
+      throw new RefusedCall(path, 400, error.message);
+    });
+    return result.parse(response);
   }
 }
 
