@@ -10,9 +10,9 @@ export interface ClientOptions {
   applicationId: string;
   /** How often one call is sent at most, the first try included. Default 4; 1 turns retries off. */
   maxTries?: number;
-  /** Time limit of one try. Default 15,000. */
+  /** Time limit of one try, at most 24 days. Default 15,000. */
   timeoutMilliseconds?: number;
-  /** The call fails at once if `Retry-After` is longer than this. Default 60. */
+  /** The call fails at once if `Retry-After` is longer than this, or than 24 days. Default 60. */
   longestWaitSeconds?: number;
   /** For tests, and for runtimes without the global. Default: the runtime's `fetch`. */
   fetch?: Fetch;

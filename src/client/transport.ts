@@ -10,6 +10,8 @@ const DEFAULT_MAX_TRIES = 4;
 const DEFAULT_TIMEOUT_MILLISECONDS = 15_000;
 /** Covers what the service itself asks for: 2 s with UNAVAILABLE, 60 s with RATE_LIMITED. */
 const DEFAULT_LONGEST_WAIT_SECONDS = 60;
+/** Just below what a timer can hold: a longer one would fire at once. */
+const LONGEST_TIMER_SECONDS = 24 * 86_400;
 
 /** One call to the service. */
 export interface Call<T> extends CallOptions {
@@ -50,12 +52,14 @@ export class Transport {
     this.#options = {
       applicationId: options.applicationId,
       maxTries: atLeast(1, options.maxTries ?? DEFAULT_MAX_TRIES, "maxTries"),
-      timeoutMilliseconds: atLeast(
-        1,
-        options.timeoutMilliseconds ?? DEFAULT_TIMEOUT_MILLISECONDS,
-        "timeoutMilliseconds",
+      timeoutMilliseconds: Math.min(
+        atLeast(1, options.timeoutMilliseconds ?? DEFAULT_TIMEOUT_MILLISECONDS, "timeoutMilliseconds"),
+        LONGEST_TIMER_SECONDS * 1000,
       ),
-      longestWaitSeconds: atLeast(0, options.longestWaitSeconds ?? DEFAULT_LONGEST_WAIT_SECONDS, "longestWaitSeconds"),
+      longestWaitSeconds: Math.min(
+        atLeast(0, options.longestWaitSeconds ?? DEFAULT_LONGEST_WAIT_SECONDS, "longestWaitSeconds"),
+        LONGEST_TIMER_SECONDS,
+      ),
       // Wrapped, because browsers throw when `fetch` is called as a method of another object.
       fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       sleep: options.sleep ?? sleep,

@@ -191,6 +191,16 @@ describe("the retry options", () => {
     expect(fake.requests).toHaveLength(2);
   });
 
+  it("a Retry-After that no timer can hold fails the call, however long it may wait", async () => {
+    const fake = fakeService(refusal(503, "UNAVAILABLE", { "retry-after": "2592000" }), SIGNATURE);
+    const options = { ...fake.options, longestWaitSeconds: Number.POSITIVE_INFINITY };
+    await expect(device(NOBODY, "phone", options).sign("aGVsbG8=")).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      retryAfterSeconds: 2_592_000,
+    });
+    expect(fake.waits).toEqual([]);
+  });
+
   it("a response that breaks off counts as no response", async () => {
     const broken = () => Promise.resolve(new Response(new ReadableStream({ pull: () => Promise.reject(NO_NETWORK) })));
     const fake = fakeService(broken, SIGNATURE);
