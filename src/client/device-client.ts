@@ -58,6 +58,8 @@ export class DeviceClient {
   readonly #bookmarks: Bookmarks;
   /** Of the last login; undefined before it, when the service chooses. */
   #badgeId: string | undefined;
+  /** Why the last login's badge, which is not bound, was not taken. The service would choose it, for want of a bound one. */
+  #unbound: OtherKeyError | null = null;
 
   constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
@@ -100,6 +102,7 @@ export class DeviceClient {
     });
     await this.#requireOwn(issued);
     this.#badgeId = issued.badgeId;
+    this.#unbound = null;
     return issued;
   }
 
@@ -107,9 +110,11 @@ export class DeviceClient {
   async #requireOwn({ badgeId, keyThumbprint }: IssuedBadge): Promise<void> {
     const isUnbound = keyThumbprint === undefined;
     if (isUnbound && !this.#requireBound) return;
-    if (isUnbound || keyThumbprint !== (await this.#prover?.thumbprint())) {
-      throw new OtherKeyError(badgeId, keyThumbprint ?? null);
+    if (isUnbound) {
+      this.#unbound = new OtherKeyError(badgeId, null);
+      throw this.#unbound;
     }
+    if (keyThumbprint !== (await this.#prover?.thumbprint())) throw new OtherKeyError(badgeId, keyThumbprint);
   }
 
   /**
@@ -118,8 +123,13 @@ export class DeviceClient {
    * @param clientSignature what the building defines, at most 4,096 bytes: as bytes, or as base64 with padding
    * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active), NoResponseError or the signal's reason
+   * @throws OtherKeyError if the only badge that was requested was refused with it, because of `requireBound`
    */
-  sign(clientSignature: string | Uint8Array, { badgeId = this.#badgeId, signal }: SignOptions = {}): Promise<string> {
+  async sign(
+    clientSignature: string | Uint8Array,
+    { badgeId = this.#badgeId, signal }: SignOptions = {},
+  ): Promise<string> {
+    if (badgeId === undefined && this.#unbound !== null) throw this.#unbound;
     const base64 = typeof clientSignature === "string" ? clientSignature : toBase64(clientSignature);
     return this.#transport.call({
       method: "POST",

@@ -118,9 +118,12 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
     const error = await failureOf(phoneWith(key, { requireBound: true }).requestBadge({ userId: "alice" }));
     expect(error).toBeInstanceOf(OtherKeyError);
     expect(error).toMatchObject({ badgeId: stranger.badgeId, keyThumbprint: null });
-    expect(await phoneWith(key, { requireBound: true }).requestBadge({ userId: "bob" })).toMatchObject({
-      created: true,
-    });
+    const phone = phoneWith(key, { requireBound: true });
+    expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(OtherKeyError);
+    expect(await failureOf(phone.sign(BASE64))).toMatchObject({ name: "OtherKeyError", badgeId: stranger.badgeId });
+    const { badgeId } = await phone.requestBadge({ userId: "bob" });
+    expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(OtherKeyError);
+    expect(JSON.parse(atob((await phone.sign(BASE64)).split(".")[1] ?? ""))).toMatchObject({ sub: badgeId });
   });
 });
 
