@@ -8,7 +8,16 @@ export function pathSegment(text: string | undefined): string {
   if (text === undefined || text === "" || text === "." || text === "..") {
     throw new RangeError(`${text === undefined ? "undefined" : `"${text}"`} cannot be part of a path`);
   }
-  return encodeURIComponent(text);
+  return percentEncode(text);
+}
+
+/** @throws RangeError for half a surrogate pair, which UTF-8 does not have */
+export function percentEncode(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new RangeError(`${JSON.stringify(text)} is not Unicode`);
+  }
 }
 
 /**
@@ -18,6 +27,6 @@ export function pathSegment(text: string | undefined): string {
 export function queryText(query: Record<string, string | number | null | undefined>): string {
   const pairs = Object.entries(query).filter(([, value]) => value != null);
   return pairs
-    .map(([name, value], index) => `${index === 0 ? "?" : "&"}${name}=${encodeURIComponent(value ?? "")}`)
+    .map(([name, value], index) => `${index === 0 ? "?" : "&"}${name}=${percentEncode(String(value))}`)
     .join("");
 }

@@ -10,7 +10,7 @@ import type {
   Statistics,
 } from "./overview-types.ts";
 import { BadgePages, BlockedUserPages, ChangePages, EventPages, HistoryPages, InvitationPages } from "./pages.ts";
-import { pathSegment, queryText } from "./paths.ts";
+import { pathSegment, percentEncode, queryText } from "./paths.ts";
 import { badge, object, type Reader } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
 import type {
@@ -128,7 +128,7 @@ export interface NewInvitation extends InvitationToMake, InvitingOptions {}
 /**
  * For an application's server: lists and ends badges, keeps a mirror of them, creates and revokes invitations, and verifies
  * webhooks. Every call but `verifyWebhook` throws BadgeServiceError, NoResponseError or the reason of its signal, and
- * RangeError for an ID that cannot be part of a path.
+ * RangeError for an ID that cannot be part of a path, or a text that is not Unicode.
  */
 export class ServerClient {
   readonly #transport: Transport;
@@ -474,7 +474,7 @@ const dateTime = (time: Date | string): string => (typeof time === "string" ? ti
 
 /** No header for no actor. A name is percent-encoded, because headers are ASCII. */
 const actorHeader = (actor: string | undefined): Record<string, string> =>
-  actor === undefined ? {} : { actor: encodeURIComponent(actor) };
+  actor === undefined ? {} : { actor: percentEncode(actor) };
 
 function invitationRequest(invitation: InvitationToMake): InvitationRequest {
   const { expiresAt, badgeExpiresAt, badgeStartsAt, name, userId } = invitation;

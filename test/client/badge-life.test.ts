@@ -57,7 +57,7 @@ describe("the life of a badge with the server client (contract section 12)", () 
     expect(await client.getUser(userId)).toEqual({ userId, blocked: false });
   });
 
-  it.each([".", "..", ""])("throws instead of calling another path for the ID %j", async (id) => {
+  it.each([".", "..", "", "\ud800"])("throws instead of calling another path for the ID %j", async (id) => {
     const { options, requests } = fakeService(Response.json({}));
     const client = server(await createApplication(), options);
     for (const call of [client.getBadge(id), client.revokeBadge(id), client.setBadgeEnd(id, null)]) {

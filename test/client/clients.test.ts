@@ -98,7 +98,7 @@ describe("listing badges with the server client (contract section 4)", () => {
     expect(await collect(client.listBadges({ userId: "nobody" }))).toEqual([{ badges: [], nextCursor: null }]);
   });
 
-  it.each([".", "..", "", undefined])(
+  it.each([".", "..", "", "\ud800", undefined])(
     "throws instead of listing everybody's badges for the user ID %j",
     async (userId) => {
       const { options, requests } = fakeService(Response.json({ badges: [] }));
