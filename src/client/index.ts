@@ -1,4 +1,4 @@
-/** The client of the badge distribution service. It needs `fetch`; `verifyWebhook` also needs WebCrypto. */
+/** The client of the badge distribution service. It needs `fetch`; bound badges, invitations and `verifyWebhook` also need WebCrypto. */
 export { type Deed, mayDo, type Role } from "../shared/actor.ts";
 export {
   DeviceClient,
