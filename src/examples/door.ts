@@ -191,7 +191,7 @@ function readCommandLine() {
   const port = values.port === undefined ? undefined : Number(values.port);
   if (!URL.canParse(values.service)) throw new Error("--service is not a URL");
   if (values.application === "") throw new Error("--application is missing");
-  if (!(maxAgeSeconds >= 0)) throw new Error("--max-age is not a number of seconds");
+  if (!(Number.isFinite(maxAgeSeconds) && maxAgeSeconds >= 0)) throw new Error("--max-age is not a number of seconds");
   const isDoorId = values.challenge === undefined || /^[A-Za-z0-9_-]{1,64}$/.test(values.challenge);
   if (!isDoorId) throw new Error("--challenge takes a door's ID: 1 to 64 characters out of A-Z a-z 0-9 _ -");
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) {

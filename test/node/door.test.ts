@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
+import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -510,20 +511,92 @@ describe.each([
   );
 });
 
-it.skipIf(python === null)(
-  "src/examples/door.py keeps its list when an older one is played again, which hides a revocation (contract section 14)",
-  async () => {
-    const program = [python ?? "", "-B", `${EXAMPLES}door.py`];
+describe.skipIf(python === null)("the program src/examples/door.py (contract section 14)", () => {
+  const DOOR_PY = [python ?? "", "-B", `${EXAMPLES}door.py`];
+  const OPENS = "open: badge 1000000000\n";
+  const file = () => join(folder, "door.json");
+
+  /** With a badge signature that the door's file opens for, at a service that responds with these bytes to everything. */
+  async function withStoredLists(bytes: string, work: (badgeSignature: string) => Promise<void>): Promise<void> {
+    const badgeSignature = await withService(async () => {
+      await printed(DOOR_PY);
+      return service.badgeSignature(0);
+    });
+    const url = service.url;
+    const server = createTcpServer((socket) => {
+      socket.on("error", () => undefined).once("data", () => socket.end(bytes));
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const address = server.address();
+    service.url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+    await work(badgeSignature).finally(() => server.close());
+    service.url = url;
+  }
+
+  it("keeps its list when an older one is played again, which hides a revocation", async () => {
     await withService(async () => {
       const old = service.statusList();
       service.statuses.set(0, REVOKED);
       now += 1000;
-      expect((await printed(program, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+      expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe("closed: revoked\n");
       service.interfere = (path) => (path.endsWith("/status/0") ? new Response(old) : undefined);
-      expect((await printed(program, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+      expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe("closed: revoked\n");
     });
-  },
-);
+  });
+
+  it.each([
+    ["is not HTTP", "garbage\r\n\r\n"],
+    ["breaks off", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"],
+    ["is nested too deeply", `HTTP/1.1 200 OK\r\n\r\n${"[".repeat(100_000)}`],
+  ])("goes by what it has stored when the response %s", async (_name, bytes) => {
+    await withStoredLists(bytes, async (badgeSignature) => {
+      const said = await printed(DOOR_PY, badgeSignature);
+      expect(said).toEqual({ out: OPENS, err: expect.stringContaining("not refreshed") });
+    });
+  });
+
+  it.each(['{"applicationId":', "[]", `{"applicationId":"${APPLICATION_ID}","keys":{"keys":"x"},"statusLists":{}}`])(
+    "ignores a file that is damaged, and says so: %s",
+    async (content) => {
+      writeFileSync(file(), content);
+      await withService(async () => {
+        const said = await printed(DOOR_PY, service.badgeSignature(0));
+        expect(said).toEqual({ out: OPENS, err: expect.stringContaining("door.json is ignored") });
+      });
+    },
+  );
+
+  it("decides without a place to store its file", async () => {
+    mkdirSync(`${file()}.new`);
+    await withService(async () => {
+      const said = await printed(DOOR_PY, service.badgeSignature(0));
+      expect(said).toEqual({ out: OPENS, err: expect.stringContaining("door.json.new") });
+    });
+  });
+
+  it("writes its file only when something has changed", async () => {
+    await withStoredLists("", async () => {
+      const written = statSync(file()).mtimeMs;
+      await printed(DOOR_PY, "not a badge signature");
+      expect(statSync(file()).mtimeMs).toBe(written);
+    });
+  });
+
+  it("takes any bytes for a badge signature", async () => {
+    const [command = "", ...words] = DOOR_PY;
+    const { child, said } = run(command, ...words, ...ofDoor());
+    child.stdin.end(Uint8Array.of(0xff, 0xfe, 0x0a, 0x78, 0x0a));
+    expect(await once(child, "close")).toEqual([0, null]);
+    expect(said.out).toBe("closed: malformed\nclosed: malformed\n");
+  });
+
+  it.each(["soon", "nan", "-1"])("says that --max-age %s is none", async (age) => {
+    const [command = "", ...words] = DOOR_PY;
+    const { child, said } = run(command, ...words, ...ofDoor(), "--max-age", age);
+    expect(await once(child, "close")).toEqual([2, null]);
+    expect(said).toEqual({ out: "", err: expect.stringContaining("--max-age") });
+  });
+});
 
 describe("src/examples/door.ts on a port of this computer", () => {
   /** Starts it. @returns where it waits */
@@ -598,6 +671,10 @@ describe("the programs of a door", () => {
     [["--application", APPLICATION_ID], "--service is not a URL"],
     [["--service", "https://badges.example"], "--application is missing"],
     [["--service", "https://badges.example", "--application", "a", "--max-age", "soon"], "--max-age is not a number"],
+    [
+      ["--service", "https://badges.example", "--application", "a", "--max-age", "Infinity"],
+      "--max-age is not a number",
+    ],
     [["--service", "https://badges.example", "--application", "a", "--port", "70000"], "--port is not a port"],
     [
       ["--service", "https://badges.example", "--application", "a", "--challenge", "a.b"],
