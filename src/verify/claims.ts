@@ -1,11 +1,8 @@
-import { isJsonObject, isWholeNumber, parseJsonObject } from "./encoding.ts";
+import { isCoordinate, isJsonObject, isWholeNumber, parseJsonObject } from "./encoding.ts";
 import type { BoundKey } from "./types.ts";
 
 /** No sign, no leading zero; 2^53 - 1, the largest badge number, has 16 digits (contract section 1). */
 const BADGE_NUMBER = /^[1-9][0-9]{0,15}$/;
-
-/** 32 octets in base64url, with zero pad bits (RFC 7518 section 6.2.1.2). */
-const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /** The claims of a badge signature (contract section 3). */
 export interface BadgeClaims {
@@ -80,10 +77,6 @@ function parseConfirmation(cnf: unknown): BoundKey | undefined {
   if (!isJsonObject(jwk) || jwk.kty !== "EC" || jwk.crv !== "P-256") return undefined;
   const { x, y } = jwk;
   return isCoordinate(x) && isCoordinate(y) ? { kty: "EC", crv: "P-256", x, y } : undefined;
-}
-
-function isCoordinate(value: unknown): value is string {
-  return typeof value === "string" && COORDINATE.test(value);
 }
 
 function isBadgeNumber(value: unknown): value is string {

@@ -2,6 +2,9 @@
 
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
 
+/** 32 octets in base64url, with zero pad bits (RFC 7518 section 6.2.1.2). */
+const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
 /** Throws on invalid UTF-8, and keeps a byte order mark so that JSON.parse refuses it (RFC 8259 section 8.1). */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -55,4 +58,9 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
  */
 export function isWholeNumber(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+/** A coordinate of a point on P-256. */
+export function isCoordinate(value: unknown): value is string {
+  return typeof value === "string" && COORDINATE.test(value);
 }

@@ -1,4 +1,4 @@
-import { decodeBase64, isJsonObject } from "./encoding.ts";
+import { decodeBase64, isCoordinate, isJsonObject } from "./encoding.ts";
 import type { JwkSet, SinglePublicKey } from "./types.ts";
 
 const ECDSA_P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
@@ -45,9 +45,10 @@ async function importFromSet(candidates: readonly unknown[], keyId: string): Pro
 
 /**
  * Imports the public point alone, so that it cannot become anything but a P-256 verification key; null for a point that is
- * not on the curve.
+ * not on the curve, and for coordinates in another spelling, which some runtimes import.
  */
 export async function importPoint({ x, y }: { x: string; y: string }): Promise<CryptoKey | null> {
+  if (!isCoordinate(x) || !isCoordinate(y)) return null;
   const jwk = { kty: "EC", crv: "P-256", x, y };
   return await crypto.subtle.importKey("jwk", jwk, ECDSA_P256, false, ["verify"]).then(probe, () => null);
 }
