@@ -9,6 +9,8 @@ const RANDOM_BYTES = 32;
 const DEFAULT_LIFETIME_SECONDS = 10;
 /** Also limits how long a challenge stays valid if the door's clock is set back. */
 const MAX_LIFETIME_SECONDS = 60;
+/** Keeps the expiry within the twelve digits of the form: no phone would respond to another. */
+const TIMES_END_MILLISECONDS = 1e14;
 
 /** A door's choices for a challenge. */
 export interface NewChallenge {
@@ -28,7 +30,8 @@ export interface NewChallenge {
  */
 export function createChallenge({ doorId, now, lifetimeSeconds = DEFAULT_LIFETIME_SECONDS }: NewChallenge): string {
   if (typeof doorId !== "string" || !DOOR_ID.test(doorId)) throw new RangeError("doorId has another form");
-  if (!(Number.isFinite(now) && now >= 1000)) throw new RangeError("now is not a time in milliseconds");
+  if (!(Number.isFinite(now) && now >= 1000 && now < TIMES_END_MILLISECONDS))
+    throw new RangeError("now is not a time in milliseconds");
   if (!(Number.isInteger(lifetimeSeconds) && lifetimeSeconds >= 1 && lifetimeSeconds <= MAX_LIFETIME_SECONDS))
     throw new RangeError("lifetimeSeconds is not a whole number from 1 to 60");
   const random = encodeBase64Url(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));

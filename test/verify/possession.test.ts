@@ -96,6 +96,7 @@ describe("a challenge (contract section 15)", () => {
     { now: Number.NaN },
     { now: -1 },
     { now: 0 },
+    { now: 1e14 },
     { lifetimeSeconds: 0 },
     { lifetimeSeconds: 61 },
     { lifetimeSeconds: 1.5 },

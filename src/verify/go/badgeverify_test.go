@@ -202,7 +202,7 @@ func TestChallenges(t *testing.T) {
 			t.Errorf("%q for the door %q", challenge, doorID)
 		}
 	}
-	for _, now := range []float64{math.NaN(), math.Inf(1), -1, 0} {
+	for _, now := range []float64{math.NaN(), math.Inf(1), -1, 0, 1_800_000_000_000} {
 		if challenge, err := CreateChallenge("a", now, 10); err == nil {
 			t.Errorf("%q at %v", challenge, now)
 		}

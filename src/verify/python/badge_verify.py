@@ -162,7 +162,8 @@ def create_challenge(
     """
     if not isinstance(door_id, str) or not _DOOR_ID.fullmatch(door_id):
         raise ValueError("door_id has another form")
-    if isinstance(now, bool) or not isinstance(now, (int, float)) or not 1 <= now < math.inf:
+    # The upper limit keeps the expiry within the twelve digits of the form: no phone would respond to another.
+    if isinstance(now, bool) or not isinstance(now, (int, float)) or not 1 <= now < 1e11:
         raise ValueError("now is not a time in seconds")
     if type(lifetime_seconds) is not int or not 1 <= lifetime_seconds <= MAX_CHALLENGE_LIFETIME_SECONDS:
         raise ValueError("lifetime_seconds is not a whole number from 1 to 60")
