@@ -13,7 +13,9 @@ const LIMIT_MILLISECONDS = 60_000;
 /** A link to another page was followed: what comes is no reload. */
 let isLeaving = false;
 
-addEventListener("click", ({ target }) => {
+addEventListener("click", ({ target, ctrlKey, metaKey, shiftKey }) => {
+  // Those open another tab or window.
+  if (ctrlKey || metaKey || shiftKey) return;
   const link = target instanceof Element ? target.closest("a") : null;
   if (link?.protocol === location.protocol && link.pathname !== location.pathname) isLeaving = true;
 });

@@ -40,7 +40,8 @@ export function Workplace() {
   const found = VIEWS.find(({ name }) => name === view) ?? VIEWS[0];
   const isFirst = useRef(true);
   useEffect(() => {
-    if (!isFirst.current) notify(null);
+    // A step that leads to another view tells of itself there.
+    if (!isFirst.current && shown?.address !== location.hash) notify(null);
     isFirst.current = false;
     focusHeading();
     scrollTo(0, 0);

@@ -203,6 +203,13 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       ]);
       await other.getByRole("button", { name: "Sign in" }).waitFor();
       await other.close();
+      const [reference] = await Promise.all([
+        context.waitForEvent("page"),
+        page.getByRole("link", { name: "API reference" }).click({ modifiers: ["Control"] }),
+      ]);
+      await reference.close();
+      await page.reload();
+      await row("alice").waitFor();
       await page.getByRole("link", { name: "API reference" }).click();
       await page.waitForURL("**/docs", { waitUntil: "commit" });
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
@@ -322,6 +329,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await signed("carol")).toBe("403 EXPIRED_BADGE");
       await undo();
       await fact("Ends").getByText("31 Jan 2040, 18:00").waitFor();
+      const { expiresAt } = await tom.setBadgeEnd(number("carol"), "2040-01-31T09:00:30.500Z");
+      await step("Change start or end");
+      await dialog().getByLabel("From").fill("2030-01-01T08:00");
+      await confirm("Save");
+      await notice("starts 1 Jan 2030, 08:00");
+      expect((await tom.getBadge(number("carol"))).expiresAt, "nobody touched it").toBe(expiresAt);
+      await undo();
+      await notice("is as it was");
     });
 
     it("revokes for good, says so before, and offers nothing afterwards", async () => {
@@ -359,11 +374,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await step("Erase");
       await confirm("Erase for good");
       await page.getByRole("heading", { name: /^erased:/, level: 1 }).waitFor();
+      await notice("The person is erased from 1 badge.");
       expect((await tom.getBadge(number("frank"))).userId).toMatch(/^erased:/);
     });
 
     it("saves what a list shows as CSV, all of it, and no cell as a formula", async () => {
       numbers.set("=1+1", await issue("=1+1"));
+      // Where a comma is the decimal sign, spreadsheets split lines at semicolons.
+      numbers.set("a;=1+1", await issue("a;=1+1"));
       await view("badges?state=active", "Badges");
       await row("alice").waitFor();
       const [download] = await Promise.all([
@@ -374,6 +392,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(csv.split("\r\n")[0]).toBe("\ufeffPerson,Name,Number,State,Issued,Ends,Last change");
       expect(csv).toContain(`alice,,${number("alice")},Active,`);
       expect(csv).toContain(`'=1+1,,${number("=1+1")},`);
+      expect(csv).toContain(`a;'=1+1,,${number("a;=1+1")},`);
       expect(csv).not.toContain("dave");
     });
 
@@ -485,6 +504,31 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await pass().getByText("Revoked: this code gives nobody a badge any more.").waitFor();
       expect(await pass().getByRole("img").count()).toBe(0);
       await page.getByRole("button", { name: "Done" }).click();
+    });
+
+    it("without an end gets the same pass when the first response was lost", async () => {
+      await page.getByLabel("Visitor's name").fill("Una Lost");
+      await page.getByRole("button", { name: "No end" }).click();
+      await page.route("**/v1/invitations", async (route) => {
+        await route.fetch();
+        await route.abort();
+      });
+      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
+      await page.unroute("**/v1/invitations");
+      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await page.getByRole("article", { name: "Pass of Una Lost" }).waitFor();
+      await page.getByRole("button", { name: "Done" }).click();
+      await row("Una Lost").waitFor();
+      expect(await row("Una Lost").count()).toBe(1);
+    });
+
+    it("cannot be invited until a year of five digits, and the browser says so", async () => {
+      const field = page.getByLabel("Until");
+      await field.fill("12026-01-01T00:00");
+      const isOverflow = (input: HTMLInputElement) => input.validity.rangeOverflow;
+      expect(await field.evaluate(isOverflow)).toBe(true);
+      await page.getByRole("button", { name: "No end" }).click();
     });
   });
 
@@ -639,6 +683,27 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Try again" }).click();
       await row("alice").waitFor();
       expect(await page.getByRole("alert").count()).toBe(0);
+    });
+
+    it("costs the service nothing more once they look at something else, however long the list", async () => {
+      let requests = 0;
+      await page.route("**/v1/badges?**", (route) => {
+        requests++;
+        return route.fulfill({ json: { badges: [] }, headers: { "pagination-cursor": "more" } });
+      });
+      for (const [hash, title] of [
+        ["today", "Today"],
+        ["badges?q=nobody", "Badges"],
+      ] as const) {
+        await view(hash, title);
+        await until(() => expect(requests).toBeGreaterThan(3));
+        await view("blocked", "Blocked people");
+        await page.getByText("mallory").waitFor();
+        requests = 0;
+        await page.waitForTimeout(300);
+        expect(requests, title).toBeLessThan(2);
+      }
+      await page.unroute("**/v1/badges?**");
     });
 
     it("is signed out when the secret is no longer accepted, and after an idle hour, not before", async () => {

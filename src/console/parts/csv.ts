@@ -6,9 +6,12 @@ export function csvOf(header: readonly string[], rows: readonly (readonly string
   return `\ufeff${[header, ...rows].map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("")}`;
 }
 
-/** Spreadsheets run cells that begin like a formula, and a user ID comes from outside: an apostrophe makes them texts. */
+/**
+ * Spreadsheets run cells that begin like a formula, and a user ID comes from outside: an apostrophe makes them texts. Where a comma
+ * is the decimal sign, they begin a cell at each semicolon, too.
+ */
 function csvCell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = text.replace(/(^|;)(?=[=+\-@\t\r])/g, "$1'");
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

@@ -20,14 +20,20 @@ export const NoticeContext = createContext<Notify>(() => undefined);
 
 export const useNotify = (): Notify => useContext(NoticeContext);
 
+interface ShownNotice {
+  notice: Notice;
+  serial: number;
+  /** Of the view that it was shown in. */
+  address: string;
+}
+
 /** @returns the message that is shown, and what shows another */
-export function useNoticeBoard(): { shown: { notice: Notice; serial: number } | null; notify: Notify } {
-  const [shown, setShown] = useState<{ notice: Notice; serial: number } | null>(null);
-  const notify = useCallback(
-    (notice: Notice | null) =>
-      setShown((before) => (notice === null ? null : { notice, serial: (before?.serial ?? 0) + 1 })),
-    [],
-  );
+export function useNoticeBoard(): { shown: ShownNotice | null; notify: Notify } {
+  const [shown, setShown] = useState<ShownNotice | null>(null);
+  const notify = useCallback((notice: Notice | null) => {
+    const address = location.hash;
+    setShown((before) => (notice === null ? null : { notice, serial: (before?.serial ?? 0) + 1, address }));
+  }, []);
   return { shown, notify };
 }
 

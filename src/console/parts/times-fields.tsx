@@ -30,7 +30,16 @@ function atHour(now: Date, daysAhead: number, hour: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead, hour);
 }
 
+/** A longer year would be no time to JavaScript. */
+const LATEST = "9999-12-31T23:59";
+
 const inputValue = (time: string | null): string => (time === null ? "" : localInputValue(new Date(time)));
+
+/** What was entered. The field shows no seconds, so a time that nobody has changed is returned as it was. */
+function timeOf(entered: string, before: string | null): string | null {
+  if (entered === inputValue(before)) return before;
+  return entered === "" ? null : new Date(entered).toISOString();
+}
 
 /**
  * From when and until when, with presets.
@@ -42,13 +51,12 @@ export function TimesFields(props: {
   /** Called when something is entered. */
   onWanted: (wanted: WantedTimes) => void;
 }) {
-  const { onWanted } = props;
+  const { times, onWanted } = props;
   const id = useId();
-  const [from, setFrom] = useState(() => inputValue(props.times.startsAt));
-  const [until, setUntil] = useState(() => inputValue(props.times.expiresAt));
+  const [from, setFrom] = useState(() => inputValue(times.startsAt));
+  const [until, setUntil] = useState(() => inputValue(times.expiresAt));
   useEffect(() => {
-    const iso = (text: string) => (text === "" ? null : new Date(text).toISOString());
-    onWanted({ read: () => ({ startsAt: iso(from), expiresAt: iso(until) }) });
+    onWanted({ read: () => ({ startsAt: timeOf(from, times.startsAt), expiresAt: timeOf(until, times.expiresAt) }) });
   }, [from, until]);
   const isPast = until !== "" && new Date(until).getTime() <= Date.now();
   const choose = ({ from: start, until: end }: Preset) => {
@@ -73,7 +81,7 @@ export function TimesFields(props: {
           <input
             type="datetime-local"
             value={from}
-            max={until}
+            max={until || LATEST}
             onInput={(event) => setFrom(event.currentTarget.value)}
           />
         </label>
@@ -82,6 +90,7 @@ export function TimesFields(props: {
           <input
             type="datetime-local"
             value={until}
+            max={LATEST}
             aria-describedby={isPast ? id : undefined}
             onInput={(event) => setUntil(event.currentTarget.value)}
           />

@@ -16,7 +16,7 @@ const LONGEST_NAME = 100;
 export function readGuests(text: string): { guests: Guest[]; problem: string | null } {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
   const separator = ["\t", ";", ","].find((each) => lines[0]?.includes(each)) ?? "\t";
-  const rows = lines.map((line) => line.split(separator).map((cell) => cell.trim().replace(/^"(.*)"$/, "$1")));
+  const rows = lines.map((line) => cellsOf(line, separator));
   const [first = []] = rows;
   const isHeader = first.some((cell) => /^(name|visitor)$/i.test(cell));
   const column = (pattern: RegExp, otherwise: number) =>
@@ -34,11 +34,24 @@ export function readGuests(text: string): { guests: Guest[]; problem: string | n
   return { guests, problem: problemOf(guests) };
 }
 
+function cellsOf(line: string, separator: string): string[] {
+  const cells: string[] = [];
+  for (const part of line.split(separator)) {
+    const last = cells.at(-1);
+    if (last !== undefined && isUnfinished(last)) cells[cells.length - 1] = last + separator + part;
+    else cells.push(part.trim());
+  }
+  return cells.map((cell) => (cell.startsWith('"') ? cell.replace(/^"(.*)"$/, "$1").replaceAll('""', '"') : cell));
+}
+
+/** A quoted cell may have separators in it (RFC 4180). */
+const isUnfinished = (cell: string): boolean => cell.startsWith('"') && cell.split('"').length % 2 === 0;
+
 function problemOf(guests: readonly Guest[]): string | null {
   if (guests.length === 0) return "Paste at least one line.";
   if (guests.length > MOST_GUESTS) return `These are ${guests.length} visitors: paste at most ${MOST_GUESTS} at once.`;
   const nameless = guests.findIndex(({ name }) => name === "");
-  if (nameless !== -1) return `Line ${nameless + 1} has no name.`;
+  if (nameless !== -1) return `Visitor ${nameless + 1} has no name.`;
   const long = guests.find(({ name }) => [...name].length > LONGEST_NAME);
   return long === undefined ? null : `“${long.name.slice(0, 20)}…” has more than ${LONGEST_NAME} characters.`;
 }

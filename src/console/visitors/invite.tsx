@@ -34,7 +34,7 @@ export function InviteForm({ onInvited }: { onInvited: (invited: Invited) => voi
     list: useRef<HTMLTextAreaElement>(null),
   };
   /** Of what is being asked for: another try after a lost response gets the same invitations. */
-  const attempt = useRef<{ key: string; form: string } | null>(null);
+  const attempt = useRef<{ form: string; key: string; wishes: InvitationToMake[] } | null>(null);
 
   const readForm = (): { guests: Guest[]; problem: string | null } => {
     if (isMany) return readGuests(fields.list.current?.value ?? "");
@@ -53,19 +53,11 @@ export function InviteForm({ onInvited }: { onInvited: (invited: Invited) => voi
       return setProblem("“Until” has passed. Choose a later time.");
     setProblem(null);
     setBusy(true);
-    const scanBy = codeEnd(startsAt, expiresAt);
     const form = JSON.stringify([guests, startsAt, expiresAt]);
-    if (attempt.current?.form !== form) attempt.current = { form, key: randomHex(KEY_RANDOM_BYTES) };
-    const { key: idempotencyKey } = attempt.current;
-    const wishes = guests.map(
-      ({ name, userId }): InvitationToMake => ({
-        expiresAt: scanBy,
-        badgeStartsAt: startsAt ?? undefined,
-        badgeExpiresAt: expiresAt ?? undefined,
-        name,
-        userId: userId || undefined,
-      }),
-    );
+    if (attempt.current?.form !== form) {
+      attempt.current = { form, key: randomHex(KEY_RANDOM_BYTES), wishes: wishesOf(guests, startsAt, expiresAt) };
+    }
+    const { key: idempotencyKey, wishes } = attempt.current;
     try {
       const made = await session.run((server, signal) =>
         server.createInvitations(wishes, { udid: session.udid, idempotencyKey, signal }),
@@ -133,6 +125,17 @@ export function InviteForm({ onInvited }: { onInvited: (invited: Invited) => voi
 function endOfDay(now: Date): Date {
   const evening = new Date(now.getFullYear(), now.getMonth(), now.getDate(), 18);
   return evening > now ? evening : new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1);
+}
+
+function wishesOf(guests: readonly Guest[], startsAt: string | null, expiresAt: string | null): InvitationToMake[] {
+  const scanBy = codeEnd(startsAt, expiresAt);
+  return guests.map(({ name, userId }) => ({
+    expiresAt: scanBy,
+    badgeStartsAt: startsAt ?? undefined,
+    badgeExpiresAt: expiresAt ?? undefined,
+    name,
+    userId: userId || undefined,
+  }));
 }
 
 /** Until when the code can be scanned: until the visit ends, within what the service accepts. */
