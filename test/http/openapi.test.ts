@@ -49,6 +49,16 @@ describe("GET /openapi.json (contract section 11)", () => {
     expect([...new Set(routes)].sort()).toEqual(documented.sort());
   });
 
+  it("names every claim that a badge signature can have, and every refusal of a badge that signs nothing", () => {
+    const description = openApi.paths["/v1/badge/sign"]?.post?.description;
+    for (const claim of ["sub", "aud", "iat", "nbf", "exp", "client_signature", "cnf", "status"]) {
+      expect(description).toContain(`\n* \`${claim}\``);
+    }
+    for (const code of ["SUSPENDED_BADGE", "REVOKED_BADGE", "EXPIRED_BADGE", "EARLY_BADGE"]) {
+      expect(description).toContain(code);
+    }
+  });
+
   it("documents every code of the error table, with its status", () => {
     for (const [code, { status }] of Object.entries(PUBLIC_ERRORS)) {
       expect(openApi.info.description).toContain(`* ${status} **\`${code}\`**`);

@@ -139,6 +139,7 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 * \`sub\`: badge number
 * \`aud\`: application ID
 * \`iat\`: when it was signed, in seconds since 1970-01-01 UTC
+* \`nbf\`: the badge's start, if it has one
 * \`exp\`: the earlier of the end of the signature's lifetime, if an administrator has set one for the application, and the end of the badge, if it has one; absent if there is neither
 * \`client_signature\`: the \`base64\` of the request, unchanged
 * \`cnf\`, if the badge is bound to a key: \`cnf.jwk\` is that key (RFC 7800), so a door can have the phone prove, offline, that it holds it
@@ -150,7 +151,7 @@ A verifier requires \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before any
 
 **Which badge signs.** Without a proof: the device's current badge, which its last successful \`POST /v1/badge\` returned; if that is bound to a key, 401 \`INVALID_PROOF\`. With a proof: of the device's badges that are bound to its key, the one that was returned last; if there is none, the unbound badge that was returned last; if the device has only badges of other keys, 401 \`INVALID_PROOF\`. With \`badgeId\`: exactly that badge of this device, or a refusal: 404 \`UNKNOWN_BADGE\` for anything else, also for a value that is no badge number. Null and blank count as missing.
 
-A badge that is not active signs nothing: 403 \`SUSPENDED_BADGE\`, \`REVOKED_BADGE\` or \`EXPIRED_BADGE\`. Signatures that were made before stay valid until their \`exp\`, because doors verify offline.
+A badge that is not active, or has not started, signs nothing: 403 \`SUSPENDED_BADGE\`, \`REVOKED_BADGE\`, \`EXPIRED_BADGE\` or \`EARLY_BADGE\`. Signatures that were made before stay valid until their \`exp\`, because doors verify offline.
 
 A missing application ID is 401 here.`,
   security: BY_DEVICE,

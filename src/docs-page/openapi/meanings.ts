@@ -166,7 +166,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   UNDEFINED_UDID: { meaning: "The `udid` header is missing or blank.", remedy: FIX_REQUEST },
   UNDEFINED_USERID: { meaning: "`userId` is missing, null or blank.", remedy: FIX_REQUEST },
   UNDEFINED_BASE64: { meaning: "`base64` is missing, null or blank.", remedy: FIX_REQUEST },
-  UNDEFINED_EXPIRESAT: { meaning: "`expiresAt` is missing, null or blank.", remedy: FIX_REQUEST },
+  UNDEFINED_EXPIRESAT: {
+    meaning: "`expiresAt` is missing, null or blank; of a badge: there is neither `expiresAt` nor `startsAt`.",
+    remedy: FIX_REQUEST,
+  },
   INVALID_UDID: {
     meaning: `The \`udid\` header is not 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters.`,
     remedy: FIX_REQUEST,
@@ -194,7 +197,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Send the last `pagination-cursor` unchanged, or start again without a cursor.",
   },
   RATE_LIMITED: {
-    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices without a proof from one address, over as many malformed ones, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address.`,
+    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices without a proof from one address, over as many malformed ones, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address; or more new badges in an hour than an administrator allows.`,
     remedy: "Wait as long as `Retry-After` says, then send the same request again.",
   },
   INTERNAL_ERROR: {

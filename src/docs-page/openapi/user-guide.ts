@@ -21,4 +21,4 @@ An application ID stands in every phone: with it alone, anybody can get a badge 
 
 Anything else gets 401 \`INVALID_USERTOKEN\` with \`WWW-Authenticate: ${PUBLIC_ERRORS.INVALID_USERTOKEN.challenge}\`, and \`${WRONG_TOKEN_CHALLENGE}\` when a token was sent. The reason stands in the service's log. \`POST /v1/badge/sign\` needs no user token: the badge is there already.
 
-With a token a person also looks after badges of their own, from any device: \`GET /v1/user/badges\`, and \`PATCH /v1/user/badges/{id}/suspend\` for a phone that is lost, at night too. Only the application's server resumes it. In the proof that a token with \`cnf.jkt\` needs there, \`ath\` is base64url of SHA-256 of the token.`;
+With a token a person also looks after badges of their own, from any device: \`GET /v1/user/badges\`, and \`PATCH /v1/user/badges/{id}/suspend\` for a phone that is lost, at night too. Only the application's server resumes it. In the proof that a token with \`cnf.jkt\` needs there, \`ath\` is base64url of SHA-256 of the token, and \`htm\` the call's method.`;
