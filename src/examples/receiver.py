@@ -68,19 +68,40 @@ def receive(headers, body: bytes) -> int:
     return 204
 
 
+def length(text: str, base: int, most: int) -> int:
+    """Raises ValueError for anything but a number of at most so many bytes."""
+    if not re.fullmatch(r"[0-9a-fA-F]{1,9}", text) or int(text, base) > most:
+        raise ValueError("more than any webhook has")
+    return int(text, base)
+
+
 class Receiver(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "0")
-        if not re.fullmatch(r"[0-9]{1,9}", length) or int(length) > MAX_BODY_BYTES:
+        try:
+            body = self.read_body()
+        except ValueError:
             # More than any webhook has: the connection ends without a response.
             self.close_connection = True
             return
-        # The bytes as they arrived, since those were signed: parsed and serialized again, they would not match.
-        self.send_response(receive(self.headers, self.rfile.read(int(length))))
+        self.send_response(receive(self.headers, body))
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+    def read_body(self) -> bytes:
+        """The bytes as they arrived, since those were signed: parsed and serialized again, they would not match."""
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(length(self.headers.get("Content-Length", "0"), 10, MAX_BODY_BYTES))
+        # A proxy may send it so (RFC 9112 section 7.1).
+        body = b""
+        while True:
+            line = self.rfile.readline(100).decode("latin-1")
+            size = length(line.partition(";")[0].strip(), 16, MAX_BODY_BYTES - len(body))
+            if size == 0:
+                return body
+            body += self.rfile.read(size)
+            self.rfile.readline(2)
 
     do_GET = do_POST
 

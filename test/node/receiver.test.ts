@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -115,6 +116,17 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
     const sent = webhook({ id, text });
     expect(await send(sent)).toBe(204);
     expect(await printedOf(sent)).toEqual([`badge:suspended ${id} ${JSON.stringify(data)}`]);
+  });
+
+  it("accepts a body in chunks, as some proxies send it", async () => {
+    const sent = webhook();
+    const request = httpRequest(url, { method: "POST", headers: headersOf(sent) });
+    const responded = once(request, "response");
+    request.write(sent.text.slice(0, 20));
+    request.end(sent.text.slice(20));
+    const [response] = await responded;
+    expect(response.resume().statusCode).toBe(204);
+    expect(await printedOf(sent)).toHaveLength(1);
   });
 
   it("responds with 2xx to a repeated event, and prints it once", async () => {
