@@ -52,22 +52,26 @@ export function useLoaded<T>(work: Work<T>, key = ""): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, "reload"> & { key: string }>({ ...NOTHING, key });
   const run = useRef(work);
   run.current = work;
-  const latest = useRef(0);
+  const latest = useRef(new AbortController());
   const reload = useCallback(() => {
-    const attempt = ++latest.current;
-    const isLatest = () => attempt === latest.current;
+    latest.current.abort();
+    latest.current = new AbortController();
+    const { signal: abandoned } = latest.current;
     setState((before) => ({ value: before.key === key ? before.value : null, isLoading: true, problem: null, key }));
     session
-      .run((server, signal) => run.current(server, signal))
+      .run((server, signal) => run.current(server, AbortSignal.any([signal, abandoned])))
       .then(
-        (value) => isLatest() && setState({ value, isLoading: false, problem: null, key }),
+        (value) => !abandoned.aborted && setState({ value, isLoading: false, problem: null, key }),
         (error: unknown) => {
-          if (error instanceof SessionEnded || !isLatest()) return;
+          if (error instanceof SessionEnded || abandoned.aborted) return;
           setState((before) => ({ ...before, isLoading: false, problem: explain(error) }));
         },
       );
   }, [session, key]);
-  useEffect(reload, [reload]);
+  useEffect(() => {
+    reload();
+    return () => latest.current.abort();
+  }, [reload]);
   useOnReturn(reload);
   return { ...(state.key === key ? state : NOTHING), reload };
 }
@@ -121,8 +125,8 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
     async (list: NonNullable<typeof current.current>, wanted: number) => {
       try {
         let isComplete = false;
-        // A page of a search may be empty, and there are more.
-        while (list.items.length < wanted && !isComplete) {
+        // A page of a search may be empty, and there are more. Nobody may look at the list any more, either.
+        while (current.current === list && list.items.length < wanted && !isComplete) {
           const { value, done } = await session.run(() => list.iterator.next());
           if (done !== true) list.items = [...list.items, ...value.items];
           isComplete = done === true || value.isLast;
