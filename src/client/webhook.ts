@@ -62,7 +62,8 @@ export async function verifyWebhook(webhook: WebhookToVerify): Promise<VerifiedW
     if (!(Number.isFinite(value) && value >= 0))
       throw new RangeError("now or toleranceSeconds is not a finite number of at least 0");
   }
-  const keys = await importSecrets(typeof secrets === "string" ? [secrets] : secrets);
+  // Callers in JavaScript may pass a missing value.
+  const keys = await importSecrets(typeof secrets === "string" ? [secrets] : (secrets ?? []));
   const sent = readHeaders(headers);
   if (sent === null) return refused("missing-header");
   if (!/^\d{1,15}$/.test(sent.timestamp)) return refused("malformed-timestamp");

@@ -174,6 +174,7 @@ describe("any other webhook is refused (contract section 8)", () => {
 describe("a caller's mistake throws a RangeError", () => {
   it.each([
     ["no secret", { secrets: [] }],
+    ["a secret that is not set", JSON.parse('{"secrets":null}')],
     ["an empty secret", { secrets: "" }],
     ["an empty secret beside another", { secrets: ["s", ""] }],
     ["no clock", { now: Number.NaN }],
