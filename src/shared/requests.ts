@@ -67,12 +67,13 @@ export const metadata = z
   } satisfies Record<MetadataField, z.ZodType>)
   .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
 
+/** In a body a blank one counts as missing; in a path or a command it names nobody. */
 export const userId = text(
   MAX_USER_ID_CHARACTERS,
   "The application's own ID of the user who has logged in. Not `.` or `..`, which a path cannot name.",
   "alice",
 )
-  .refine((value) => !DOT_SEGMENTS.includes(value))
+  .refine((value) => value.trim() !== "" && !DOT_SEGMENTS.includes(value))
   .meta({ not: { enum: [...DOT_SEGMENTS] } });
 
 /** The decoded header `actor` (contract section 23). */

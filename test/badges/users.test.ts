@@ -101,7 +101,7 @@ describe("blocking a user (contract section 12)", () => {
   it("is refused for what is no user ID", async () => {
     const application = await createApplication();
     // The last is not UTF-8: Latin-1 encodes ü like this.
-    for (const userId of ["a".repeat(256), "a%00b", "j%FCrgen"]) {
+    for (const userId of ["a".repeat(256), "a%00b", "%20", "%E3%80%80", "j%FCrgen"]) {
       for (const step of ["block", "unblock", "erase"]) {
         const refused = await callServer(application, "PATCH", `/v1/users/${userId}/${step}`);
         expect(outcome(refused)).toBe("422 INVALID_USERID");

@@ -71,6 +71,8 @@ describe("a user error is one line on standard error, and nothing on standard ou
     ["badge expire 1 --at ", "Give a date-time with a zone"],
     ["user block app_00000000000000000000", "Missing required argument 'user'"],
     ["user block app_00000000000000000000 ..", '".." does not fit <user>.'],
+    // What an unset variable of a shell leaves.
+    ["user block app_00000000000000000000 ", '"" does not fit <user>.'],
     ["init --home 2", "--home needs --env"],
     ["init --env production --home 1", "Home 1 is the one that init makes without --home"],
     ["init --env production --home 2 --location weur --jurisdiction eu", "cannot be used with option"],

@@ -54,7 +54,7 @@ export function userId(text: string): string {
   const parsed = userIdSchema.safeParse(text);
   if (!parsed.success) {
     throw new InvalidArgumentError(
-      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters without control characters, not "." or "..".`,
+      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters without control characters, not only blanks, not "." or "..".`,
     );
   }
   return parsed.data;
