@@ -104,7 +104,7 @@ Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64
 
 const RETRYING = `# Retrying
 
-Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exception is \`POST /v1/invitation\` without an \`Idempotency-Key\`, where each call creates another invitation: send a key, and repeat the request with the same one. A step in a badge's life that is sent again is a new call: if somebody has resumed the badge in between, a repeated \`suspend\` suspends it once more. Do not retry after other errors without changing the request.`;
+Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exceptions are \`POST /v1/invitation\` and \`POST /v1/invitations\` without an \`Idempotency-Key\`, where each call creates other invitations: send a key, and repeat the request with the same one. A step in a badge's life that is sent again is a new call: if somebody has resumed the badge in between, a repeated \`suspend\` suspends it once more. Do not retry after other errors without changing the request.`;
 
 const VERSIONING = `# Versions
 

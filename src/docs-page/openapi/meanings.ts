@@ -216,6 +216,6 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   UNAVAILABLE: {
     meaning:
       "A part of the platform, or the application's identity provider, is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
-    remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. \`POST /v1/invitation\` is safe to repeat only with an \`Idempotency-Key\`.`,
+    remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. \`POST /v1/invitation\` and \`POST /v1/invitations\` are safe to repeat only with an \`Idempotency-Key\`.`,
   },
 };
