@@ -24,9 +24,9 @@ const PLANTED_SEEDS = byEffort(["--first", "213", "--seeds", "1"], ["--first", "
 const MODEL_SEEDS = byEffort(30, 10_000);
 /** Rules without which the model fails within few seeds. */
 const PLANTED = [
-  { rule: "releases-first", seeds: 1 },
-  { rule: "unknown-is-no-refusal", seeds: 5 },
-  { rule: "no-abandoning-after-restart", seeds: 7 },
+  { rule: "releases-first", seeds: 6 },
+  { rule: "unknown-is-no-refusal", seeds: 7 },
+  { rule: "no-abandoning-after-restart", seeds: 2 },
 ];
 
 const PROJECT = join(import.meta.dirname, "../..");
