@@ -32,9 +32,9 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
 
 /**
  * vitest leaves a core free, which on two cores is half the machine. Tests inside workerd seldom wait, those outside often
- * wait for a process of their own; so those come first, in which the longest waits are.
+ * wait for a process of their own; so more run at once than there are cores, and those outside begin.
  */
-const cores = availableParallelism();
+const maxWorkers = 2 * availableParallelism() + 1;
 
 /** The files inside workerd, in one home or by file in both. */
 const workers = (name: string, ofHome: typeof home) => ({
@@ -43,8 +43,7 @@ const workers = (name: string, ofHome: typeof home) => ({
   isolate: false,
   include: ["test/**/*.test.ts"],
   exclude: ["test/node/**"],
-  maxWorkers: cores + 1,
-  sequence: { groupOrder: 1 },
+  maxWorkers,
   setupFiles: ["./test/support/setup.ts"],
   testTimeout,
 });
@@ -88,7 +87,7 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/node/**/*.test.ts"],
-          maxWorkers: 2 * cores + 1,
+          maxWorkers,
           isolate: false,
           globalSetup: ["./test/node/support/shared-service.ts"],
           setupFiles: ["./test/node/support/setup.ts"],
