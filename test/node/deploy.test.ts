@@ -270,6 +270,15 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     await issueAndDeliver(application, "phone-3");
   });
 
+  it("uploads no Worker without a home that has applications: wrangler.toml may be another computer's", async () => {
+    const before = rehearsal.configuration();
+    const tablesOfHome2 = /\[\[env[^[]*(?:"DB_2"|-production-2")[^[]*/g;
+    const refused = await withConfiguration(tablesOfHome2, "", () => rehearsal.deploy());
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("home 2 has applications") });
+    expect(rehearsal.configuration()).toBe(before);
+    expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
+  });
+
   it("leaves the tables of another version alone, and does not name reset, which is for local data", async () => {
     const migrations = join(rehearsal.repository, "migrations");
     renameSync(join(migrations, "9999_rehearsal.sql"), join(migrations, "9999_other.sql"));

@@ -3,6 +3,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { UserError } from "../command-line/errors.ts";
+import { assertHomesBound } from "../number-range/owners.ts";
+import { deployedHomes } from "../platform/d1.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../platform/paths.ts";
 import { runWrangler } from "../platform/wrangler.ts";
 import type { Deployment } from "./deployment.ts";
@@ -36,6 +38,9 @@ export function uploadStep(deployment: Deployment): Step {
       const release = fingerprint();
       const reason = await reasonToUpload(deployment, release);
       if (reason === null) return null;
+      if (reason !== NOT_THERE) {
+        await assertHomesBound(deployedHomes(deployment.account, deployment.target), "The Worker was not uploaded");
+      }
       return {
         action: `upload it (${reason})`,
         async make() {
@@ -46,13 +51,15 @@ export function uploadStep(deployment: Deployment): Step {
   };
 }
 
+const NOT_THERE = "it is not there yet";
+
 /** @returns null when everything is as wrangler would make it */
 async function reasonToUpload(deployment: Deployment, release: string): Promise<string | null> {
   const { worker, crons, hasRoutes, customDomains } = deployment.target;
   const script = `/workers/scripts/${worker}`;
   const deployed = await deployment.find(settings, `${script}/settings`);
   const current = deployed?.bindings.find(({ name }) => name === RELEASE)?.text;
-  if (current === undefined) return "it is not there yet";
+  if (current === undefined) return NOT_THERE;
   if (current !== release) return "something changed";
   const [unconsumed] = await missingConsumers(deployment);
   if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import * as z from "zod";
-import { homeOf } from "../../shared/homes.ts";
+import { databaseBindingOf, homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
@@ -72,6 +72,21 @@ export async function listOwnedRanges(homes: Homes): Promise<OwnedRange[]> {
 
 export const listRegistrations = (homes: Homes) =>
   homes.first.database.run((orm) => orm.select().from(numberRange).orderBy(numberRange.firstNumber));
+
+/**
+ * The wrangler.toml of another computer may be older than a home.
+ *
+ * @throws UserError when numbers are registered for an application of a home that is not bound
+ */
+export async function assertHomesBound(homes: Homes, before: string): Promise<void> {
+  const bound = homes.all.map(({ number }) => number);
+  const registered = (await listRegistrations(homes)).map(({ applicationId: id }) => homeOf(id));
+  const unbound = registered.find((number) => !bound.includes(number));
+  if (unbound === undefined) return;
+  throw new UserError(
+    `${before}: home ${unbound} has applications, and wrangler.toml binds no ${databaseBindingOf(unbound)} here. Bind it first.`,
+  );
+}
 
 /** Registers the numbers of every application that lacks them in the register. @returns those it registered */
 export async function registerMissing(homes: Homes): Promise<OwnedRange[]> {

@@ -1,5 +1,4 @@
 import { sql } from "drizzle-orm";
-import { databaseBindingOf, homeOf } from "../../shared/homes.ts";
 import { sealingKey } from "../../shared/schema.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
 import { argument, command, group } from "../command-line/command.ts";
@@ -7,7 +6,7 @@ import { UserError } from "../command-line/errors.ts";
 import { shownNumber, tableLines } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { listRegistrations } from "../number-range/owners.ts";
+import { assertHomesBound } from "../number-range/owners.ts";
 import type { Homes } from "../platform/homes.ts";
 import { removeLocalKey } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
@@ -100,7 +99,7 @@ export async function removeSealingKey(homes: Homes, version: number): Promise<b
   const before = await readSealingKeys(homes);
   if (version > (before.keys.at(-1)?.version ?? 0)) throw unknownSealingKey(version);
   assertUnused(before, version);
-  await assertHomesBound(homes, version);
+  await assertHomesBound(homes, `Sealing key ${version} may still be needed`);
   const unused = SEALED.map(
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
   );
@@ -128,21 +127,6 @@ function assertUnused({ keys, valuesOf }: Awaited<ReturnType<typeof readSealingK
   if (valuesOf(version) === 0) return;
   throw new UserError(
     `${valuesStillNeed(valuesOf(version))} sealing key ${version}: run ${ADMIN} sealing-key reseal first.`,
-  );
-}
-
-/**
- * The wrangler.toml of another computer may be older than a home, whose values nobody can count here.
- *
- * @throws UserError when numbers are registered for an application of such a home
- */
-async function assertHomesBound(homes: Homes, version: number): Promise<void> {
-  const bound = homes.all.map(({ number }) => number);
-  const registered = (await listRegistrations(homes)).map(({ applicationId }) => homeOf(applicationId));
-  const unbound = registered.find((number) => !bound.includes(number));
-  if (unbound === undefined) return;
-  throw new UserError(
-    `Sealing key ${version} may still be needed: home ${unbound} has applications, and wrangler.toml binds no ${databaseBindingOf(unbound)} here. Bind it first.`,
   );
 }
 
