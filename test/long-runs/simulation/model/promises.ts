@@ -20,12 +20,13 @@ const changesIn = (rows: readonly Row[]): Row[] =>
 export class Promises extends Member<Model> {
   readonly #told: Told[] = [];
   /** What callers and readers of the feed saw by change numbers, and which of it need not be there any more. */
-  readonly #seen = new Map<number, { content: string; isLost: boolean }>();
+  readonly #seen = new Map<number, { content: string; isLost: boolean; isAnswered: boolean }>();
   readonly #owners = new Map<number, string>();
   /** Entries that D1 ever had, in whatever life, by sequence number. */
   readonly #lives = new Map<number, Set<string>>();
-  /** The highest sequence number that D1 had, of entries that are not lost unnoticed. */
+  /** The highest sequence number that D1 had, of entries that are not lost unnoticed; and the newest entry. */
   #highest = 0;
+  #newest = "";
   /** Since when answers count for the order of calls. */
   #countsFrom = 0;
   /** Whether an object was restored or lost: then more may be lost than anybody can know. */
@@ -80,9 +81,9 @@ export class Promises extends Member<Model> {
   }
 
   #see(change: number, content: string, how: string): void {
-    const seen = this.#seen.get(change) ?? { content, isLost: false };
+    const seen = this.#seen.get(change) ?? { content, isLost: false, isAnswered: false };
     this.#expect(seen.content === content, "a change number stands for one change", change, seen, content, how);
-    this.#seen.set(change, seen);
+    this.#seen.set(change, { ...seen, isAnswered: seen.isAnswered || how === "was answered" });
   }
 
   #own(number: number, of: string): void {
@@ -97,6 +98,7 @@ export class Promises extends Member<Model> {
     const from = before.position;
     if (!position || !from || from.entry === position.entry) return;
     this.#highest = Math.max(this.#highest, position.sequence);
+    this.#newest = position.entry;
     const ids = this.#lives.get(position.sequence) ?? new Set();
     this.#lives.set(position.sequence, ids.add(position.entry));
     const numbers = rows.filter(({ kind, state }) => kind === "badge" || kind === "freed" || state === "pending");
@@ -110,9 +112,16 @@ export class Promises extends Member<Model> {
     this.#checkBlocks(before.rows, rows);
   }
 
-  /** An accepted loss: what is not there is lost, and readers of the feed start again. Numbers keep their owners. */
+  /**
+   * An accepted loss: what is not there is lost, and readers of the feed start again. Numbers keep their owners, unless D1 was
+   * restored to where it had an entry that was abandoned: it gave a number that another entry gave again (seed 1241).
+   */
   #startAgain(rows: readonly Row[]): void {
     for (const change of this.#lacking(rows)) this.#seen.delete(change);
+    const given = new Map(rows.filter(({ kind }) => kind === "badge").map((row) => [row.number, ownerOf(row)]));
+    for (const [number, of] of this.#isDivided() ? given : []) {
+      if (this.#owners.has(number)) this.#owners.set(number, of);
+    }
     this.#cursor = 0;
     this.#countsFrom = this.world.timeline.now;
   }
@@ -162,6 +171,7 @@ export class Promises extends Member<Model> {
    */
   restored(isObject: boolean): void {
     const { timeline, d1, journal } = this.world;
+    if (!isObject) this.#forgetUnanswered();
     this.#wasObjectLost ||= isObject;
     if (!this.#wasObjectLost) return;
     const isThere = this.#whatIsThere();
@@ -169,7 +179,9 @@ export class Promises extends Member<Model> {
     const lost = [...this.#seen].filter(([, { content }]) => !isThere(content));
     // Also what nobody was told of yet.
     const kept = Math.max(d1.read().position?.sequence ?? 0, journal.top?.sequence ?? 0);
-    if (lost.length > 0 || kept < this.#highest) this.#countsFrom = timeline.now;
+    // An object that was restored may have an entry again in whose place D1 had another.
+    const isNewestKept = [d1.read().position, ...journal.entries].some((each) => each?.entry === this.#newest);
+    if (lost.length > 0 || kept < this.#highest || !isNewestKept) this.#countsFrom = timeline.now;
     if (kept < this.#highest && isUnnoticed) {
       this.unnoticedAt = timeline.now;
       this.#highest = kept;
@@ -182,6 +194,23 @@ export class Promises extends Member<Model> {
     }
     for (const [number, of] of isUnnoticed ? this.#owners : []) {
       if (!isThere(issued(number, of))) this.#owners.delete(number);
+    }
+  }
+
+  /**
+   * D1 was restored while the object waits for the result of its last entry: if readers alone saw that D1 had it, the entry may
+   * be abandoned (seed 7272).
+   */
+  #forgetUnanswered(): void {
+    const { d1, journal } = this.world;
+    const waiting = JSON.stringify(journal.entries.at(-1)?.writes ?? []);
+    const { rows } = d1.read();
+    for (const [change, { content, isAnswered }] of this.#seen) {
+      if (isAnswered || !waiting.includes(content) || rows.some(({ state }) => state === content)) continue;
+      this.#seen.delete(change);
+      this.#cursor = Math.min(this.#cursor, change - 1);
+      const [, number = "", of] = /: badge (\d+) active (.*)$/.exec(content) ?? [];
+      if (this.#owners.get(Number(number)) === of) this.#owners.delete(Number(number));
     }
   }
 
@@ -210,7 +239,7 @@ export class Promises extends Member<Model> {
     const last = journal.top?.entry;
     this.#expect(position?.entry === last, "D1 ends where the journal ends", position, last);
     for (const change of this.#lacking(rows)) {
-      const { isLost, content } = this.#seen.get(change) ?? { isLost: false, content: "" };
+      const { isLost, content } = this.#seen.get(change) ?? { isLost: false, content: "", isAnswered: false };
       this.#expect(isLost, "what was answered is there", change, content);
       const isOther = changes.some(({ number }) => number === change);
       this.#expect(!isOther, "a change number stands for one change", change, content);
