@@ -32,7 +32,7 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
 
 /**
  * vitest leaves a core free, which on two cores is half the machine. Tests inside workerd seldom wait, those outside often
- * wait for a process of their own; so more run at once than there are cores, and those outside begin.
+ * wait for a process of their own; so more run at once than there are cores, and those outside come first.
  */
 const maxWorkers = 2 * availableParallelism() + 1;
 

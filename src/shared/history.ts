@@ -28,7 +28,7 @@ export type HistoryAction = (typeof HISTORY_ACTIONS)[number];
 export const historyId = (at: number, index = 0): string => sortableId("his_", at, index);
 
 /** A row as D1 has it. `at`: milliseconds; `detail`: JSON. */
-interface StoredHistory {
+export interface StoredHistory {
   at: number;
   action: string;
   actorKind: ActorKind;

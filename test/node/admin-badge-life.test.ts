@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { position } from "../../src/shared/schema.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
@@ -18,8 +18,6 @@ beforeAll(async () => {
   service = await startHarness();
   application = await create("--first", "800000001", "--last", "800000100");
 });
-
-afterAll(() => service?.close());
 
 async function call(method: string, path: string, headers: Record<string, string>, body?: unknown) {
   const response = await fetch(new URL(path, service.origin), {

@@ -76,15 +76,16 @@ export const listRegistrations = (homes: Homes) =>
 /**
  * The wrangler.toml of another computer may be older than a home.
  *
+ * @param consequence what the refusal begins with
  * @throws UserError when numbers are registered for an application of a home that is not bound
  */
-export async function assertHomesBound(homes: Homes, before: string): Promise<void> {
+export async function assertHomesBound(homes: Homes, consequence: string): Promise<void> {
   const bound = homes.all.map(({ number }) => number);
   const registered = (await listRegistrations(homes)).map(({ applicationId: id }) => homeOf(id));
   const unbound = registered.find((number) => !bound.includes(number));
   if (unbound === undefined) return;
   throw new UserError(
-    `${before}: home ${unbound} has applications, and wrangler.toml binds no ${databaseBindingOf(unbound)} here. Bind it first.`,
+    `${consequence}: home ${unbound} has applications, and wrangler.toml binds no ${databaseBindingOf(unbound)} here. Bind it first.`,
   );
 }
 

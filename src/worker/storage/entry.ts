@@ -1,5 +1,5 @@
 import type { EventName } from "../../shared/events.ts";
-import type { HistoryAction } from "../../shared/history.ts";
+import type { HistoryAction, StoredHistory } from "../../shared/history.ts";
 import type { Position } from "./rows.ts";
 
 export interface NewEvent {
@@ -9,17 +9,9 @@ export interface NewEvent {
   createdAt: number;
 }
 
-export interface NewHistory {
+export interface NewHistory extends StoredHistory {
   id: string;
-  at: number;
   action: HistoryAction;
-  actorKind: string;
-  actorName: string | null;
-  badge: number | null;
-  userId: string | null;
-  requestId: string | null;
-  reason: string | null;
-  detail: string | null;
 }
 
 /** Tables whose rows an entry stores, by the names of src/shared/schema.ts. */

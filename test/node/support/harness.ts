@@ -25,7 +25,6 @@ export interface Harness extends z.infer<typeof credentials> {
   homes: Homes;
   /** Runs the administration script on the same homes, in this process. */
   admin(...words: string[]): Promise<Printed>;
-  close(): Promise<void>;
 }
 
 /** Asks shared-service.ts. @throws Error with its words */
@@ -81,6 +80,5 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
           words,
         ),
       ),
-    close: () => Promise.resolve(),
   };
 }
