@@ -5,6 +5,7 @@ import type { D1Database } from "@cloudflare/workers-types";
 import type { TestProject } from "vitest/node";
 import * as z from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
+import { healthProblem } from "../../../src/admin/deploy/address.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
@@ -23,6 +24,12 @@ const statements = z.object({ batch: z.array(z.object({ sql: z.string(), params:
 
 /** A statement whose rows have columns, of which two may have one name. */
 const RETURNS_ROWS = /^\s*(select|with)\b|\breturning\b/i;
+
+/**
+ * wrangler's proxy loses a POST on a connection that has been idle for exactly 5 s (workers-sdk issue 14641), and takes
+ * the one used last.
+ */
+const FRESH_MILLISECONDS = 1000;
 
 /**
  * Once per run: a service for all files of tests, since to start one takes five seconds. The first that asks starts it. Its
@@ -47,7 +54,7 @@ export default async function shareService({ provide }: TestProject): Promise<()
   provide("sharedService", await listen(control));
   return async () => {
     control.close().closeAllConnections();
-    await (await starting)?.server.close();
+    await (await starting)?.close();
   };
 }
 
@@ -62,6 +69,7 @@ async function startService() {
   const vars = { DEMO_APPLICATION_ID: demo.applicationId };
   const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
   const { url } = await server.listen();
+  const keepFresh = setInterval(() => healthProblem(url.origin), FRESH_MILLISECONDS);
   const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
   const { DB, DB_2 } = await worker.getEnv();
@@ -73,7 +81,11 @@ async function startService() {
   await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
   await createApplication(homes, { name: "Demo", credentials: demo });
   const databases = new Map(Object.entries({ "1": DB, "2": DB_2 }));
-  return { described: { origin: url.origin, demo }, databases, worker, server };
+  const close = (): Promise<void> => {
+    clearInterval(keepFresh);
+    return server.close();
+  };
+  return { described: { origin: url.origin, demo }, databases, worker, close };
 }
 
 /** What D1's REST interface responds to a batch. */
