@@ -8,7 +8,7 @@ import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { failing, failingTrips, isAbout, LOST } from "../support/faults.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { ENTRY, putIntoInbox, resultOf, wake } from "./support.ts";
@@ -48,6 +48,29 @@ describe("badges that expire at one moment (contract section 12)", () => {
     expect(rows.filter(({ endedAt }) => endedAt === null)).toEqual([]);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(rows.length);
     expect(rows).toHaveLength(2 * DUE_CHUNK_ROWS + 100);
+  });
+});
+
+describe("invitations that end at one moment (contract section 5)", () => {
+  it("are recorded by one call of the clock, however many more than a chunk there are", async () => {
+    const { id, firstNumber } = await createApplication();
+    const count = 2 * DUE_CHUNK_ROWS + 100;
+    // Digests come in the opposite order of rows and numbers.
+    const places = "WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)";
+    const [number, digest] = ["7000000000 + ?2 + n", "printf('%064d', ?2 + ?3 - n)"];
+    for (const insert of [
+      `invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time, created_at)
+       ${places} SELECT ${digest}, ?1, ${number}, 'pending', 'creator', '1970-01-01T00:00:01Z', 1000, 1 FROM place`,
+      `badge (number, application_id, invitation) ${places} SELECT ${number}, ?1, ${digest} FROM place`,
+    ]) {
+      await runSql(`INSERT INTO ${insert}`, id, firstNumber, count);
+    }
+    await wake({ id });
+    const states = homeDatabase().prepare(
+      "SELECT state, count(*) AS n FROM invitation WHERE application_id = ?1 GROUP BY 1",
+    );
+    expect((await states.bind(id).all()).results).toEqual([{ state: "expired", n: count }]);
+    expect(await badgeRows({ id })).toEqual([]);
   });
 });
 
