@@ -48,7 +48,7 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
       const { code, output } = await run("main.ts", "--first", String(FIRST), "--seeds", String(SEEDS));
       expect(code, output).toBe(0);
     },
-    byEffort(180_000, 600_000),
+    byEffort(180_000, 1_800_000),
   );
 
   it.each(PLANTED_IN_SERVICE)(
