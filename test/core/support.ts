@@ -4,6 +4,7 @@ import { homeOf } from "../../src/shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
 import type { InboxCommand } from "../../src/shared/inbox.ts";
 import { allocatorOf } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
 import type { AroundTrip } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql } from "../support/home.ts";
@@ -102,4 +103,27 @@ export async function resultOf(commandId: string): Promise<unknown> {
   const row = await homeDatabase().prepare("SELECT result FROM inbox WHERE id = ?1").bind(commandId).first();
   const { result } = resultRow.parse(row);
   return result === null ? null : JSON.parse(result);
+}
+
+/** The largest fields that a request may have, and twice as large in JSON. */
+const LONGEST = '"'.repeat(256);
+const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: LONGEST, sdkVersion: LONGEST });
+
+/** An application in which mallory has so many badges of maximal metadata, as D1 would have them. */
+export async function crowded(count: number): Promise<TestApplication> {
+  const application = await createApplication();
+  const { id, firstNumber } = application;
+  await homeDatabase().batch([
+    homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?4)
+         INSERT INTO badge (number, application_id, device, user_id, metadata, position, turn, issued_at, change, changed_at)
+         SELECT 7000000000 + ?2 + n, ?1, 'device ' || n, 'mallory', ?3, n, 1, 1, n, 1 FROM place`,
+      )
+      .bind(id, firstNumber, METADATA, count),
+    homeDatabase()
+      .prepare("UPDATE position SET last_position = ?2, last_change = ?2 WHERE application_id = ?1")
+      .bind(id, count),
+  ]);
+  return application;
 }

@@ -206,7 +206,7 @@ describe("while D1 takes no entry", () => {
       const refused = takeStep(application, number, "suspend").finally(() => {
         isAnswered = true;
       });
-      // A try may be the object's own, from before it had the call; and while there are five the answer comes at once.
+      // The object may make a try of its own before it has this call. Once it keeps five entries, it answers without a try.
       while (!isAnswered) {
         const before = lost.count;
         await timers.pass(10_000, () => lost.count > before || isAnswered);

@@ -21,7 +21,7 @@ async function issueBadges(number: number, receive: RequestListener): Promise<vo
   const receiver = createServer(receive);
   receivers.push(receiver);
   const { origin, applicationId } = await startHarness({ webhookUrl: `${await listen(receiver)}/` });
-  // One after another: see FRESH_MILLISECONDS of the shared service.
+  // One after another: see KEEP_ALIVE_MILLISECONDS in shared-service.ts.
   for (let device = 0; device < number; device++) {
     const headers = { applicationid: applicationId, udid: `device-${device}` };
     const body = JSON.stringify({ userId: `user-${device}` });

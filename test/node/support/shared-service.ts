@@ -26,10 +26,10 @@ const statements = z.object({ batch: z.array(z.object({ sql: z.string(), params:
 const RETURNS_ROWS = /^\s*(select|with)\b|\breturning\b/i;
 
 /**
- * wrangler's proxy loses a POST on a connection that has been idle for exactly 5 s (workers-sdk issue 14641), and takes
- * the one used last.
+ * wrangler's development proxy can lose a POST that it sends on a connection that has been idle for 5 s (workers-sdk issue
+ * 14641). It prefers the connection used last, so one call a second keeps calls safe that are made one after another.
  */
-const FRESH_MILLISECONDS = 1000;
+const KEEP_ALIVE_MILLISECONDS = 1000;
 
 /**
  * Once per run: a service for all files of tests, since to start one takes five seconds. The first that asks starts it. Its
@@ -69,7 +69,6 @@ async function startService() {
   const vars = { DEMO_APPLICATION_ID: demo.applicationId };
   const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
   const { url } = await server.listen();
-  const keepFresh = setInterval(() => healthProblem(url.origin), FRESH_MILLISECONDS);
   const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
   const { DB, DB_2 } = await worker.getEnv();
@@ -81,8 +80,9 @@ async function startService() {
   await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
   await createApplication(homes, { name: "Demo", credentials: demo });
   const databases = new Map(Object.entries({ "1": DB, "2": DB_2 }));
+  const keepAlive = setInterval(() => healthProblem(url.origin), KEEP_ALIVE_MILLISECONDS);
   const close = (): Promise<void> => {
-    clearInterval(keepFresh);
+    clearInterval(keepAlive);
     return server.close();
   };
   return { described: { origin: url.origin, demo }, databases, worker, close };
