@@ -29,6 +29,22 @@ CREATE TABLE `application` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `application_first_number` ON `application` (`first_number`);--> statement-breakpoint
 CREATE INDEX `application_sealing_version` ON `application` (`sealing_version`);--> statement-breakpoint
+CREATE TABLE `application_head` (
+	`application_id` text PRIMARY KEY NOT NULL,
+	`sequence` integer NOT NULL,
+	`entry` text NOT NULL,
+	`fresh` text NOT NULL,
+	`last_position` integer NOT NULL,
+	`last_change` integer NOT NULL,
+	`last_signing_key` integer NOT NULL,
+	`epoch` text NOT NULL,
+	`hour` integer NOT NULL,
+	`hour_used` integer NOT NULL,
+	`statistics` text NOT NULL,
+	`readable_from` integer DEFAULT 0 NOT NULL,
+	`refused` text DEFAULT '[]' NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `application_secret` (
 	`id` text PRIMARY KEY NOT NULL,
 	`application_id` text NOT NULL,
@@ -44,7 +60,6 @@ CREATE UNIQUE INDEX `application_secret_role` ON `application_secret` (`applicat
 CREATE INDEX `application_secret_sealing_version` ON `application_secret` (`sealing_version`);--> statement-breakpoint
 CREATE TABLE `badge` (
 	`number` integer PRIMARY KEY NOT NULL,
-	`application_id` text NOT NULL,
 	`device` text,
 	`user_id` text,
 	`name` text,
@@ -64,7 +79,8 @@ CREATE TABLE `badge` (
 	`rebind_until` integer,
 	`change` integer,
 	`changed_at` integer,
-	`status_change` integer
+	`status_change` integer,
+	`application_id` text NOT NULL
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `badge_user_device` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`user_id`) WHERE position IS NOT NULL AND retired_at IS NULL;--> statement-breakpoint
@@ -78,18 +94,15 @@ CREATE INDEX `badge_state` ON `badge` (`application_id`,(CASE WHEN ended_at IS N
 CREATE INDEX `badge_expiry` ON `badge` (`application_id`,`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE INDEX `badge_status_expiry` ON `badge` (`application_id`,(position / 131072),`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE TABLE `blocked_user` (
-	`application_id` text NOT NULL,
 	`user_id` text NOT NULL,
 	`blocked_at` integer NOT NULL,
-	`is_revoking` integer NOT NULL,
-	`through_position` integer NOT NULL,
-	`done_position` integer NOT NULL,
-	`after_change` integer NOT NULL,
+	`user_digest` text,
+	`application_id` text NOT NULL,
 	PRIMARY KEY(`application_id`, `user_id`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `blocked_user_page` ON `blocked_user` (`application_id`,`blocked_at`,`user_id`);--> statement-breakpoint
-CREATE INDEX `blocked_user_revoking` ON `blocked_user` (`application_id`,`user_id`) WHERE is_revoking = 1;--> statement-breakpoint
+CREATE INDEX `blocked_user_digest` ON `blocked_user` (`application_id`,`user_digest`) WHERE user_digest IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`sequence` integer NOT NULL,
@@ -109,8 +122,8 @@ CREATE TABLE `console_secret` (
 --> statement-breakpoint
 CREATE TABLE `freed_number` (
 	`number` integer PRIMARY KEY NOT NULL,
-	`application_id` text NOT NULL,
-	`freed_at` integer NOT NULL
+	`freed_at` integer NOT NULL,
+	`application_id` text NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `freed_number_rested` ON `freed_number` (`application_id`,`freed_at`);--> statement-breakpoint
@@ -131,22 +144,13 @@ CREATE TABLE `history` (
 --> statement-breakpoint
 CREATE INDEX `history_badge` ON `history` (`application_id`,`badge`,`id`) WHERE badge IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `history_user` ON `history` (`application_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
-CREATE TABLE `inbox` (
-	`id` text PRIMARY KEY NOT NULL,
-	`application_id` text NOT NULL,
-	`command` text NOT NULL,
-	`created_at` integer NOT NULL,
-	`result` text
-);
---> statement-breakpoint
-CREATE INDEX `inbox_open` ON `inbox` (`application_id`,`created_at`) WHERE result IS NULL;--> statement-breakpoint
 CREATE TABLE `invitation` (
 	`digest` text PRIMARY KEY NOT NULL,
-	`application_id` text NOT NULL,
 	`number` integer NOT NULL,
 	`state` text NOT NULL,
 	`creator_device` text NOT NULL,
 	`with_secret` integer DEFAULT false NOT NULL,
+	`by_reception` integer DEFAULT false NOT NULL,
 	`is_repeatable` integer DEFAULT false NOT NULL,
 	`expires_at` text NOT NULL,
 	`expires_at_time` integer NOT NULL,
@@ -159,7 +163,8 @@ CREATE TABLE `invitation` (
 	`created_at` integer NOT NULL,
 	`ended_at` integer,
 	`claim_device` text,
-	`claim_user_id` text
+	`claim_user_id` text,
+	`application_id` text NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `invitation_page` ON `invitation` (`application_id`,`created_at`);--> statement-breakpoint
@@ -182,20 +187,15 @@ CREATE TABLE `observed_logins` (
 	PRIMARY KEY(`application_id`, `hour`)
 );
 --> statement-breakpoint
-CREATE TABLE `position` (
-	`application_id` text PRIMARY KEY NOT NULL,
-	`sequence` integer NOT NULL,
-	`entry` text NOT NULL,
-	`fresh` text NOT NULL,
-	`last_position` integer NOT NULL,
-	`last_change` integer NOT NULL,
-	`last_signing_key` integer NOT NULL,
-	`epoch` text NOT NULL,
-	`hour_started_at` integer NOT NULL,
-	`hour_used` integer NOT NULL,
-	`journal_since` integer
+CREATE TABLE `script_command` (
+	`id` text PRIMARY KEY NOT NULL,
+	`recipient` text NOT NULL,
+	`command` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`result` text
 );
 --> statement-breakpoint
+CREATE INDEX `script_command_open` ON `script_command` (`recipient`,`created_at`) WHERE result IS NULL;--> statement-breakpoint
 CREATE TABLE `sealing_key` (
 	`version` integer PRIMARY KEY NOT NULL,
 	`public_key` text NOT NULL,
@@ -216,16 +216,6 @@ CREATE TABLE `signing_key` (
 --> statement-breakpoint
 CREATE INDEX `signing_key_application` ON `signing_key` (`application_id`);--> statement-breakpoint
 CREATE INDEX `signing_key_sealing_version` ON `signing_key` (`sealing_version`);--> statement-breakpoint
-CREATE TABLE `statistics` (
-	`application_id` text PRIMARY KEY NOT NULL,
-	`counts` text,
-	`counted_at` integer,
-	`progress` text,
-	`claim` text,
-	`claimed_until` integer DEFAULT 0 NOT NULL,
-	`retry_at` integer DEFAULT 0 NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE `status_list` (
 	`application_id` text NOT NULL,
 	`list` integer NOT NULL,
@@ -241,7 +231,7 @@ CREATE TABLE `webhook_event` (
 	`payload` text NOT NULL,
 	`state` text NOT NULL,
 	`attempts` integer DEFAULT 0 NOT NULL,
-	`due_at` integer NOT NULL,
+	`due_at` integer,
 	`lease_until` integer DEFAULT 0 NOT NULL,
 	`last_status` integer,
 	`last_outcome` text,
@@ -252,5 +242,5 @@ CREATE TABLE `webhook_event` (
 	PRIMARY KEY(`application_id`, `id`)
 ) WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX `webhook_event_due` ON `webhook_event` (`application_id`,`due_at`) WHERE state = 'pending';--> statement-breakpoint
+CREATE INDEX `webhook_event_due` ON `webhook_event` (`application_id`,`due_at`) WHERE state = 'pending' AND due_at IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `webhook_event_stopped` ON `webhook_event` (`application_id`,`state`,`id`) WHERE state IN ('exhausted', 'held');

@@ -27,6 +27,7 @@ const TABLE = {
   METHOD_NOT_ALLOWED: { status: 405 },
   CLAIMED_INVITATION: { status: 409 },
   ENDED_BADGE: { status: 409 },
+  TOO_MANY_BADGES: { status: 409 },
   EXPIRED_INVITATION: { status: 410 },
   REVOKED_INVITATION: { status: 410 },
   EXPIRED_CURSOR: { status: 410 },

@@ -19,6 +19,10 @@ export type DeviceId = z.infer<typeof deviceId>;
 export const invitationDigest = z.string().brand<"InvitationDigest">();
 export type InvitationDigest = z.infer<typeof invitationDigest>;
 
+/** A user ID in storage after its user was erased: a keyed hash (src/worker/applications/devices.ts). */
+export const userDigest = z.string().brand<"UserDigest">();
+export type UserDigest = z.infer<typeof userDigest>;
+
 /** Crockford's base 32 in lower case: no ambiguous letters, and text sorts like the encoded bits. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 

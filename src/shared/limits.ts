@@ -121,66 +121,60 @@ export const STATUS_LIST_SAVED_CHANGES = 100;
 // The order of changes (contract section 21)
 /** When the Worker gives up on a call of an object, retries included: earlier than on any other part of the platform. */
 export const CALL_DEADLINE_MILLISECONDS = 9000;
+/** Pauses between tries of a call that was lost on the way: full jitter below these, each twice the one before. */
+export const CALL_RETRY_BASE_MILLISECONDS = 100;
+export const CALL_RETRY_MAX_MILLISECONDS = 2000;
 /** Calls of one group. */
 export const MAX_GROUP_CALLS = 100;
-/** Characters of what a group stores, after which it takes no more: D1 takes 2 MB a value (D1: Limits). */
-export const MAX_GROUP_CHARACTERS = 256 * 1024;
-/** New badges that a group issues without reading first. */
-export const MAX_UNREAD_CALLS = 20;
-/** Calls of an application that may wait at once; more are answered 503. */
+/** Characters of what an entry stores, after which a group takes no further call and a large command is split. */
+export const MAX_ENTRY_CHARACTERS = 128 * 1024;
+/** Calls of an application that may wait at once; more get 503. */
 export const MAX_WAITING_CALLS = 1000;
-/** Entries with one sequence number that D1 may still apply; while there are more, calls are answered 503. */
-export const MAX_ENTRY_ATTEMPTS = 5;
-/** How often, and after how long, an object writes an empty entry while nobody knows whether D1 applied the last one. */
-export const SETTLE_TRIES = 10;
-export const SETTLE_WAIT_MILLISECONDS = 1000;
-/** At most so long after an unknown result, the same entry is sent again while somebody waits. */
-export const MAX_REPEAT_MILLISECONDS = 1000;
-/** How long, and how many, outcomes are remembered for calls that are repeated. */
-export const REMEMBERED_CALL_MILLISECONDS = 5 * 60 * 1000;
-export const MAX_REMEMBERED_CALLS = 2000;
-/** Characters of entries that a new instance reads for that. */
-export const MAX_REMEMBERED_CHARACTERS = 4 * 1024 * 1024;
-/** How long after a block a repeated one may be the same call, whose response was lost. */
-export const REPEATED_BLOCK_MILLISECONDS = 10 * 60 * 1000;
-/** How long after its last entry an object looks whether D1 still has it. */
-export const COMPARE_AFTER_MILLISECONDS = 2 * 60 * 1000;
-/** How long entries are kept: one day longer than D1's Time Travel goes back; and the bytes of storage they may take. */
-export const JOURNAL_DAYS = 31;
-export const JOURNAL_BYTES = 4_000_000_000;
-/** Every so many entries the journal forgets old ones, at most twice as many. */
-export const JOURNAL_PRUNE_ENTRIES = 20;
-/** Entries, and characters of them, that one batch applies again. */
-export const CATCH_UP_ENTRIES = 50;
-export const CATCH_UP_CHARACTERS = 512 * 1024;
-/** Entries that one invocation applies again: it may make 1,000 D1 queries (D1: Limits), and an entry takes up to ten. */
-export const MAX_CATCH_UP_ENTRIES = 100;
-/** When the next invocation goes on. */
-export const CATCH_UP_PAUSE_MILLISECONDS = 50;
-/** Expiries of each kind that one group records. */
+/** Newest entries in which a new instance looks for the results of calls that may be repeated. */
+export const MAX_RECENT_ENTRIES = 500;
+/** Pauses between two tries while D1 does not respond and somebody waits; each is twice the one before. */
+export const MIN_TRY_PAUSE_MILLISECONDS = 50;
+export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
+/** When the alarm goes on with what was left undone. */
+export const RETRY_ALARM_MILLISECONDS = 10_000;
+/** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */
+export const SEND_ENTRIES = 50;
+export const SEND_CHARACTERS = 256 * 1024;
+/** Longest pause between two batches of which the second has been waiting, so that D1 has time for other applications. */
+export const MAX_SEND_PAUSE_MILLISECONDS = 500;
+/** How long after the first change since the last comparison both sides are compared. */
+export const COMPARE_AFTER_MILLISECONDS = 60_000;
+/** How long entries are kept: one day longer than D1's Time Travel goes back; and how large the allocator's storage may be. */
+export const LOG_DAYS = 31;
+export const LOG_BYTES = 4_000_000_000;
+/** Entries that one alarm deletes. */
+export const PRUNE_ENTRIES = 1000;
+/** Rows of one page of the copy from D1, of a republication and of a verification. */
+export const COPY_PAGE_ROWS = 2000;
+export const REPUBLISH_PAGE_ROWS = 500;
+export const VERIFY_PAGE_ROWS = 1000;
+/** Differences that `reconcile --verify` lists; it counts all. */
+export const MAX_LISTED_DIFFERENCES = 100;
+/** Ends of each kind that one transaction records, and invitations that it looks at to delete old ones. */
 export const DUE_CHUNK_ROWS = 200;
-/** Badges of a user that one group revokes or erases. */
-export const USER_CHUNK_BADGES = 25;
-/** Before the next of these groups D1 is left to others for so many times as long as the group took, at most for so long. */
-export const USER_PAUSE_FACTOR = 9;
-export const MAX_USER_PAUSE_MILLISECONDS = 500;
-/** Of a user to be erased, in one group: invitations and rows of history that name the user, and events to look through. */
-export const ERASE_CHUNK_INVITATIONS = 200;
-export const ERASE_CHUNK_HISTORY = 1000;
+export const PURGE_INVITATIONS = 500;
+/** Badges of a user that have not been revoked or replaced, at most (contract section 7). */
+export const MAX_USER_BADGES = 10_000;
+/** Badges and invitations of a user that one transaction erases. */
+export const ERASE_BADGES = 10_000;
+export const ERASE_INVITATIONS = 10_000;
+/** Events that are looked through at once for an erased user. */
 export const ERASE_CHUNK_EVENTS = 5000;
-/** The longest rested freed numbers, of which one is drawn. */
+/** User IDs of visitors begin with this: reception's invitations vouch for no others (contract section 22). */
+export const VISITOR_PREFIX = "visitor-";
+/** The freed numbers that have been free for longest, of which one is drawn. */
 export const FREED_CHUNK_NUMBERS = 500;
-/** Maximum fresh numbers that one call skips because they lie beyond the range. */
-export const BEYOND_CHUNK_NUMBERS = 500;
 /** Used shares of a range, in percent, at which a warning is logged. */
 export const RANGE_WARNING_PERCENTS = [99, 90] as const;
-/** Fresh numbers that are skipped when an administrator accepts a loss. */
-export const DEFAULT_SKIPPED_NUMBERS = 10_000;
-/** Commands of the script, and unfinished blocks, that an object takes at once. */
-export const INBOX_CHUNK_COMMANDS = 20;
-export const UNFINISHED_BLOCKS = 20;
+/** Commands of the script that are carried out at once. */
+export const SCRIPT_COMMANDS_AT_ONCE = 20;
 /** How long commands are kept. */
-export const INBOX_RETENTION_DAYS = 7;
+export const SCRIPT_COMMAND_RETENTION_DAYS = 7;
 
 // Signing keys (contract section 10)
 /**
@@ -296,14 +290,11 @@ export const HOLD_AFTER_ATTEMPTS = 10;
 // The sweep
 /** Rows that one statement of the sweep takes; of each application where the statement goes by application. */
 export const SWEEP_CHUNK_ROWS = 500;
-/** How often a home's clock looks for commands of the script, and how often for what is due. */
-export const INBOX_POLL_MILLISECONDS = 4000;
-export const DUE_POLL_MILLISECONDS = 20_000;
-/** Applications that one look finds at most, and how many of their objects are called at once. */
-export const DUE_CHUNK_APPLICATIONS = 400;
-export const OBJECTS_CALLED_AT_ONCE = 100;
-/** Time between two ticks after which every object of the home compares itself with D1. */
-export const CLOCK_GAP_MILLISECONDS = 90_000;
+/** Allocators that a tick finds at once, and how many of them are called at once. */
+export const TICK_CHUNK_APPLICATIONS = 400;
+export const ALLOCATORS_CALLED_AT_ONCE = 100;
+/** Time between two ticks after which every allocator of the home compares itself with D1. */
+export const TICK_GAP_MILLISECONDS = 90_000;
 /** How long each kind of a sweep's work may take. */
 export const SWEEP_SHARE_MILLISECONDS = 20_000;
 /** Chunks of each kind of work in one sweep: an invocation may make 1,000 D1 queries (D1: Limits). */
@@ -322,36 +313,11 @@ export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
 
-// Statistics (contract sections 19 and 21)
-/** Maximum age of the statistics of an application with at most so many badges, and of one with more. */
-export const STATISTICS_MAX_AGE_SECONDS = 5 * 60;
-export const LARGE_APPLICATION_BADGES = 20_000;
-export const LARGE_STATISTICS_MAX_AGE_SECONDS = 3600;
-/** Age at which those of a larger one are counted again while the old ones are still shown. */
-export const LARGE_STATISTICS_REFRESH_SECONDS = 1800;
-/** Rows of a kind that one statement counts. Grouping and ordering read them once more each, so it reads fewer than 7,000. */
-export const STATISTICS_CHUNK_ROWS = 2000;
-/** Different metadata that one statement returns, most frequent first; the others count as other values. */
-export const STATISTICS_CHUNK_METADATA = 1000;
-/** Values of a metadata field that are counted; devices choose them. */
-export const STATISTICS_VALUES_COUNTED = 500;
-/** Chunks of one call, of up to three statements: D1 allows 1,000 per invocation. */
-export const MAX_STATISTICS_CHUNKS = 300;
-/** How long a caller waits before the call fails. */
-export const STATISTICS_WAIT_MILLISECONDS = 8000;
-/** How long a call counts, whoever waits, before the next one goes on: work after a response may take 30 s (Workers: Limits). */
-export const STATISTICS_COUNT_MILLISECONDS = 20_000;
-/** After each chunk nothing is counted for so many times as long as it took, at most so long: D1 runs one query at a time. */
-export const STATISTICS_PAUSE_FACTOR = 3;
-export const MAX_STATISTICS_PAUSE_MILLISECONDS = 1000;
-/** How long a computation is the only one without giving a sign of life, and how often it does. */
-export const STATISTICS_CLAIM_SECONDS = 60;
-export const STATISTICS_SAVE_MILLISECONDS = 5000;
-/** How long after a failure nothing is counted. */
-export const STATISTICS_RETRY_SECONDS = 60;
-/** How often a call that waits for another one's result looks. */
-export const STATISTICS_POLL_MILLISECONDS = 250;
-export const MAX_CACHED_STATISTICS = 500;
+// Statistics (contract section 19)
+/** The newest badges, of which metadata is counted. */
+export const STATISTICS_SAMPLED_BADGES = 20_000;
+/** The newest events, which are counted by state. */
+export const STATISTICS_EVENTS_COUNTED = 10_000;
 export const STATISTICS_DAYS = 90;
 /** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;

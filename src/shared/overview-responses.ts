@@ -157,7 +157,8 @@ export const statistics = z.object({
     .meta({ description: "The number range." }),
   badges: z
     .object({ deviceModel: valueCounts, os: valueCounts, osVersion: valueCounts, sdkVersion: valueCounts })
-    .meta({ description: "Issued badges by metadata." }),
+    .meta({ description: "Badges by metadata, of those that are sampled." }),
+  sampled: counted("The newest badges, of which metadata is counted: 20,000 at most."),
   invitations: z
     .object({
       pending: counted("Can be claimed."),

@@ -1,9 +1,10 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
+import { type BadgeState, STORED_STATES } from "./badge-life/states.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
-import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
+import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
 
 /**
@@ -157,138 +158,129 @@ export const signingKey = sqliteTable(
   ],
 );
 
-/** States that are stored. Whether a badge has expired is decided by the clock. */
-export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
-export type StoredState = (typeof STORED_STATES)[number];
-
 /**
  * One row per number that is not free. A number reserved by an invitation has no user and no `position`. An issued badge has
  * a `position`, which stays when the badge ends: its number is never issued again.
  *
  * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/shared/badge-life/states.ts).
+ *
+ * These columns are D1's and the allocator's (src/worker/allocator/tables/schema.ts).
  */
-export const badge = sqliteTable(
-  "badge",
-  {
-    /** The badge number; as the primary key it is unique over all applications. */
-    number: integer("number").primaryKey(),
-    applicationId: ofApplication(),
-    /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
-    device: text("device").$type<DeviceId>(),
-    userId: text("user_id"),
-    /** From the invitation that the badge was claimed from (contract section 24). */
-    name: text("name"),
-    /** JSON with the known fields in one order, so that equal metadata is equal text. */
-    metadata: text("metadata"),
-    signingKeyId: integer("signing_key_id"),
-    /** ID of the `badge:created` event. */
-    eventId: text("event_id"),
-    /** Orders an application's badges by when they were issued. Assigned once, never reused. */
-    position: integer("position"),
-    /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/device-badges.ts). */
-    turn: integer("turn"),
-    /** Digest of the invitation token that reserved this number. */
-    invitation: text("invitation").$type<InvitationDigest>(),
-    issuedAt: integer("issued_at"),
-    /** Without expiry, which the clock decides. Meaningless for a reservation. */
-    state: text("state", { enum: STORED_STATES }).notNull().default("active"),
-    /** From when the badge is expired; null: it has no end. */
-    expiresAt: integer("expires_at"),
-    /** Before this it signs nothing (contract section 24); null: it has begun. */
-    startsAt: integer("starts_at"),
-    /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
-    endedAt: integer("ended_at"),
-    /** When another badge superseded this one as the badge of its user device. */
-    retiredAt: integer("retired_at"),
-    /**
-     * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null: it is not bound. The key itself
-     * comes with each proof.
-     */
-    keyThumbprint: text("key_thumbprint"),
-    /** Until when another key may take the place of that one; null: none may. */
-    rebindUntil: integer("rebind_until"),
-    /** Number of the badge's last change (contract section 13), higher than all earlier ones of its application. */
-    change: integer("change"),
-    changedAt: integer("changed_at"),
-    /**
-     * `change` of the last change of `state`, `ended_at` or `expires_at`; null: none since the badge was issued. Status lists
-     * read what is newer than they are. Every statement that sets one of the three sets this too.
-     */
-    statusChange: integer("status_change"),
-  },
-  (table) => [
-    // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
-    // first, so that a device's unbound badge is found however many bound ones it has. Every statement that issues a badge
-    // makes sure itself that a user device does not get one of each kind.
-    uniqueIndex("badge_user_device")
-      .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.userId)
-      .where(sql`position IS NOT NULL AND retired_at IS NULL`),
-    // The current badge of a device that has had several users, and its current unbound one. The first badge of a device has
-    // turn 1, so most new badges write no row of this index.
-    index("badge_device_turn")
-      .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.turn)
-      .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
-    // A device's current badge of one key (sign). Unbound badges write no row of it.
-    index("badge_device_key")
-      .on(table.applicationId, table.device, table.keyThumbprint, table.turn)
-      .where(sql`position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL`),
-    // GET /v1/badges, without reading ended badges; the application's last position, of live and of ended badges.
-    index("badge_page")
-      .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.position)
-      .where(sql`position IS NOT NULL`),
-    // GET /v1/users/{id}/badges; blocking a user.
-    index("badge_user_page")
-      .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.position)
-      .where(sql`position IS NOT NULL`),
-    // GET /v1/changes; the application's last change.
-    index("badge_change").on(table.applicationId, table.change).where(sql`position IS NOT NULL`),
-    // A status list: what has changed since it was built? 131,072 is STATUS_LIST_ENTRIES. No row of a badge that has only been
-    // issued.
-    index("badge_status")
-      .on(table.applicationId, sql`(position / 131072)`, table.statusChange)
-      .where(sql`status_change IS NOT NULL`),
-    // GET /v1/badges?state=…, for all states but active (src/worker/storage/badges.ts). No row of an active badge.
-    index("badge_state")
-      .on(
-        table.applicationId,
-        // Without a comma, at which drizzle-kit would split it.
-        sql`(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END)`,
-        table.position,
-      )
-      .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
-    // Which badges have expired without that being recorded? Few badges have an end.
-    index("badge_expiry")
-      .on(table.applicationId, table.expiresAt)
-      .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
-    // The same in one status list. 131,072 is STATUS_LIST_ENTRIES.
-    index("badge_status_expiry")
-      .on(table.applicationId, sql`(position / 131072)`, table.expiresAt)
-      .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
-  ],
-);
+export const badgeColumns = {
+  /** The badge number; as the primary key it is unique over all applications. */
+  number: integer("number").primaryKey(),
+  /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
+  device: text("device").$type<DeviceId>(),
+  userId: text("user_id"),
+  /** From the invitation that the badge was claimed from (contract section 24). */
+  name: text("name"),
+  /** JSON with the known fields in one order, so that equal metadata is equal text. */
+  metadata: text("metadata"),
+  signingKeyId: integer("signing_key_id"),
+  /** ID of the `badge:created` event. */
+  eventId: text("event_id"),
+  /** Orders an application's badges by when they were issued. Assigned once, never reused. */
+  position: integer("position"),
+  /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/device-badges.ts). */
+  turn: integer("turn"),
+  /** Digest of the invitation token that reserved this number. */
+  invitation: text("invitation").$type<InvitationDigest>(),
+  issuedAt: integer("issued_at"),
+  /** Without expiry, which the clock decides. Meaningless for a reservation. */
+  state: text("state", { enum: STORED_STATES }).notNull().default("active"),
+  /** From when the badge is expired; null: it has no end. */
+  expiresAt: integer("expires_at"),
+  /** Before this it signs nothing (contract section 24); null: it has begun. */
+  startsAt: integer("starts_at"),
+  /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
+  endedAt: integer("ended_at"),
+  /** When another badge superseded this one as the badge of its user device. */
+  retiredAt: integer("retired_at"),
+  /**
+   * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null: it is not bound. The key itself
+   * comes with each proof.
+   */
+  keyThumbprint: text("key_thumbprint"),
+  /** Until when another key may take the place of that one; null: none may. */
+  rebindUntil: integer("rebind_until"),
+  /** Number of the badge's last change (contract section 13), higher than all earlier ones of its application. */
+  change: integer("change"),
+  changedAt: integer("changed_at"),
+  /**
+   * `change` of the last change of `state`, `ended_at` or `expires_at`; null: none since the badge was issued. Status lists
+   * read what is newer than they are. Every statement that sets one of the three sets this too.
+   */
+  statusChange: integer("status_change"),
+};
 
-/** Blocked users, who get no badge (contract section 12), even if they never had one. */
+export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofApplication() }, (table) => [
+  // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
+  // first, so that a device's unbound badge is found however many bound ones it has. Every statement that issues a badge
+  // makes sure itself that a user device does not get one of each kind.
+  uniqueIndex("badge_user_device")
+    .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.userId)
+    .where(sql`position IS NOT NULL AND retired_at IS NULL`),
+  // The current badge of a device that has had several users, and its current unbound one. The first badge of a device has
+  // turn 1, so most new badges write no row of this index.
+  index("badge_device_turn")
+    .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.turn)
+    .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
+  // A device's current badge of one key (sign). Unbound badges write no row of it.
+  index("badge_device_key")
+    .on(table.applicationId, table.device, table.keyThumbprint, table.turn)
+    .where(sql`position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL`),
+  // GET /v1/badges, without reading ended badges; the application's last position, of live and of ended badges.
+  index("badge_page")
+    .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.position)
+    .where(sql`position IS NOT NULL`),
+  // GET /v1/users/{id}/badges; blocking a user.
+  index("badge_user_page")
+    .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.position)
+    .where(sql`position IS NOT NULL`),
+  // GET /v1/changes; the application's last change.
+  index("badge_change").on(table.applicationId, table.change).where(sql`position IS NOT NULL`),
+  // A status list: what has changed since it was built? 131,072 is STATUS_LIST_ENTRIES. No row of a badge that has only been
+  // issued.
+  index("badge_status")
+    .on(table.applicationId, sql`(position / 131072)`, table.statusChange)
+    .where(sql`status_change IS NOT NULL`),
+  // GET /v1/badges?state=…, for all states but active (src/worker/storage/badges.ts). No row of an active badge.
+  index("badge_state")
+    .on(
+      table.applicationId,
+      // Without a comma, at which drizzle-kit would split it.
+      sql`(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END)`,
+      table.position,
+    )
+    .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
+  // Which badges have expired without that being recorded? Few badges have an end.
+  index("badge_expiry")
+    .on(table.applicationId, table.expiresAt)
+    .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
+  // The same in one status list. 131,072 is STATUS_LIST_ENTRIES.
+  index("badge_status_expiry")
+    .on(table.applicationId, sql`(position / 131072)`, table.expiresAt)
+    .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
+]);
+
+/** Blocked users, who get no badge (contract section 12), even if they never had one. D1's columns and the allocator's. */
+export const blockedUserColumns = {
+  /** The user ID; of a user who was erased while blocked, the alias. */
+  userId: text("user_id").notNull(),
+  blockedAt: integer("blocked_at").notNull(),
+  /** Keyed digest of an erased user's ID, by which the block outlives the erasure (contract section 24); else null. */
+  userDigest: text("user_digest").$type<UserDigest>(),
+};
+
 export const blockedUser = sqliteTable(
   "blocked_user",
-  {
-    applicationId: ofApplication(),
-    userId: text("user_id").notNull(),
-    blockedAt: integer("blocked_at").notNull(),
-    /** True until every badge of the user has been revoked. */
-    isRevoking: integer("is_revoking", { mode: "boolean" }).notNull(),
-    /** The application's last position when the user was blocked: later badges are not this block's. */
-    throughPosition: integer("through_position").notNull(),
-    /** The user's badges up to this position are revoked. */
-    donePosition: integer("done_position").notNull(),
-    /** The application's last change when the user was blocked: what the block revoked has higher ones. */
-    afterChange: integer("after_change").notNull(),
-  },
+  { ...blockedUserColumns, applicationId: ofApplication() },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.userId] }),
     // GET /v1/users?state=blocked, oldest first.
     index("blocked_user_page").on(table.applicationId, table.blockedAt, table.userId),
-    // The home's clock and the object: whose badges are still to be revoked?
-    index("blocked_user_revoking").on(table.applicationId, table.userId).where(sql`is_revoking = 1`),
+    // GET /v1/users/{id} of an erased user.
+    index("blocked_user_digest").on(table.applicationId, table.userDigest).where(sql`user_digest IS NOT NULL`),
   ],
 );
 
@@ -299,6 +291,7 @@ export const blockedUser = sqliteTable(
 export const clock = sqliteTable("clock", {
   id: integer("id").primaryKey(),
   sequence: integer("sequence").notNull(),
+  /** By which a replica proves how new it is. It stands still until all allocators have compared after a restore. */
   tickedAt: integer("ticked_at").notNull(),
 });
 
@@ -306,40 +299,44 @@ export const clock = sqliteTable("clock", {
 export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
 export type InvitationState = (typeof INVITATION_STATES)[number];
 
+/** D1's columns and the allocator's. */
+export const invitationColumns = {
+  /** SHA-256 of the invitation token. */
+  digest: text("digest").$type<InvitationDigest>().primaryKey(),
+  number: integer("number").notNull(),
+  state: text("state", { enum: INVITATION_STATES }).notNull(),
+  /** Device ID of its creator. */
+  creatorDevice: text("creator_device").$type<DeviceId>().notNull(),
+  /** Created with the application's secret: only such an invitation replaces a revoked badge. */
+  withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
+  /** Created with a console secret of the role `reception`: it vouches for visitors only (contract section 22). */
+  byReception: integer("by_reception", { mode: "boolean" }).notNull().default(false),
+  /** Created with an Idempotency-Key: a caller that did not get the response can request it again. */
+  isRepeatable: integer("is_repeatable", { mode: "boolean" }).notNull().default(false),
+  /** Exactly as it was sent. */
+  expiresAt: text("expires_at").notNull(),
+  /** When the invitation ends: at `expiresAt`, or at `badgeExpiresAt` if that is earlier. */
+  expiresAtTime: integer("expires_at_time").notNull(),
+  /** End of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
+  badgeExpiresAt: text("badge_expires_at"),
+  badgeExpiresAtTime: integer("badge_expires_at_time"),
+  /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
+  badgeStartsAt: text("badge_starts_at"),
+  badgeStartsAtTime: integer("badge_starts_at_time"),
+  /** Of the person who is invited (contract section 24). */
+  name: text("name"),
+  /** Whoever claims it must name this user; null: anybody may claim it. */
+  userId: text("user_id"),
+  createdAt: integer("created_at").notNull(),
+  /** When it was claimed, revoked or found expired. */
+  endedAt: integer("ended_at"),
+  claimDevice: text("claim_device").$type<DeviceId>(),
+  claimUserId: text("claim_user_id"),
+};
+
 export const invitation = sqliteTable(
   "invitation",
-  {
-    /** SHA-256 of the invitation token. */
-    digest: text("digest").$type<InvitationDigest>().primaryKey(),
-    applicationId: ofApplication(),
-    number: integer("number").notNull(),
-    state: text("state", { enum: INVITATION_STATES }).notNull(),
-    /** Device ID of its creator. */
-    creatorDevice: text("creator_device").$type<DeviceId>().notNull(),
-    /** Created with the application's secret: only such an invitation replaces a revoked badge. */
-    withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
-    /** Created with an Idempotency-Key: a caller that did not get the response can request it again. */
-    isRepeatable: integer("is_repeatable", { mode: "boolean" }).notNull().default(false),
-    /** Exactly as it was sent. */
-    expiresAt: text("expires_at").notNull(),
-    /** When the invitation ends: at `expiresAt`, or at `badgeExpiresAt` if that is earlier. */
-    expiresAtTime: integer("expires_at_time").notNull(),
-    /** End of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
-    badgeExpiresAt: text("badge_expires_at"),
-    badgeExpiresAtTime: integer("badge_expires_at_time"),
-    /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
-    badgeStartsAt: text("badge_starts_at"),
-    badgeStartsAtTime: integer("badge_starts_at_time"),
-    /** Of the person who is invited (contract section 24). */
-    name: text("name"),
-    /** Whoever claims it must name this user; null: anybody may claim it. */
-    userId: text("user_id"),
-    createdAt: integer("created_at").notNull(),
-    /** When it was claimed, revoked or found expired. */
-    endedAt: integer("ended_at"),
-    claimDevice: text("claim_device").$type<DeviceId>(),
-    claimUserId: text("claim_user_id"),
-  },
+  { ...invitationColumns, applicationId: ofApplication() },
   (table) => [
     // GET /v1/invitations, newest first.
     index("invitation_page").on(table.applicationId, table.createdAt),
@@ -352,60 +349,81 @@ export const invitation = sqliteTable(
   ],
 );
 
+/** One part of a number range, with an order of its own; its first `used` numbers in that order are taken. */
+export interface RangePart {
+  first: number;
+  size: number;
+  used: number;
+}
+
+/** What the allocator counts (contract section 19). */
+export interface HeadStatistics {
+  badges: Record<BadgeState, number>;
+  invitations: Record<InvitationState, number>;
+  /** Badges that another one superseded, which are among `badges` as well. */
+  retired: number;
+  /** Freed numbers, whether or not they may be used again yet. */
+  freed: number;
+  /** New badges by day: of the day `from` (days since 1970-01-01 UTC) and of those after it, the last 90 at most. */
+  newBadges: { from: number; counts: number[] };
+}
+
 /**
- * How far an application's ordered list of changes has come in D1 (docs/architecture.md). Every batch of its object moves this
- * row on from the entry before, or changes nothing.
+ * The head of an application's log in D1: the last entry that D1 has, and the counters as it left them. Every batch of the
+ * allocator moves this row on from the entry before, or changes nothing (docs/architecture.md).
  */
-export const position = sqliteTable("position", {
+export const applicationHead = sqliteTable("application_head", {
   applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
-  /** Sequence number of the last entry, and its random ID. Their order matters: `sequence` is checked first. */
+  /** Sequence number of the last entry, and its random ID. */
   sequence: integer("sequence").notNull(),
   entry: text("entry").notNull(),
-  /** JSON: the parts of the number range, `[{first, size, used}]`; a part is added when the range grows. */
-  fresh: text("fresh").notNull(),
+  /** The parts of the number range; a part is added when the range grows. */
+  fresh: text("fresh", { mode: "json" }).$type<RangePart[]>().notNull(),
   /** The last list position and the last change number (contract sections 4 and 13). */
   lastPosition: integer("last_position").notNull(),
   lastChange: integer("last_change").notNull(),
   /** Of the last signing key that a badge was issued with. */
   lastSigningKey: integer("last_signing_key").notNull(),
-  /** Part of every cursor of `GET /v1/changes`; renewed when an administrator accepts a loss, which expires them. */
+  /** Part of every cursor of `GET /v1/changes`; a new one expires them. */
   epoch: text("epoch").notNull(),
-  /** The current hour of `--new-badges-per-hour`: when it began, and fresh numbers used in it by POST /v1/badge. */
-  hourStartedAt: integer("hour_started_at").notNull(),
+  /** The clock hour of `--new-badges-per-hour`, in hours since 1970-01-01 UTC, and fresh numbers used in it without the secret. */
+  hour: integer("hour").notNull(),
   hourUsed: integer("hour_used").notNull(),
-  /**
-   * How far back the object's journal reached with the last entry: it can bring D1 up to date from any moment since then,
-   * milliseconds. Null: from the application's beginning.
-   */
-  journalSince: integer("journal_since"),
+  statistics: text("statistics", { mode: "json" }).$type<HeadStatistics>().notNull(),
+  /** The readers' flag: after a restore, the sequence from which readers may read again; 0: they may. */
+  readableFrom: integer("readable_from").notNull().default(0),
+  /** Numbers that D1 refused because another application has them, until the allocator has withdrawn them. */
+  refused: text("refused", { mode: "json" }).$type<number[]>().notNull().default([]),
 });
 
-/** Numbers that were reserved and are available again. */
+/** Numbers that were reserved and are available again. D1's columns and the allocator's. */
+export const freedNumberColumns = {
+  number: integer("number").primaryKey(),
+  freedAt: integer("freed_at").notNull(),
+};
+
 export const freedNumber = sqliteTable(
   "freed_number",
-  {
-    number: integer("number").primaryKey(),
-    applicationId: ofApplication(),
-    freedAt: integer("freed_at").notNull(),
-  },
-  // Which of an application's freed numbers have rested longest?
+  { ...freedNumberColumns, applicationId: ofApplication() },
+  // How many of an application's freed numbers are still within the reuse delay?
   (table) => [index("freed_number_rested").on(table.applicationId, table.freedAt)],
 );
 
-/** Commands of the administration script, which the application's object carries out (contract section 21). */
-export const inbox = sqliteTable(
-  "inbox",
+/** Commands of the administration script that the service carries out (contract section 21; src/shared/script-commands.ts). */
+export const scriptCommand = sqliteTable(
+  "script_command",
   {
     id: text("id").primaryKey(),
-    applicationId: ofApplication(),
-    /** JSON (src/shared/inbox.ts). */
+    /** The application whose allocator carries it out; `home`: the home's scheduler does. */
+    recipient: text("recipient").notNull(),
+    /** JSON. */
     command: text("command").notNull(),
     createdAt: integer("created_at").notNull(),
     /** JSON; null until the command is carried out. */
     result: text("result"),
   },
-  // The service looks for new commands every few seconds.
-  (table) => [index("inbox_open").on(table.applicationId, table.createdAt).where(sql`result IS NULL`)],
+  // Which commands wait?
+  (table) => [index("script_command_open").on(table.recipient, table.createdAt).where(sql`result IS NULL`)],
 );
 
 /** Who did what (contract section 23). Rows are written with the change that they report. */
@@ -455,8 +473,11 @@ export const webhookEvent = sqliteTable(
     state: text("state", { enum: EVENT_STATES }).notNull(),
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
-    /** When the next attempt is due; 0: at once. */
-    dueAt: integer("due_at").notNull(),
+    /**
+     * When the next attempt is due; 0 and below: at once. Null until the event has failed once: a new event is found by its ID,
+     * which has its time, so it writes no row of the index.
+     */
+    dueAt: integer("due_at"),
     /**
      * Until when a sender has claimed the event, so that no other sends it; 0: nobody has. It is in no index, so a claim
      * writes one row; moving `dueAt` would write its index too.
@@ -472,9 +493,10 @@ export const webhookEvent = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.applicationId, table.id] }),
-    // The sweep: what is due, of each application? One row when the event is recorded and one for each new due time; none
-    // for a claim, and none when the event is delivered.
-    index("webhook_event_due").on(table.applicationId, table.dueAt).where(sql`state = 'pending'`),
+    // Which events that have failed are due, of each application?
+    index("webhook_event_due")
+      .on(table.applicationId, table.dueAt)
+      .where(sql`state = 'pending' AND due_at IS NOT NULL`),
     // Releasing held events, replaying exhausted ones. A row only for an event that stops.
     index("webhook_event_stopped")
       .on(table.applicationId, table.state, table.id)
@@ -498,25 +520,6 @@ export const observedLogins = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.applicationId, table.hour] })],
 );
-
-/**
- * The last statistics of an application, and who counts the next (src/shared/statistics). One row for each application that was
- * ever counted.
- */
-export const statistics = sqliteTable("statistics", {
-  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
-  /** JSON of the counts; null: counting has never been finished. */
-  counts: text("counts"),
-  /** When counting them began. */
-  countedAt: integer("counted_at"),
-  /** JSON of what is counted so far; null: nothing. */
-  progress: text("progress"),
-  /** Random ID of the computation that is under way, and until when it is the only one. */
-  claim: text("claim"),
-  claimedUntil: integer("claimed_until").notNull().default(0),
-  /** After a failure: no sooner is it tried again. */
-  retryAt: integer("retry_at").notNull().default(0),
-});
 
 /**
  * Status lists as they were when something was last added to them (contract section 14). What has changed since is in `badge`,

@@ -1,16 +1,15 @@
 import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
+import { AllocatorClient } from "./allocator/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
-import { CountedStatistics } from "./applications/statistics.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
-import { type Retention, readRetention } from "./clock/retention-days.ts";
-import { AllocatorClient } from "./core/client.ts";
 import { Health } from "./health.ts";
 import { type Home, queueOf } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
+import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
 import { ObservedLogins } from "./users/observed-logins.ts";
@@ -25,7 +24,6 @@ interface Isolate {
   refusedCalls: RefusedCalls;
   sender: Sender;
   health: Health;
-  statistics: CountedStatistics;
   issuerKeys: IssuerKeys;
   observedLogins: ObservedLogins;
   statusIndexes: StatusIndexes;
@@ -90,7 +88,6 @@ export function createIsolate(env: Env): Isolate {
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
     health: new Health(),
-    statistics: new CountedStatistics(),
     issuerKeys: new IssuerKeys(),
     observedLogins: new ObservedLogins(),
     statusIndexes: new StatusIndexes(),

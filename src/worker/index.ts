@@ -1,11 +1,11 @@
-import { callHomeClock } from "./clock/client.ts";
 import { createContext } from "./context.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
+import { callHomeClock } from "./scheduling/client.ts";
 import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 
-export { HomeClock } from "./clock/home-clock.ts";
-export { Allocator } from "./core/allocator.ts";
+export { Allocator } from "./allocator/allocator.ts";
+export { HomeClock } from "./scheduling/home-clock.ts";
 export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */

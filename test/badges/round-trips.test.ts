@@ -1,7 +1,7 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { Allocator } from "../../src/worker/core/allocator.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import worker from "../../src/worker/index.ts";
 import { ENTRY } from "../core/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { stateAt } from "../../src/shared/badge-life/states.ts";
-import { type Decision, decideStep, type Life, type Step } from "../../src/worker/core/decide/states.ts";
+import { type Decision, decideStep, type Life, type Step } from "../../src/worker/allocator/decide/states.ts";
 
 const NOW = 1_000_000;
 const PAST = NOW - 10;

@@ -18,7 +18,7 @@ import {
   validEntries,
 } from "../../src/worker/badges/status-entries.ts";
 import { indexesOf, StatusIndexes } from "../../src/worker/badges/status-index.ts";
-import { createPermutation } from "../../src/worker/core/permutation.ts";
+import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import { Custody } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { claim, invite } from "../invitations/support/calls.ts";

@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { homeOf } from "../../src/shared/homes.ts";
 import { PLATFORM_TRIES } from "../../src/shared/limits.ts";
-import type { Call, Command } from "../../src/worker/core/commands.ts";
+import type { Call, Command } from "../../src/worker/allocator/commands.ts";
 import { CallQueue, waitingFor } from "../../src/worker/core/queue.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { readInbox } from "../../src/worker/storage/inbox.ts";

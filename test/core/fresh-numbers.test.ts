@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
-import { FreshNumbers } from "../../src/worker/core/fresh-numbers.ts";
+import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
 import type { RangePart } from "../../src/worker/storage/rows.ts";
 import { request } from "./decide/support.ts";
 

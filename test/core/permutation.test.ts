@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createPermutation } from "../../src/worker/core/permutation.ts";
+import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 
 // The bijection at length, by property and over large ranges: test/node/permutation.test.ts.
 

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { decodeJwt } from "jose";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Call } from "../../src/worker/core/commands.ts";
+import type { Call } from "../../src/worker/allocator/commands.ts";
 import { block, getBadge, issueTo, signOn, takeStep, unblock } from "../badges/life-support.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";

@@ -1,8 +1,8 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { compareObjects, recordDue } from "../../src/worker/clock/due.ts";
-import { noteTick, type Tick } from "../../src/worker/clock/restorations.ts";
+import { compareObjects, recordDue } from "../../src/worker/scheduling/due.ts";
+import { noteTick, type Tick } from "../../src/worker/scheduling/restorations.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";

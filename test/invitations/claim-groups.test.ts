@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { Allocator } from "../../src/worker/core/allocator.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
 import { ENTRY } from "../core/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";

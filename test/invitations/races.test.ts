@@ -4,7 +4,7 @@ import { deviceId } from "../../src/shared/identifiers.ts";
 import { deviceOf } from "../../src/worker/applications/devices.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
-import { recordDue } from "../../src/worker/clock/due.ts";
+import { recordDue } from "../../src/worker/scheduling/due.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { createInvitations } from "../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";

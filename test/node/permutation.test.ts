@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createPermutation } from "../../src/worker/core/permutation.ts";
+import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { MAX_PURGE_CHUNKS, PURGE_CHUNK_ROWS } from "../../src/shared/limits.ts";
-import { readRetention } from "../../src/worker/clock/retention-days.ts";
-import { sweepHome } from "../../src/worker/clock/sweep.ts";
+import { readRetention } from "../../src/worker/scheduling/retention-days.ts";
+import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";

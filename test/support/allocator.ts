@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import type { Allocator } from "../../src/worker/core/allocator.ts";
+import type { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase } from "./home.ts";
 

@@ -6,8 +6,8 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import { carryOutCommands } from "../../src/worker/clock/due.ts";
-import { noteTick } from "../../src/worker/clock/restorations.ts";
+import { carryOutCommands } from "../../src/worker/scheduling/due.ts";
+import { noteTick } from "../../src/worker/scheduling/restorations.ts";
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";

@@ -1,6 +1,6 @@
-import { carryOutCommands, recordDue } from "../../src/worker/clock/due.ts";
-import type { Cursors } from "../../src/worker/clock/retention.ts";
-import { sweepHome } from "../../src/worker/clock/sweep.ts";
+import { carryOutCommands, recordDue } from "../../src/worker/scheduling/due.ts";
+import type { Cursors } from "../../src/worker/scheduling/retention.ts";
+import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import type { Context } from "../../src/worker/context.ts";
 
 /** What a home's clock does once a minute, here for each of these homes. Scans for old rows begin anew. */

@@ -1,66 +1,70 @@
 import { expectKind } from "../../shared/kinds.ts";
-import { DEFAULT_SKIPPED_NUMBERS } from "../../shared/limits.ts";
 import { isoTime } from "../../shared/time.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
-import { UserError } from "../command-line/errors.ts";
 import { counted, shownNumber, shownTime } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import { type Carried, carryOut } from "../inbox/carry-out.ts";
 import { APPLICATION, findApplication } from "./record.ts";
 
+type Reconciliation = Extract<Carried, { kind: "reconciled" }>;
+
 export const reconcileCommand = command("reconcile", {
   arguments: [APPLICATION],
-  summary: "compare D1 with an application's allocator after a restoration",
+  summary: "compare D1 with an application's allocator, and send what D1 lacks",
   description:
-    "After D1 or an allocator was restored, the running service restores by itself what one of them lacks. This asks it to " +
-    "do so now, and shows how far back the allocator's journal reaches.\n\n" +
-    "Only when D1 lacks more than the journal has, changes of the application get 503 and the log says journal-gap. A " +
-    "later state of D1 is the way out; --accept-loss gives up what is missing: no number, list position or change number " +
-    "that either of them knows is used again, pending invitations end, and the change feed starts anew.",
+    "After a restore of D1 the service sends by itself what D1 lacks. This asks it to do so now, and prints where both are.\n\n" +
+    "--verify also compares every row of both, lists the differences, and fails if there are any. --republish replaces the " +
+    "application's rows in D1 by the allocator's: when D1 is older than the allocator's log (the log of the service says " +
+    "database-unknown), or to remove differences. History and webhook events between an old backup and the log's beginning " +
+    "are lost then, and the feed's cursors expire.\n\n" +
+    "--skip leaves out fresh numbers: only after D1 was restored and the allocator had lost its storage, so that numbers of that " +
+    "time are not issued again.",
   options: {
-    acceptLoss: option("--accept-loss", "go on without what is missing"),
-    skip: option("--skip <n>", `fresh numbers to skip besides (${DEFAULT_SKIPPED_NUMBERS})`, wholeNumber(0)),
+    verify: option("--verify", "compare every row"),
+    republish: option("--republish", "replace D1's rows by the allocator's"),
+    skip: option("--skip <n>", "fresh numbers to leave out", wholeNumber(0)),
   },
-  examples: ["", "--accept-loss --env production"],
-  async work(session, applicationId, { acceptLoss = false, skip }) {
-    if (skip !== undefined && !acceptLoss) throw new UserError("Numbers are only skipped with --accept-loss: add it.");
+  examples: ["", "--verify", "--republish --env production"],
+  async work(session, applicationId, { verify = false, republish = false, skip = 0 }) {
     await findApplication(session.homes.of(applicationId), applicationId);
-    const asked = { kind: "reconcile", acceptLoss, skip: skip ?? DEFAULT_SKIPPED_NUMBERS } as const;
-    return expectKind(await carryOut(session, applicationId, asked), "level", "gap", "loss-accepted");
+    const asked = { kind: "reconcile", verify, republish, skip } as const;
+    return expectKind(await carryOut(session, applicationId, asked), "reconciled");
   },
-  json(carried, applicationId) {
-    const { kind: result, ...found } = carried;
-    const times = carried.kind === "level" && { journalSince: isoTime(carried.journalSince) };
-    return { applicationId, result, ...found, ...times };
+  json(reconciled, applicationId) {
+    const { kind: _, ...found } = reconciled;
+    return { applicationId, ...found, logSince: isoTime(found.logSince) };
   },
   text: reconciledText,
-  failure: (reconciled, session, id) => (reconciled.kind === "gap" ? gapLine(session, id, reconciled.d1) : undefined),
+  failure: (reconciled, session, id) => failureLine(reconciled, session, id),
 });
 
-function gapLine(session: Session, id: string, d1: number | null): string {
-  if (d1 === null) return "D1 has no place for the application's changes: restore D1 to a later state.";
-  return `D1 lacks more than the allocator remembers: restore D1 to a later state, or give that up with ${shownCommand(session, `reconcile ${id} --accept-loss`)}`;
+function failureLine(reconciled: Reconciliation, session: Session, id: string): string | undefined {
+  if (reconciled.state === "database-unknown") {
+    return `D1 is older than the allocator's log: restore D1 to a later state, or replace its rows with ${shownCommand(session, `reconcile ${id} --republish`)}`;
+  }
+  const differences = reconciled.differences?.count ?? 0;
+  if (differences === 0) return undefined;
+  return `D1 and the allocator differ in ${counted(differences, "row")}: ${shownCommand(session, `reconcile ${id} --republish`)} replaces D1's rows.`;
 }
 
-function reconciledText(reconciled: Extract<Carried, { kind: "level" | "gap" | "loss-accepted" }>): string {
-  switch (reconciled.kind) {
-    case "level": {
-      const { sequence, applied, journalSince, journalBytes } = reconciled;
-      const done =
-        applied === 0 ? "D1 lacked nothing" : `${counted(applied, "entry")} that D1 lacked were applied again`;
-      const since = journalSince === null ? "the application's beginning" : shownTime(journalSince);
-      const reach = `The journal reaches back to ${since} (${shownNumber(journalBytes)} bytes).`;
-      return `D1 and the allocator agree at entry ${sequence}: ${done}.\n${reach}`;
-    }
-    case "gap":
-      return `D1 is at entry ${reconciled.d1 ?? "none"}, the allocator's journal at entry ${reconciled.journal}, and what lies between is missing.`;
-    case "loss-accepted": {
-      const { d1, journal, skipped } = reconciled;
-      return [
-        `The loss is accepted: D1 was at entry ${d1}, the allocator's journal at entry ${journal}.`,
-        `Skipped ${shownNumber(skipped)} fresh numbers; pending invitations have ended; followers of changes start anew (410).`,
-      ].join("\n");
-    }
-  }
+function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }: Reconciliation): string {
+  const isUnknown = state === "database-unknown";
+  const since = logSince === null ? "the last entry alone" : `entries since ${shownTime(logSince)}`;
+  return [
+    isUnknown
+      ? `D1 is at entry ${d1 ?? "none"}, which the allocator's log does not have; the log ends at entry ${allocator}.`
+      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${counted(sent, "entry")} that D1 lacked were sent again`}.`,
+    `The log has ${since}; the allocator stores ${shownNumber(bytes)} bytes.`,
+    ...(more.republished ? ["D1's rows were replaced by the allocator's; followers of changes start anew (410)."] : []),
+    ...(more.skipped > 0 ? [`Skipped ${shownNumber(more.skipped)} fresh numbers.`] : []),
+    ...(more.differences ? differenceLines(more.differences) : []),
+  ].join("\n");
+}
+
+function differenceLines({ count, first }: NonNullable<Reconciliation["differences"]>): string[] {
+  if (count === 0) return ["Every row is the same on both sides."];
+  return first.map(
+    ({ table, key, problem, columns }) => `${table} ${key}: ${problem}${columns ? ` (${columns.join(", ")})` : ""}`,
+  );
 }

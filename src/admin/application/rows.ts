@@ -1,8 +1,8 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
-import { FIRST_POSITION } from "../../shared/first-position.ts";
 import { type ApplicationId, newApplicationId } from "../../shared/identifiers.ts";
-import { application, applicationSecret, position, signingKey } from "../../shared/schema.ts";
+import { INITIAL_HEAD } from "../../shared/initial-head.ts";
+import { application, applicationHead, applicationSecret, signingKey } from "../../shared/schema.ts";
 import type { WantedNumbers } from "../number-range/card-range.ts";
 import { OF_APPLICATIONS, overlapsAnother } from "../number-range/range.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
@@ -46,7 +46,7 @@ export function insertRows(orm: Orm, wanted: NewApplication, material: Material,
   const isFree = sql`FROM (${numbers}) AS range WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
     AND NOT ${overlapsAnother(OF_APPLICATIONS, firstNumber, lastNumber, applicationId)}
     AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`;
-  const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof position): SQL =>
+  const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof applicationHead): SQL =>
     sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND NOT EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId})`;
   const sealed = { sealedDeviceKey, sealingVersion };
@@ -57,7 +57,7 @@ export function insertRows(orm: Orm, wanted: NewApplication, material: Material,
     insertWhere(orm, application, owner, isFree),
     insertWhere(orm, applicationSecret, secret, isFirstIn(applicationSecret)),
     insertWhere(orm, signingKey, key, isFirstIn(signingKey)),
-    insertWhere(orm, position, { applicationId, ...FIRST_POSITION }, isFirstIn(position)),
+    insertWhere(orm, applicationHead, { applicationId, ...INITIAL_HEAD }, isFirstIn(applicationHead)),
   ] as const;
 }
 
@@ -67,7 +67,7 @@ export const removeApplication = (database: Database, id: ApplicationId) =>
     orm.batch([
       orm.delete(applicationSecret).where(eq(applicationSecret.applicationId, id)),
       orm.delete(signingKey).where(eq(signingKey.applicationId, id)),
-      orm.delete(position).where(eq(position.applicationId, id)),
+      orm.delete(applicationHead).where(eq(applicationHead.applicationId, id)),
       orm.delete(application).where(eq(application.id, id)),
     ]),
   );

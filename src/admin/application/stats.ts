@@ -1,15 +1,17 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
-import { countWithin } from "../../shared/statistics/count.ts";
-import { type Statistics, viewStatistics } from "../../shared/statistics/view.ts";
-import type { Database as StatisticsDatabase } from "../../shared/storage/d1.ts";
-import { countLogins } from "../../shared/storage/statistics.ts";
+import {
+  type Statistics,
+  sampledAfter,
+  selectCounted,
+  selectDeliveries,
+  selectMetadata,
+  viewStatistics,
+} from "../../shared/statistics.ts";
 import { command } from "../command-line/command.ts";
-import { UserError } from "../command-line/errors.ts";
 import { barLines, bold } from "../command-line/output.ts";
 import type { Database } from "../platform/database.ts";
-import { APPLICATION, findApplication } from "./record.ts";
+import { APPLICATION, unknownApplication } from "./record.ts";
 
 export const statsCommand = command("stats", {
   arguments: [APPLICATION],
@@ -23,34 +25,18 @@ export const statsCommand = command("stats", {
   text: statisticsText,
 });
 
-/** How long a command counts, or waits for the service to do so. */
-const PATIENCE_MILLISECONDS = 60_000;
-const POLL_MILLISECONDS = 1000;
-
-/**
- * What `GET /v1/stats` responds, by the clock of D1, and counted now unless the application is large and that was done lately.
- *
- * @throws UserError when that takes too long or failed a moment ago
- */
+/** What `GET /v1/stats` responds, as of now by the clock of D1. */
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
-  const { id, ...row } = await findApplication(database, applicationId);
-  const application = { applicationId: id, ...row };
-  const db: StatisticsDatabase = { run: (query) => database.run((_, d1) => query(d1)) };
-  const startedAt = Date.now();
-  const ahead = (await database.readClock()) - startedAt;
-  const now = () => Date.now() + ahead;
-  const endAt = now() + PATIENCE_MILLISECONDS;
-  do {
-    const left = endAt - now();
-    const patience = { countMilliseconds: left, waitMilliseconds: left, freshFrom: endAt - PATIENCE_MILLISECONDS };
-    const counts = await countWithin({ db, now, wait }, application, patience);
-    if (counts !== null) {
-      const logins = await countLogins(db, applicationId, now());
-      return viewStatistics({ ...application, logins }, counts);
-    }
-    await wait(POLL_MILLISECONDS);
-  } while (now() < endAt);
-  throw new UserError("The statistics are not counted yet: run the command again, it goes on from here.");
+  const now = await database.readClock();
+  const [application] = await database.run((orm) => selectCounted(orm, applicationId, now));
+  if (!application) throw unknownApplication(applicationId);
+  const after = sampledAfter(application.lastPosition);
+  const [metadata, deliveries] = await database.run((orm) =>
+    orm.batch([selectMetadata(orm, applicationId, after), selectDeliveries(orm, applicationId)]),
+  );
+  const { withToken, withoutToken, withWrongToken, ...counted } = application;
+  const logins = { withToken, withoutToken, withWrongToken };
+  return viewStatistics({ ...counted, applicationId, logins }, metadata, deliveries, now);
 }
 
 const TITLES: Readonly<Record<MetadataField, string>> = {
@@ -60,7 +46,14 @@ const TITLES: Readonly<Record<MetadataField, string>> = {
   sdkVersion: "Badges by version of the SDK",
 };
 
-function statisticsText({ name, applicationId, numbers, badges, ...statistics }: Statistics): string {
+function statisticsText({
+  name,
+  applicationId,
+  numbers,
+  badges,
+  sampled: _sampled,
+  ...statistics
+}: Statistics): string {
   const fields = METADATA_FIELDS.map((field) => {
     const { values, others } = badges[field];
     const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not sent)", count }));

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import type * as z from "zod";
-import type { InboxCommand } from "../../shared/inbox.ts";
 import { expectKind } from "../../shared/kinds.ts";
 import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
 import type { badgeView } from "../../shared/responses.ts";
 import { badge } from "../../shared/schema.ts";
+import type { AllocatorCommand } from "../../shared/script-commands.ts";
 import { timeOrNever } from "../command-line/arguments.ts";
 import { command, group, requiredOption } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
@@ -76,7 +76,10 @@ type BadgeView = z.infer<typeof badgeView>;
  * @returns the response of the route of the same name
  * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
  */
-async function changeBadge(session: Session, command: Extract<InboxCommand, { number: number }>): Promise<BadgeView> {
+async function changeBadge(
+  session: Session,
+  command: Extract<AllocatorCommand, { number: number }>,
+): Promise<BadgeView> {
   const { number } = command;
   const database = await databaseOfNumber(session.homes, number);
   const [owner] = await database.run((orm) =>

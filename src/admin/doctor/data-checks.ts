@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { MAX_COPY_AGE_SECONDS, RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
-import { DAY_MILLISECONDS, isoTime } from "../../shared/time.ts";
+import { isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -22,7 +22,6 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Migrations", run: () => checkMigrations(homes, deployCommand) },
     { name: "Sealing keys", run: () => checkSealingKeys(session) },
     { name: "Sweep", run: () => checkSweep(homes) },
-    { name: "Journals", run: () => checkJournals(homes) },
     { name: "Clock", run: () => checkClock(homes) },
     { name: "Deliveries", run: () => checkDeliveries(session) },
     { name: "Number ranges", run: () => checkRanges(session) },
@@ -98,22 +97,6 @@ async function checkSweep(homes: Homes) {
   );
 }
 
-const reach = z.object({ id: z.string(), since: z.number() });
-const SHORTEST = `
-  SELECT application_id AS id, journal_since AS since FROM position
-  WHERE journal_since IS NOT NULL ORDER BY journal_since DESC LIMIT 1`;
-/** As far as Time Travel goes back (D1: Limits). */
-const RESTORABLE_DAYS = 30;
-
-/** As of each application's last change. */
-async function checkJournals(homes: Homes) {
-  const [shortest] = (await askHomes(homes, reach, SHORTEST)).toSorted((one, other) => other.since - one.since);
-  if (shortest === undefined) return fine("reach back to the beginning of every application");
-  const detail = `the shortest, that of ${shortest.id}, reaches back to ${isoTime(shortest.since)}`;
-  if (shortest.since < Date.now() - RESTORABLE_DAYS * DAY_MILLISECONDS) return fine(detail);
-  return look(detail, "Restore its D1 to no earlier moment: what it lacks from before that does not come back.");
-}
-
 const d1Time = z.object({ now: z.number() });
 
 async function checkClock(homes: Homes) {
@@ -159,8 +142,8 @@ const range = z.object({ id: z.string(), name: z.string(), used: z.number(), siz
 /** From where the application's object stands in its range: to count badges would take as long as there are badges. */
 const COUNT_USED = `
   SELECT application.id, name, last_number - first_number + 1 AS size,
-    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM position JOIN json_each(position.fresh) AS part
-      WHERE position.application_id = application.id)
+    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.fresh) AS part
+      WHERE application_head.application_id = application.id)
     - (SELECT count(*) FROM freed_number WHERE freed_number.application_id = application.id) AS used
   FROM application WHERE disabled_at IS NULL`;
 

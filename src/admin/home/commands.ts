@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
-import { isoTime } from "../../shared/time.ts";
 import { command, group } from "../command-line/command.ts";
 import { counted, shownNumber, tableLines } from "../command-line/output.ts";
 import type { Home } from "../platform/homes.ts";
@@ -16,8 +15,7 @@ export const homeCommands = group("home", {
       summary: "list the homes and how full they are",
       description:
         "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
-        "the bytes of the database, their share of the 10 GB that D1 holds, and how far back the allocators' journals reach: " +
-        "after a restoration of D1 to any moment since then, every application gets back what D1 has forgotten.",
+        "the bytes of the database and their share of the 10 GB that D1 holds.",
       examples: ["", "--env production --json"],
       work: ({ homes }) => homes.everywhere(measureHome),
       text: homeTable,
@@ -43,36 +41,32 @@ export const homeCommands = group("home", {
 
 /** The last list position of each application: counting would read every badge. */
 const COUNTS = `
-  SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM position WHERE application_id = application.id)), 0)
-    AS badges, (SELECT max(journal_since) FROM position) AS journalSince FROM application`;
+  SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM application_head WHERE application_id = application.id)), 0)
+    AS badges FROM application`;
 
-const countRows = z.tuple([
-  z.object({ applications: z.number(), badges: z.number(), journalSince: z.number().nullable() }),
-]);
+const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);
 
 /**
- * A home as `home list --json` prints it. Badges are those issued so far, those that have ended included; the journal is that
- * of the application whose reaches back the least, null if all reach to their beginnings.
+ * A home as `home list --json` prints it. Badges are those issued so far, those that have ended included.
  */
 async function measureHome({ number, place, database }: Home) {
   const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());
-  const [{ applications, badges, journalSince }] = countRows.parse(results);
+  const [{ applications, badges }] = countRows.parse(results);
   const bytes = meta.size_after;
   const share = bytes / MAX_DATABASE_BYTES;
-  return { home: number, place, applications, badges, bytes, share, journalSince: isoTime(journalSince) };
+  return { home: number, place, applications, badges, bytes, share };
 }
 
 function homeTable(homes: readonly Awaited<ReturnType<typeof measureHome>>[]): string {
-  const rows = homes.map(({ home, place, applications, badges, bytes, share, journalSince }) => [
+  const rows = homes.map(({ home, place, applications, badges, bytes, share }) => [
     home,
     place ?? "-",
     shownNumber(applications),
     shownNumber(badges),
     shownNumber(bytes),
     `${(share * 100).toFixed(1)} %`,
-    journalSince === null ? "all" : `since ${journalSince.slice(0, "2026-11-23".length)}`,
   ]);
-  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB", "JOURNALS"], rows, "");
+  return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB"], rows, "");
 }
 
 function checkedText({ homes, applications, registered, cleared, kept, overlaps }: CheckedHomes): string {

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
-import { type InboxCommand, type InboxResult, inboxResult } from "../../shared/inbox.ts";
-import { inbox } from "../../shared/schema.ts";
+import { scriptCommand } from "../../shared/schema.ts";
+import { type AllocatorCommand, type ScriptResult, scriptResult } from "../../shared/script-commands.ts";
 import { describeError, UserError } from "../command-line/errors.ts";
 import type { Session } from "../command-line/session.ts";
 import type { Database } from "../platform/database.ts";
@@ -12,7 +12,7 @@ import { createProgress } from "./progress.ts";
 const POLL_MILLISECONDS = 300;
 
 /** What a command that was carried out leads to. */
-export type Carried = Exclude<InboxResult, { kind: "failed" }>;
+export type Carried = Exclude<ScriptResult, { kind: "failed" }>;
 
 /**
  * Has the service carry out a command (contract section 21), and waits until it has. While the service is not running the
@@ -24,12 +24,12 @@ export type Carried = Exclude<InboxResult, { kind: "failed" }>;
 export async function carryOut(
   session: Session,
   applicationId: ApplicationId,
-  command: InboxCommand,
+  command: AllocatorCommand,
 ): Promise<Carried> {
   const database = session.homes.of(applicationId);
   const id = newRandomId();
   const { kind, name = null } = session.actor;
-  const row = { id, applicationId, command: JSON.stringify({ command, actor: { kind, name } }) };
+  const row = { id, recipient: applicationId, command: JSON.stringify({ command, actor: { kind, name } }) };
   const interrupt = catchInterrupt();
   let failure: unknown = new UserError(
     "Interrupted, and the command is withdrawn. Only if the service was at work on it this moment does it still happen.",
@@ -54,19 +54,19 @@ export async function carryOut(
 /** @returns the command's result as JSON; null when somebody has interrupted the wait */
 async function untilCarriedOut(
   database: Database,
-  row: Pick<typeof inbox.$inferInsert, "id" | "applicationId" | "command">,
+  row: Pick<typeof scriptCommand.$inferInsert, "id" | "recipient" | "command">,
   progress: () => void,
   interrupt: ReturnType<typeof catchInterrupt>,
 ): Promise<string | null> {
   // By D1's clock: this computer's may be wrong by hours.
   const values = { ...row, createdAt: sql`cast(unixepoch('subsec') * 1000 AS INTEGER)` };
-  const put = () => database.run((orm) => orm.insert(inbox).values(values).onConflictDoNothing());
+  const put = () => database.run((orm) => orm.insert(scriptCommand).values(values).onConflictDoNothing());
   await put();
   while (!interrupt.isCaught()) {
     const stored = await readCommand(database, row.id);
     if (stored?.result != null) {
       // A command may name a user; nobody needs it any more. What is left here the service deletes later.
-      await database.run((orm) => orm.delete(inbox).where(eq(inbox.id, row.id))).catch(() => undefined);
+      await database.run((orm) => orm.delete(scriptCommand).where(eq(scriptCommand.id, row.id))).catch(() => undefined);
       return stored.result;
     }
     // D1 was restored meanwhile.
@@ -78,13 +78,15 @@ async function untilCarriedOut(
 }
 
 function expectCarried(json: string): Carried {
-  const result = inboxResult.parse(JSON.parse(json));
+  const result = scriptResult.parse(JSON.parse(json));
   if (result.kind !== "failed") return result;
-  throw new UserError("The service could not store this, and nothing was changed: its log says why (entry-refused).");
+  throw new UserError("The service could not store this, and nothing was changed: its log says why (group-failed).");
 }
 
 async function readCommand(database: Database, id: string): Promise<{ result: string | null } | undefined> {
-  const [row] = await database.run((orm) => orm.select({ result: inbox.result }).from(inbox).where(eq(inbox.id, id)));
+  const [row] = await database.run((orm) =>
+    orm.select({ result: scriptCommand.result }).from(scriptCommand).where(eq(scriptCommand.id, id)),
+  );
   return row;
 }
 
@@ -97,15 +99,17 @@ async function readCommand(database: Database, id: string): Promise<{ result: st
  */
 async function withdraw(
   session: Session,
-  { id, applicationId }: { id: string; applicationId: ApplicationId },
+  { id, recipient: applicationId }: { id: string; recipient: ApplicationId },
   failure: unknown,
 ): Promise<string | null> {
   try {
     const { homes, close } = await session.reopen();
     try {
       const database = homes.of(applicationId);
-      const isOpen = and(eq(inbox.id, id), isNull(inbox.result));
-      const [withdrawn] = await database.run((orm) => orm.delete(inbox).where(isOpen).returning({ id: inbox.id }));
+      const isOpen = and(eq(scriptCommand.id, id), isNull(scriptCommand.result));
+      const [withdrawn] = await database.run((orm) =>
+        orm.delete(scriptCommand).where(isOpen).returning({ id: scriptCommand.id }),
+      );
       const stored = withdrawn ? undefined : await readCommand(database, id);
       return stored?.result ?? null;
     } finally {

@@ -73,7 +73,7 @@ export async function replayEvent(database: Database, eventId: string, actor = a
     ]),
   );
   if (meta.changes === 0) throw new UserError(`Application ${owner.id} changed meanwhile: run the command again.`);
-  const dueAt = Math.max(event.dueAt, event.leaseUntil);
+  const dueAt = Math.max(event.dueAt ?? 0, event.leaseUntil);
   const isWaiting = event.state === "pending" && dueAt > Date.now();
   return {
     id: eventId,

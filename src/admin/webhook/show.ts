@@ -39,7 +39,7 @@ export async function showEvent(database: Database, eventId: string) {
     lastResponse: event.lastResponse,
     lastMilliseconds: event.lastMilliseconds,
     /** A time in the past means at once. Null when no attempt follows, or while there is an obstacle. */
-    nextAttemptAt: isDue ? isoTime(Math.max(event.dueAt, event.leaseUntil, event.createdAt)) : null,
+    nextAttemptAt: isDue ? isoTime(Math.max(event.dueAt ?? 0, event.leaseUntil, event.createdAt)) : null,
     obstacle,
     /** Null for a test event. */
     badgeNumber: badgePayload.safeParse(payload).data?.data.id ?? null,

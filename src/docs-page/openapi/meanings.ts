@@ -61,6 +61,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy:
       "Get a new token from the identity provider (refresh it, or let the user log in again), then send the request again. Do not retry unchanged.",
   },
+  TOO_MANY_BADGES: {
+    meaning: "The user has 10,000 badges that have not ended.",
+    remedy: "Revoke badges that are not used any more, then send the request again.",
+  },
   SUSPENDED_BADGE: {
     meaning: "The badge is suspended for now.",
     remedy: "Tell the user to ask whoever runs the application. It may be resumed.",

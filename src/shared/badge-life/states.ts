@@ -1,4 +1,6 @@
-import type { StoredState } from "../schema.ts";
+/** States that are stored. Whether a badge has expired is decided by the clock. */
+export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
+export type StoredState = (typeof STORED_STATES)[number];
 
 /** What callers see. Only an active badge opens doors. */
 export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;

@@ -1,4 +1,12 @@
-import { base64Url, type DeviceId, deviceId, invitationTokenOf } from "../../shared/identifiers.ts";
+import type { Role } from "../../shared/actor.ts";
+import {
+  base64Url,
+  type DeviceId,
+  deviceId,
+  invitationTokenOf,
+  type UserDigest,
+  userDigest,
+} from "../../shared/identifiers.ts";
 import type { Custody } from "../keys/custody.ts";
 import { deriveBytes } from "../keys/derivation.ts";
 import type { Application } from "./registry.ts";
@@ -18,12 +26,23 @@ export async function deviceOf(custody: Custody, application: Application, udid:
   return deviceId.parse(base64Url(new Uint8Array(mac, 0, DEVICE_BYTES)));
 }
 
+/**
+ * A user ID in storage after its user was erased (contract section 24): a block goes on under it, and the ID cannot be read back.
+ */
+export async function userDigestOf(
+  custody: Custody,
+  { id, deviceKey }: Pick<Application, "id" | "deviceKey">,
+  userId: string,
+): Promise<UserDigest> {
+  return userDigest.parse(base64Url(await deriveBytes(await custody.deviceKey(id, deviceKey), "user", userId)));
+}
+
 /** Who creates an invitation: each has Idempotency-Keys of its own (contract section 12). */
 export type Inviter =
   /** By either of the server's two secrets. */
   | { kind: "server" }
   /** By a secret for people; `name` is unique within the application. */
-  | { kind: "person"; name: string }
+  | { kind: "person"; name: string; role: Role }
   | { kind: "device"; device: DeviceId };
 
 /**

@@ -1,6 +1,6 @@
+import { type KeyOfBadge, mayBind, mayUse } from "../allocator/decide/keys.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import { type KeyOfBadge, mayBind, mayUse } from "../core/decide/keys.ts";
 import { Unavailable } from "../platform.ts";
 import type { AcceptedProof } from "../proofs/proof.ts";
 

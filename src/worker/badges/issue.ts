@@ -2,14 +2,15 @@ import type { Origin } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
+import type { Success } from "../allocator/client.ts";
+import type { BadgeCommand } from "../allocator/commands.ts";
+import { mayBind, mayUse } from "../allocator/decide/keys.ts";
+import { userDigestOf } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import type { Answer } from "../core/client.ts";
-import type { BadgeCommand } from "../core/commands.ts";
-import { mayBind, mayUse } from "../core/decide/keys.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
 import { settingsOfBinding } from "./binding.ts";
-import { carryOutByRules } from "./rules.ts";
+import { executeWithSettings } from "./rules.ts";
 
 /** `POST /v1/badge`. */
 export interface BadgeRequest {
@@ -55,19 +56,28 @@ export async function issueBadge(
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
-  const isNew = known === undefined;
-  const wanted = { kind: "badge" as const, device, userId, metadata, keyThumbprint, isVerified, isNew, invitation };
-  const { answer, rules } = await carryOutByRules(
+  const userDigest = await userDigestOf(context.custody, settings, userId);
+  const wanted = {
+    kind: "badge" as const,
+    device,
+    userId,
+    userDigest,
+    metadata,
+    keyThumbprint,
+    isVerified,
+    invitation,
+  };
+  const { result, rules } = await executeWithSettings(
     context,
     settings,
     (rules): BadgeCommand => ({ ...wanted, rules }),
     origin,
   );
-  return toIssued(answer, rules.signingKey.publicKey);
+  return toIssued(result, rules.signingKey.publicKey);
 }
 
-function toIssued(answer: Answer, publicKey: string): IssuedBadge {
-  const { kind, number, keyThumbprint } = expectKind(answer, "created", "existing");
+function toIssued(result: Success, publicKey: string): IssuedBadge {
+  const { kind, number, keyThumbprint } = expectKind(result, "created", "existing");
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
 

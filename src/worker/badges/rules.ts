@@ -1,10 +1,10 @@
 import type { Origin } from "../../shared/actor.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import type { Success } from "../allocator/client.ts";
+import type { Command, Rules } from "../allocator/commands.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import type { Answer } from "../core/client.ts";
-import type { Command, Rules } from "../core/commands.ts";
 import { Refusal } from "../refusal.ts";
 
 /** The settings that a command is decided by. @param now milliseconds */
@@ -18,29 +18,29 @@ function rulesOf(application: Application, now: number): Rules {
 const BY_SETTINGS: readonly ErrorCode[] = ["NUMBERS_EXHAUSTED", "RATE_LIMITED", "INVALID_PROOF"];
 
 /**
- * Carries out a command that the application's settings decide. A refusal rests on settings at most a second old: an
+ * Executes a command that the application's settings decide. A refusal rests on settings at most a second old: an
  * administrator may just have made the range longer, or stopped requiring proofs.
  *
  * @throws Refusal
  * @throws Unavailable
  */
-export async function carryOutByRules(
+export async function executeWithSettings(
   context: Context,
   application: Application,
   build: (rules: Rules) => Command,
   origin: Origin,
-): Promise<{ answer: Answer; rules: Rules }> {
+): Promise<{ result: Success; rules: Rules }> {
   const rules = rulesOf(application, context.now());
   try {
-    return await carryOut(rules);
+    return await execute(rules);
   } catch (error) {
     if (!(error instanceof Refusal) || !BY_SETTINGS.includes(error.code)) throw error;
     const recent = await context.registry.findForDenial(context.db, application.id, context.now());
     if (!recent || recent === application) throw error;
-    return carryOut(rulesOf(recent, context.now()));
+    return execute(rulesOf(recent, context.now()));
   }
 
-  async function carryOut(by: Rules) {
-    return { answer: await context.allocator.carryOut(context.db, application.id, build(by), origin), rules: by };
+  async function execute(by: Rules) {
+    return { result: await context.allocator.execute(context.db, application.id, build(by), origin), rules: by };
   }
 }

@@ -1,9 +1,9 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { createPermutation } from "../allocator/permutation.ts";
 import type { Application } from "../applications/registry.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
-import { createPermutation } from "../core/permutation.ts";
 import { deriveBytes } from "../keys/derivation.ts";
 import { log } from "../log.ts";
 

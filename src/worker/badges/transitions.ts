@@ -3,8 +3,10 @@ import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
+import type { TransitionCommand } from "../allocator/commands.ts";
+import { userDigestOf } from "../applications/devices.ts";
+import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import type { StepCommand } from "../core/commands.ts";
 import { Refusal } from "../refusal.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
 import type { IssuedBadge } from "../storage/rows.ts";
@@ -28,7 +30,7 @@ export async function showBadge(context: Context, applicationId: ApplicationId, 
 }
 
 /**
- * Takes one step in the life of a badge (contract sections 12, 15 and 24).
+ * Applies one transition to a badge (contract sections 12, 15 and 24).
  *
  * @throws Refusal
  * @throws Unavailable
@@ -36,11 +38,12 @@ export async function showBadge(context: Context, applicationId: ApplicationId, 
 export async function changeBadge(
   context: Context,
   applicationId: ApplicationId,
-  step: Omit<StepCommand, "kind">,
+  transition: Omit<TransitionCommand, "kind">,
   origin: Origin,
 ): Promise<ShownBadge> {
-  const answer = await context.allocator.carryOut(context.db, applicationId, { kind: "step", ...step }, origin);
-  return show(expectKind(answer, "badge").badge, context.now());
+  const command = { kind: "transition" as const, ...transition };
+  const result = await context.allocator.execute(context.db, applicationId, command, origin);
+  return show(expectKind(result, "badge").badge, context.now());
 }
 
 /** The response to a block or an unblock; `revoked`: badge numbers (contract section 12). */
@@ -53,25 +56,27 @@ export interface BlockedUserView {
 /** Blocks a user and revokes the user's badges, or lifts the block. @throws Unavailable */
 export async function changeBlock(
   context: Context,
-  applicationId: ApplicationId,
+  application: Application,
   userId: string,
   kind: "block" | "unblock",
   origin: Origin,
 ): Promise<BlockedUserView> {
-  const answer = await context.allocator.carryOut(context.db, applicationId, { kind, userId }, origin);
-  const { numbers } = expectKind(answer, "user");
+  const userDigest = await userDigestOf(context.custody, application, userId);
+  const result = await context.allocator.execute(context.db, application.id, { kind, userId, userDigest }, origin);
+  const { numbers } = expectKind(result, "user");
   return { userId, blocked: kind === "block", revoked: numbers.map(String) };
 }
 
 /** Erases a person; badges stay, without the person (contract section 24). @throws Unavailable */
 export async function eraseUser(
   context: Context,
-  applicationId: ApplicationId,
+  application: Application,
   userId: string,
   origin: Origin,
 ): Promise<{ userId: string; erased: number }> {
-  const command = { kind: "erase" as const, userId, alias: newAlias() };
-  const answer = await context.allocator.carryOut(context.db, applicationId, command, origin);
-  const { userId: alias, erased } = expectKind(answer, "erased");
+  const userDigest = await userDigestOf(context.custody, application, userId);
+  const command = { kind: "erase" as const, userId, userDigest, alias: newAlias() };
+  const result = await context.allocator.execute(context.db, application.id, command, origin);
+  const { userId: alias, erased } = expectKind(result, "erased");
   return { userId: alias, erased };
 }

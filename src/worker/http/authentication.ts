@@ -89,6 +89,7 @@ const deedOf = (method: string): Deed => (method === "GET" || method === "HEAD" 
 
 function admitServer(c: HonoContext<HttpEnv>, { application, person }: authentication.ServerCaller): void {
   c.set("application", application.id);
+  c.set("caller", application);
   if (person !== null) c.set("person", person);
   c.set("actor", person === null ? namedServer(header(c, "actor")) : { kind: "person", name: person.name });
 }
@@ -127,7 +128,7 @@ export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<Inv
 }
 
 const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
-  person === null ? { kind: "server" } : { kind: "person", name: person.name };
+  person === null ? { kind: "server" } : { kind: "person", name: person.name, role: person.role };
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {

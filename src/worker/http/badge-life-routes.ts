@@ -1,8 +1,8 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { badgeTimesRequest, pageQuery } from "../../shared/requests.ts";
+import type { Transition } from "../allocator/decide/states.ts";
 import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
 import { changeBadge, type ShownBadge, showBadge } from "../badges/transitions.ts";
-import type { Step } from "../core/decide/states.ts";
 import { Refusal } from "../refusal.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
@@ -25,14 +25,14 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
     return badgeResponse(c, await showBadge(c.get("context"), authenticatedApplication(c), number));
   })
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => {
-    const { step, reason } = await readTimes(c);
-    return takeStep(c, step, reason);
+    const { transition, reason } = await readTimes(c);
+    return applyTransition(c, transition, reason);
   })
 
-  .patch("/v1/badges/:id/suspend", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "suspend" }))
-  .patch("/v1/badges/:id/resume", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "resume" }))
-  .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "revoke" }))
-  .patch("/v1/badges/:id/rebind", limitBody, authenticateServer, (c) => takeStepOfBody(c, { kind: "rebind" }))
+  .patch("/v1/badges/:id/suspend", limitBody, authenticateServer, (c) => transitionOfBody(c, { kind: "suspend" }))
+  .patch("/v1/badges/:id/resume", limitBody, authenticateServer, (c) => transitionOfBody(c, { kind: "resume" }))
+  .patch("/v1/badges/:id/revoke", limitBody, authenticateServer, (c) => transitionOfBody(c, { kind: "revoke" }))
+  .patch("/v1/badges/:id/rebind", limitBody, authenticateServer, (c) => transitionOfBody(c, { kind: "rebind" }))
 
   .get("/v1/changes", authenticateServer, readQuery(pageQuery), async (c) => {
     const { cursor, per_page: perPage } = c.req.valid("query");
@@ -50,13 +50,17 @@ export function badgeResponse(c: HonoContext<HttpEnv>, { view, change }: ShownBa
   return response;
 }
 
-async function takeStepOfBody(c: HonoContext<HttpEnv>, step: Step): Promise<Response> {
-  return takeStep(c, step, await readReason(c));
+async function transitionOfBody(c: HonoContext<HttpEnv>, transition: Transition): Promise<Response> {
+  return applyTransition(c, transition, await readReason(c));
 }
 
-async function takeStep(c: HonoContext<HttpEnv>, step: Step, reason: string | null): Promise<Response> {
+async function applyTransition(
+  c: HonoContext<HttpEnv>,
+  transition: Transition,
+  reason: string | null,
+): Promise<Response> {
   const number = requireBadgeNumber(c.req.param("id"));
-  const change = { number, step, ifChange: readIfMatch(c), ownedBy: null };
+  const change = { number, transition, ifChange: readIfMatch(c), ownedBy: null };
   return badgeResponse(
     c,
     await changeBadge(c.get("context"), authenticatedApplication(c), change, originOf(c, reason)),
@@ -64,7 +68,7 @@ async function takeStep(c: HonoContext<HttpEnv>, step: Step, reason: string | nu
 }
 
 /** Unlike in other calls, `null` is a value: the badge has no end, or has begun. */
-async function readTimes(c: HonoContext<HttpEnv>): Promise<{ step: Step; reason: string | null }> {
+async function readTimes(c: HonoContext<HttpEnv>): Promise<{ transition: Transition; reason: string | null }> {
   const body = await readWholeBody(c);
   for (const name of ["expiresAt", "startsAt", "reason"]) {
     const value = body[name];
@@ -73,12 +77,12 @@ async function readTimes(c: HonoContext<HttpEnv>): Promise<{ step: Step; reason:
   }
   if (body.expiresAt === undefined && body.startsAt === undefined) throw new Refusal("UNDEFINED_EXPIRESAT");
   const { expiresAt, startsAt, reason } = parseBody(badgeTimesRequest, body, TIME_FIELDS);
-  const step = {
+  const transition = {
     kind: "reschedule" as const,
     ...(expiresAt !== undefined && { expiresAt: toTime(expiresAt) }),
     ...(startsAt !== undefined && { startsAt: toTime(startsAt) }),
   };
-  return { step, reason: reason ?? null };
+  return { transition, reason: reason ?? null };
 }
 
 const toTime = (text: string | null): number | null => (text === null ? null : Date.parse(text));

@@ -1,7 +1,7 @@
 import type { Actor } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import type { Person } from "../applications/registry.ts";
+import type { Application, Person } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
 
@@ -28,6 +28,8 @@ export interface HttpEnv {
     /** For the log line of the request. `route`: of another method at the same path. */
     route?: string;
     application?: ApplicationId;
+    /** The application of a server-side call. */
+    caller?: Application;
     code?: ErrorCode;
     detail?: Refusal["detail"];
   };

@@ -1,6 +1,7 @@
 import { Hono, type Context as HonoContext } from "hono";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { badgePageQuery, pageQuery, userPageQuery } from "../../shared/requests.ts";
+import type { Application } from "../applications/registry.ts";
 import { BADGE_CURSOR, NEWEST_BADGE_CURSOR, pageBadges } from "../badges/list.ts";
 import type { CursorCodec } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
@@ -21,6 +22,13 @@ export function authenticatedApplication(c: HonoContext<HttpEnv>): ApplicationId
   const applicationId = c.get("application");
   if (applicationId === undefined) throw new Refusal("INVALID_CREDENTIALS");
   return applicationId;
+}
+
+/** The same, with its settings. */
+export function requireCaller(c: HonoContext<HttpEnv>): Application {
+  const application = c.get("caller");
+  if (application === undefined) throw new Refusal("INVALID_CREDENTIALS");
+  return application;
 }
 
 /** A page of a list; its cursor is there when more follow. @param next after which the next page starts, or null */

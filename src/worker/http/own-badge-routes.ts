@@ -22,6 +22,6 @@ export const ownBadgeRoutes = new Hono<HttpEnv>()
   .patch("/v1/user/badges/:id/suspend", limitBody, async (c) => {
     const { application, userId } = await requireUser(c);
     const number = requireBadgeNumber(c.req.param("id"));
-    const change = { number, step: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
+    const change = { number, transition: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
     return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, originOf(c)));
   });

@@ -2,19 +2,19 @@ import { Hono, type Context as HonoContext } from "hono";
 import { userId as userIdSchema } from "../../shared/requests.ts";
 import { changeBlock, eraseUser } from "../badges/transitions.ts";
 import { Refusal } from "../refusal.ts";
-import { isBlocked } from "../storage/blocked-users.ts";
+import { isUserBlocked } from "../users/list.ts";
 import { decodePercent } from "./authentication.ts";
 import { originOf, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
+import { authenticateServer, requireCaller } from "./list-routes.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse } from "./response.ts";
 
 /** Routes with which an application's server blocks and erases users (contract sections 12 and 24). */
 export const userRoutes = new Hono<HttpEnv>()
   .get("/v1/users/:id", authenticateServer, async (c) => {
-    const user = { applicationId: authenticatedApplication(c), userId: c.req.param("id") ?? "" };
-    return jsonResponse(c, { userId: user.userId, blocked: await isBlocked(c.get("context").db, user) });
+    const userId = c.req.param("id") ?? "";
+    return jsonResponse(c, { userId, blocked: await isUserBlocked(c.get("context"), requireCaller(c), userId) });
   })
 
   .patch("/v1/users/:id/block", limitBody, authenticateServer, (c) => changeBlockOf(c, "block"))
@@ -23,13 +23,13 @@ export const userRoutes = new Hono<HttpEnv>()
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
     const userId = requireUserId(c);
     const origin = originOf(c, await readReason(c));
-    return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, origin));
+    return jsonResponse(c, await eraseUser(c.get("context"), requireCaller(c), userId, origin));
   });
 
 async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
   const userId = requireUserId(c);
   const origin = originOf(c, await readReason(c));
-  return jsonResponse(c, await changeBlock(c.get("context"), authenticatedApplication(c), userId, kind, origin));
+  return jsonResponse(c, await changeBlock(c.get("context"), requireCaller(c), userId, kind, origin));
 }
 
 /** The user of the path. Hono leaves what it cannot decode as it stands, which would be another user. */

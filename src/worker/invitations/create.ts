@@ -4,14 +4,12 @@ import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../sha
 import { expectKind } from "../../shared/kinds.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
+import type { NewInvitation } from "../allocator/commands.ts";
+import { isSame } from "../allocator/decide/invitation.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
-import { carryOutByRules } from "../badges/rules.ts";
+import { executeWithSettings } from "../badges/rules.ts";
 import type { Context } from "../context.ts";
-import type { NewInvitation } from "../core/commands.ts";
-import { isSame } from "../core/decide/invitation.ts";
-import { log } from "../log.ts";
-import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { findInvitations } from "../storage/invitations.ts";
 
@@ -68,16 +66,25 @@ export async function createInvitations(
     if (found) return isSame(found, wanted) ? { number: found.number } : { code: "INVALID_IDEMPOTENCYKEY" };
     const times = checkTimes(request, createdAt);
     if ("code" in times) return times;
-    return { ...wanted, ...times, withSecret: caller.inviter.kind !== "device", isRepeatable, createdAt };
+    return {
+      ...wanted,
+      ...times,
+      withSecret: caller.inviter.kind !== "device",
+      byReception: isByReception(caller.inviter),
+      isRepeatable,
+      createdAt,
+    };
   });
   const invitations = planned.filter((plan): plan is NewInvitation => "digest" in plan);
   const reserved = await reserve(context, application, invitations, origin);
   return planned.map((plan, index) => {
     const result = "digest" in plan ? reserved.shift() : plan;
-    if (!result) throw new Error("the object answered for fewer invitations");
+    if (!result) throw new Error("the allocator decided fewer invitations");
     return "code" in result ? result : { id: tokens[index] ?? "", number: result.number };
   });
 }
+
+const isByReception = (inviter: Inviter): boolean => inviter.kind === "person" && inviter.role === "reception";
 
 /** Each invitation of a call has a token of its own; the first one's is that of a call for one. */
 function tokenOf(
@@ -128,38 +135,15 @@ async function reserve(
 ): Promise<({ number: number } | { code: ErrorCode })[]> {
   if (invitations.length === 0) return [];
   try {
-    const { answer } = await carryOutByRules(
+    const { result } = await executeWithSettings(
       context,
       application,
       (rules) => ({ kind: "invite", rules, invitations }),
       origin,
     );
-    return [...expectKind(answer, "invitations").results];
+    return [...expectKind(result, "invitations").results];
   } catch (error) {
     if (error instanceof Refusal) return invitations.map(() => ({ code: error.code }));
-    if (error instanceof Unavailable) endUnreported(context, application, invitations, origin);
     throw error;
-  }
-}
-
-/**
- * Nobody will ever learn these tokens, unless the caller can repeat the request: in case the numbers are reserved, they are given
- * back. Best effort.
- */
-function endUnreported(
-  { allocator, db, defer }: Context,
-  application: Application,
-  invitations: readonly NewInvitation[],
-  origin: Origin,
-): void {
-  for (const { digest, isRepeatable } of invitations) {
-    if (isRepeatable) continue;
-    const revoke = { kind: "revoke-invitation" as const, id: digest, revoker: { kind: "server" as const } };
-    defer(
-      allocator.carryOut(db, application.id, revoke, origin).catch((error) => {
-        if (error instanceof Refusal) return;
-        log("warn", { event: "unreported-invitation-left", application: application.id, error });
-      }),
-    );
   }
 }

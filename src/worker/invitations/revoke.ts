@@ -2,9 +2,9 @@ import type { Origin } from "../../shared/actor.ts";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { invitationDigestOf } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
+import type { Revoker } from "../allocator/commands.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
-import type { Revoker } from "../core/commands.ts";
 
 export interface RevokedInvitation {
   number: number;
@@ -29,6 +29,6 @@ export async function revokeInvitation(
 ): Promise<RevokedInvitation> {
   const number = revoker.kind === "server" ? parseBadgeNumber(id) : null;
   const command = { kind: "revoke-invitation" as const, id: number ?? (await invitationDigestOf(id)), revoker };
-  const answer = await context.allocator.carryOut(context.db, application.id, command, origin);
-  return expectKind(answer, "invitation-revoked");
+  const result = await context.allocator.execute(context.db, application.id, command, origin);
+  return expectKind(result, "invitation-revoked");
 }

@@ -4,7 +4,7 @@ import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import { selectOf } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { flag } from "./rows.ts";
+import { flag } from "./flag.ts";
 
 const nullableText = z.string().nullable();
 const nullableNumber = z.number().nullable();

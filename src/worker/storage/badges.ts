@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { BadgeState } from "../../shared/badge-life/states.ts";
+import { STORED_STATES, type StoredState } from "../../shared/badge-life/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { STORED_STATES, type StoredState } from "../../shared/schema.ts";
 import { isObject } from "../json-object.ts";
 import { type Bind, type Scan, type ScannedPage, scanLimit, scanPage } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { ApplicationId, UserDigest } from "../../shared/identifiers.ts";
 import { type ScannedPage, scanPage } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 
@@ -26,13 +26,14 @@ export function listBlockedUsers(
   });
 }
 
-const IS_BLOCKED = "SELECT 1 FROM blocked_user WHERE application_id = ?1 AND user_id = ?2";
+const IS_BLOCKED = `
+  SELECT 1 FROM blocked_user WHERE application_id = ?1 AND (user_id = ?2 OR (user_digest IS NOT NULL AND user_digest = ?3))`;
 
 /** Whether a user gets no badge (contract section 12). One round trip. */
 export async function isBlocked(
   db: Database,
-  { applicationId, userId }: { applicationId: ApplicationId; userId: string },
+  { applicationId, userId, userDigest }: { applicationId: ApplicationId; userId: string; userDigest: UserDigest },
 ): Promise<boolean> {
-  const rows = await db.rows(z.unknown(), IS_BLOCKED, [applicationId, userId]);
+  const rows = await db.rows(z.unknown(), IS_BLOCKED, [applicationId, userId, userDigest]);
   return rows.length > 0;
 }

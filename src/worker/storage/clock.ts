@@ -1,9 +1,11 @@
-import * as z from "zod";
+import { sql } from "drizzle-orm";
 import { COPY_CLOCK_SKEW_SECONDS, MAX_COPY_AGE_SECONDS } from "../../shared/limits.ts";
+import { clock } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { type Placeholders, query, statement } from "./statement.ts";
 
 /**
- * D1's clock row, which the home's clock object writes every minute. The object remembers the last sequence number: if D1's is
+ * D1's clock row, which the home's scheduler writes every minute. The scheduler remembers the last sequence number: if D1's is
  * not ahead of that, D1 was restored to an older state. And a replica of D1 is at least as new as the time in its row.
  */
 
@@ -22,15 +24,28 @@ export function isRecent(tickedAt: number | null, now: number): boolean {
   return age < MAX_COPY_AGE_SECONDS * 1000 && age > -COPY_CLOCK_SKEW_SECONDS * 1000;
 }
 
-const TICK = `
-  INSERT INTO clock (id, sequence, ticked_at) VALUES (1, 1, ?1)
-  ON CONFLICT (id) DO UPDATE SET sequence = sequence + 1, ticked_at = ?1
-  RETURNING sequence`;
+const [sequence, tickedAt] = [clock.sequence, clock.tickedAt].map(({ name }) => sql.identifier(name));
 
-const sequenceRow = z.object({ sequence: z.number() });
+const TICK = statement(() =>
+  query(
+    { sequence: clock.sequence },
+    (columns) => sql`INSERT INTO ${clock} (id, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
+      ON CONFLICT (id) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
+  ),
+);
 
-/** @returns the new sequence number */
-export async function tickClock(db: Database, now: number): Promise<number> {
-  const [row] = await db.rows(sequenceRow, TICK, [now]);
-  return sequenceRow.parse(row).sequence;
+/** One round trip. @returns the new sequence number */
+export async function tickClock(db: Database): Promise<number> {
+  const [row] = await db.all(TICK, {});
+  if (!row) throw new Error("the clock's row is always returned");
+  return row.sequence;
+}
+
+const STAMP = statement(
+  (p: Placeholders<{ now: number }>) => sql`UPDATE ${clock} SET ${tickedAt} = ${p.now} WHERE ${clock.id} = 1`,
+);
+
+/** Replicas prove by this time how new they are. One round trip. @param now milliseconds */
+export async function stampClock(db: Database, now: number): Promise<void> {
+  await db.write(STAMP, { now });
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { STORED_STATES } from "../../shared/badge-life/states.ts";
 import { type ApplicationId, type DeviceId, invitationDigest } from "../../shared/identifiers.ts";
-import { STORED_STATES } from "../../shared/schema.ts";
 import { isRecent, TICKED_AT } from "./clock.ts";
 import type { Database } from "./database.ts";
 

@@ -1,12 +1,19 @@
-import * as z from "zod";
+import { and, asc, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { applicationHead, badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { BADGE } from "./group-reads.ts";
-import { type IssuedBadge, issuedBadge } from "./rows.ts";
+import { type IssuedBadge, isIssued } from "./rows.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
 /** The plus sign keeps SQLite from searching by application, which would read all of its badges. */
-const SELECT_ISSUED = `
-  SELECT ${BADGE} FROM badge WHERE badge.number = ?2 AND +badge.application_id = ?1 AND badge.position IS NOT NULL`;
+const SELECT_ISSUED = statement((p: Placeholders<{ applicationId: ApplicationId; number: number }>) =>
+  orm
+    .select()
+    .from(badge)
+    .where(
+      and(eq(badge.number, p.number), sql`+${badge.applicationId} = ${p.applicationId}`, isNotNull(badge.position)),
+    ),
+);
 
 /** An application's badge by its number; undefined if the number is only reserved. One round trip. */
 export async function findIssuedBadge(
@@ -14,37 +21,63 @@ export async function findIssuedBadge(
   applicationId: ApplicationId,
   number: number,
 ): Promise<IssuedBadge | undefined> {
-  const [row] = await db.rows(issuedBadge, SELECT_ISSUED, [applicationId, number]);
-  return row;
+  const [row] = await db.all(SELECT_ISSUED, { applicationId, number });
+  return isIssued(row) ? row : undefined;
 }
 
 /** As the index `badge_user_page` has it. */
-const SELECT_LISTED_OF_USER = `
-  SELECT ${BADGE} FROM badge WHERE badge.application_id = ?1 AND badge.user_id = ?2 AND badge.position IS NOT NULL
-    AND (badge.ended_at IS NOT NULL) = 0
-  ORDER BY badge.position DESC LIMIT ?3`;
+const SELECT_LISTED_OF_USER = statement(
+  (p: Placeholders<{ applicationId: ApplicationId; userId: string; limit: number }>) =>
+    orm
+      .select()
+      .from(badge)
+      .where(
+        and(
+          eq(badge.applicationId, p.applicationId),
+          eq(badge.userId, p.userId),
+          isNotNull(badge.position),
+          sql`(${badge.endedAt} IS NOT NULL) = 0`,
+        ),
+      )
+      .orderBy(desc(badge.position))
+      .limit(p.limit),
+);
 
 /** A user's badges that are not noted to have ended, newest first. One round trip. */
-export function findListedOfUser(
+export async function findListedOfUser(
   db: Database,
   applicationId: ApplicationId,
   userId: string,
   limit: number,
 ): Promise<IssuedBadge[]> {
-  return db.rows(issuedBadge, SELECT_LISTED_OF_USER, [applicationId, userId, limit]);
+  return (await db.all(SELECT_LISTED_OF_USER, { applicationId, userId, limit })).filter(isIssued);
 }
 
-const SELECT_EPOCH = "SELECT epoch FROM position WHERE application_id = ?1";
+const SELECT_FEED = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
+  orm
+    .select({
+      epoch: applicationHead.epoch,
+      sequence: applicationHead.sequence,
+      readableFrom: applicationHead.readableFrom,
+    })
+    .from(applicationHead)
+    .where(eq(applicationHead.applicationId, p.applicationId)),
+);
 
-const SELECT_CHANGES = `
-  SELECT ${BADGE} FROM badge WHERE badge.application_id = ?1 AND badge.position IS NOT NULL AND badge.change > ?2
-  ORDER BY badge.change LIMIT ?3`;
-
-const epochRows = z.tuple([z.object({ epoch: z.string() })]);
+const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId; after: number; limit: number }>) =>
+  orm
+    .select()
+    .from(badge)
+    .where(and(eq(badge.applicationId, p.applicationId), isNotNull(badge.position), gt(badge.change, p.after)))
+    .orderBy(asc(badge.change))
+    .limit(p.limit),
+);
 
 export interface Changes {
   /** Cursors of another epoch have expired. */
   epoch: string;
+  /** Whether D1 may be read: after a restore it lacks changes until the allocator has sent them again. */
+  isReadable: boolean;
   badges: IssuedBadge[];
 }
 
@@ -55,11 +88,14 @@ export async function listChanges(
   after: number,
   limit: number,
 ): Promise<Changes> {
-  const [position, badges] = await db.run((d1) =>
-    d1.batch([
-      d1.prepare(SELECT_EPOCH).bind(applicationId),
-      d1.prepare(SELECT_CHANGES).bind(applicationId, after, limit),
-    ]),
+  const [heads, badges] = await db.run((d1) =>
+    d1.batch([SELECT_FEED.bind(d1, { applicationId }), SELECT_CHANGES.bind(d1, { applicationId, after, limit })]),
   );
-  return { epoch: epochRows.parse(position?.results)[0].epoch, badges: z.array(issuedBadge).parse(badges?.results) };
+  const [head] = SELECT_FEED.rows(heads);
+  if (!head) throw new Error("an application is made together with its head");
+  return {
+    epoch: head.epoch,
+    isReadable: head.sequence >= head.readableFrom,
+    badges: SELECT_CHANGES.rows(badges).filter(isIssued),
+  };
 }

@@ -1,6 +1,6 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { OBSERVED_HOURS } from "../../shared/limits.ts";
-import type { LoginCounts } from "../../shared/storage/statistics.ts";
+import type { Statistics } from "../../shared/statistics.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { Database } from "./database.ts";
 
@@ -21,7 +21,7 @@ const DELETE_OLD = "DELETE FROM observed_logins WHERE application_id = ?1 AND ho
 export async function addObservedLogins(
   db: Database,
   applicationId: ApplicationId,
-  { withToken, withoutToken, withWrongToken }: LoginCounts,
+  { withToken, withoutToken, withWrongToken }: Statistics["logins"],
   now: number,
 ): Promise<void> {
   const hour = Math.floor(now / HOUR_MILLISECONDS);

@@ -3,7 +3,7 @@ import type { Database } from "./database.ts";
 
 /** Rows that are deleted when they are old (contract section 18). Nothing that the uniqueness of a number rests on is. */
 export interface PurgeRule {
-  table: "webhook_event" | "invitation" | "history";
+  table: "webhook_event" | "history";
   /** The key in whose order the table is scanned, in one text column: SQL expressions of a row. */
   key: readonly string[];
   /** An SQL condition on a row; its parameters begin with `?3`. */
@@ -17,15 +17,6 @@ export const oldEvents = (made: { delivered: string; undelivered: string }): Pur
   key: ["application_id", "id"],
   isDeletable: "(state = 'delivered' AND id < ?3 OR state IN ('exhausted', 'held') AND id < ?4)",
   values: [made.delivered, made.undelivered],
-});
-
-/** @param endedUntil milliseconds: invitations that ended until then, or whose badge did, are old */
-export const oldInvitations = (endedUntil: number): PurgeRule => ({
-  table: "invitation",
-  key: ["digest"],
-  isDeletable: `(state IN ('revoked', 'expired') AND ended_at <= ?3
-    OR state = 'claimed' AND EXISTS (SELECT 1 FROM badge WHERE badge.number = invitation.number AND badge.ended_at <= ?3))`,
-  values: [endedUntil],
 });
 
 /** @param madeBefore history IDs before this are old */

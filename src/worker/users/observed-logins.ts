@@ -1,6 +1,6 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_APPLICATIONS, OBSERVED_WRITE_MILLISECONDS } from "../../shared/limits.ts";
-import type { LoginCounts } from "../../shared/storage/statistics.ts";
+import type { Statistics } from "../../shared/statistics.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
@@ -9,11 +9,11 @@ import { addObservedLogins } from "../storage/observed-logins.ts";
 type Parts = Pick<Context, "db" | "now" | "defer">;
 
 interface Pending {
-  counts: LoginCounts;
+  counts: Statistics["logins"];
   isWriting: boolean;
 }
 
-const none = (): LoginCounts => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
+const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
 
 /**
  * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up what it has seen and
@@ -22,7 +22,7 @@ const none = (): LoginCounts => ({ withToken: 0, withoutToken: 0, withWrongToken
 export class ObservedLogins {
   readonly #pending = new BoundedCache<Pending>(MAX_CACHED_APPLICATIONS);
 
-  count(parts: Parts, applicationId: ApplicationId, kind: keyof LoginCounts): void {
+  count(parts: Parts, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {
     const pending = this.#pending.get(applicationId) ?? { counts: none(), isWriting: false };
     this.#pending.set(applicationId, pending);
     pending.counts[kind]++;

@@ -1,6 +1,6 @@
 import { BY_CLOCK, type Origin } from "../../../src/shared/actor.ts";
 import { type DeviceId, deviceId, invitationDigest } from "../../../src/shared/identifiers.ts";
-import type { BadgeCommand, NewInvitation, Rules } from "../../../src/worker/core/commands.ts";
+import type { BadgeCommand, NewInvitation, Rules } from "../../../src/worker/allocator/commands.ts";
 import { Draft } from "../../../src/worker/core/decide/draft.ts";
 import type { InvitationRow, IssuedBadge, Position } from "../../../src/worker/storage/rows.ts";
 

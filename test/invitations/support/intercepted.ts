@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import type { Context } from "../../../src/worker/context.ts";
-import { AllocatorClient } from "../../../src/worker/core/client.ts";
+import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
 import { Database } from "../../../src/worker/storage/database.ts";
 import { testContext } from "../../support/context.ts";
 import { boundHome, homeDatabase } from "../../support/home.ts";

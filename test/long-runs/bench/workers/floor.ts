@@ -19,13 +19,13 @@ import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
-import type { Call, Command, Outcome, Rules } from "../../../../src/worker/core/commands.ts";
+import type { Call, Command, Outcome, Rules } from "../../../../src/worker/allocator/commands.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
 import { SELECT_BADGE, SELECT_CURRENT_BADGE } from "../../../../src/worker/storage/device-badges.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 
-export { HomeClock } from "../../../../src/worker/clock/home-clock.ts";
-export { Allocator } from "../../../../src/worker/core/allocator.ts";
+export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
 export interface Application extends Registered {

@@ -11,7 +11,7 @@ import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts"
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
 import { changeBadge, changeBlock } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
-import type { Step } from "../../../../src/worker/core/decide/states.ts";
+import type { Step } from "../../../../src/worker/allocator/decide/states.ts";
 import { parseBookmark } from "../../../../src/worker/http/bookmark.ts";
 import { createInvitations } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";

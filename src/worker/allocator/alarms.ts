@@ -1,0 +1,120 @@
+import {
+  COMPARE_AFTER_MILLISECONDS,
+  LOG_BYTES,
+  LOG_DAYS,
+  PRUNE_ENTRIES,
+  RETRY_ALARM_MILLISECONDS,
+} from "../../shared/limits.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
+import { readRetention } from "../scheduling/retention-days.ts";
+import type { Reply } from "./calls.ts";
+import type { Command } from "./commands.ts";
+import type { Log } from "./tables/log.ts";
+import type { Tables } from "./tables/tables.ts";
+
+/** Decides a command of the clock. */
+type Submit = (command: Command) => Promise<Reply>;
+
+/**
+ * The allocator's alarm: it is set for the next end of a badge or an invitation, a minute after the first change since the last
+ * comparison with D1, and once a day for what is too old to be kept.
+ */
+export class Alarms {
+  readonly #storage: DurableObjectStorage;
+  readonly #tables: Tables;
+  readonly #log: Log;
+  readonly #env: Env;
+  /** When the alarm is due, in milliseconds; null: it is not set; undefined: not read yet. */
+  #at: number | null | undefined;
+  /** Whether something has been changed since the last comparison. */
+  #isChanged = false;
+  /** Whether the last alarm left something undone. */
+  #isUnfinished = false;
+
+  constructor(storage: DurableObjectStorage, tables: Tables, log: Log, env: Env) {
+    this.#storage = storage;
+    this.#tables = tables;
+    this.#log = log;
+    this.#env = env;
+  }
+
+  /** The alarm comes at this time at the latest. */
+  async ensure(at: number): Promise<void> {
+    if (this.#at === undefined) this.#at = await this.#storage.getAlarm();
+    if (this.#at !== null && this.#at <= at) return;
+    await this.#storage.setAlarm(at);
+    this.#at = at;
+  }
+
+  /** A change follows: D1 is compared a minute after the first one. */
+  async ensureComparison(now: number): Promise<void> {
+    if (this.#isChanged) return;
+    await this.ensure(now + COMPARE_AFTER_MILLISECONDS);
+    this.#isChanged = true;
+  }
+
+  /** The alarm has come. */
+  begin(): void {
+    this.#at = null;
+    this.#isChanged = false;
+    this.#isUnfinished = true;
+  }
+
+  /** Records what the clock has brought, and deletes what is too old. D1 has the whole log. */
+  async work(submit: Submit): Promise<void> {
+    const { purgedAt = 0, purgeAfter = "" } = this.#tables.self() ?? {};
+    const now = Date.now();
+    const retention = this.#retention();
+    const isDone = await this.#recordEnds(submit);
+    const isPurgeDue = purgeAfter !== "" || now - purgedAt >= Math.min(DAY_MILLISECONDS, retention);
+    const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
+    const isErased = this.#tables.erasures(1).length === 0;
+    this.#isUnfinished = !(isDone && isPurged && isErased && !this.#prune(now));
+  }
+
+  async #recordEnds(submit: Submit): Promise<boolean> {
+    for (;;) {
+      const end = this.#tables.nextEnd();
+      if (end === null || end > Date.now()) return true;
+      const { outcome } = await submit({ kind: "due" });
+      if (outcome.kind !== "recorded") return false;
+      if (outcome.isDone) return true;
+    }
+  }
+
+  /** One step of the walk over all invitations. @returns whether it is at its end */
+  async #purge(submit: Submit, after: string, endedUntil: number): Promise<boolean> {
+    const { outcome } = await submit({ kind: "purge", after, endedUntil });
+    if (outcome.kind !== "recorded") return false;
+    if (outcome.isDone) this.#tables.changeSelf({ purgedAt: Date.now(), purgeAfter: "" });
+    else this.#tables.changeSelf({ purgeAfter: outcome.after ?? "" });
+    return outcome.isDone;
+  }
+
+  /** @returns whether there is more */
+  #prune(now: number): boolean {
+    const isTooLarge = this.#storage.sql.databaseSize > LOG_BYTES;
+    const keptBefore = isTooLarge ? null : now - LOG_DAYS * DAY_MILLISECONDS;
+    const through = this.#log.head()?.sequence ?? 0;
+    return this.#log.prune(keptBefore, through, PRUNE_ENTRIES) && !isTooLarge;
+  }
+
+  /** Sets the alarm for what comes next; leaves it unset if nothing does. */
+  async setNext(): Promise<void> {
+    const now = Date.now();
+    const oldest = this.#log.oldest();
+    const hasEnded = this.#tables.hasInvitations();
+    const times = [
+      this.#isUnfinished ? now + RETRY_ALARM_MILLISECONDS : null,
+      this.#tables.nextEnd(),
+      oldest === null ? null : oldest + LOG_DAYS * DAY_MILLISECONDS,
+      hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + Math.min(DAY_MILLISECONDS, this.#retention()) : null,
+    ].filter((time) => time !== null);
+    if (times.length > 0) await this.ensure(Math.max(now + 1, Math.min(...times)));
+  }
+
+  /** How long ended invitations are kept, in milliseconds. A malformed variable deletes nothing. */
+  #retention(): number {
+    return (readRetention(this.#env).invitationDays ?? Number.POSITIVE_INFINITY) * DAY_MILLISECONDS;
+  }
+}

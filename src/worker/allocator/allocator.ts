@@ -1,0 +1,112 @@
+import { DurableObject } from "cloudflare:workers";
+import { BY_CLOCK } from "../../shared/actor.ts";
+import { homeOf } from "../../shared/homes.ts";
+import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
+import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { findHome, queueOf } from "../homes.ts";
+import { Custody } from "../keys/custody.ts";
+import { SealingKeys } from "../keys/sealing-keys.ts";
+import { log } from "../log.ts";
+import { Database } from "../storage/database.ts";
+import { sendWakeUps } from "../webhooks/wake-up.ts";
+import { Alarms } from "./alarms.ts";
+import type { Reply } from "./calls.ts";
+import type { Call, Command } from "./commands.ts";
+import { Engine } from "./engine.ts";
+import { carryOutCommands } from "./script-commands.ts";
+import { Log } from "./tables/log.ts";
+import { Tables } from "./tables/tables.ts";
+
+/**
+ * One application's Durable Object, named by the application ID: it owns the application's badges, invitations, blocks and freed
+ * numbers, and D1 follows (docs/architecture.md).
+ */
+export class Allocator extends DurableObject<Env> {
+  readonly #tables = new Tables(this.ctx.storage);
+  readonly #log = new Log(this.#tables.orm);
+  readonly #custody = new Custody(new SealingKeys(this.env));
+  #engine: Engine | undefined;
+  #alarms: Alarms | undefined;
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env);
+    void state.blockConcurrencyWhile(() => this.#tables.migrate());
+  }
+
+  /** Decides a call in its turn. It may be repeated with the same ID. */
+  call(applicationId: ApplicationId, call: Call): Promise<Reply> {
+    return this.#open(applicationId).submit(call);
+  }
+
+  /**
+   * Carries out commands of the script.
+   *
+   * @param isInDoubt whether D1 may have been restored: then both sides are compared first
+   */
+  async wake(applicationId: ApplicationId, isInDoubt: boolean): Promise<void> {
+    const engine = this.#open(applicationId);
+    if (isInDoubt) engine.doubt();
+    await engine.settle();
+    await carryOutCommands(engine, this.#parts(applicationId));
+  }
+
+  /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */
+  override async alarm(): Promise<void> {
+    const applicationId = this.#tables.self()?.applicationId;
+    if (applicationId === undefined) return;
+    const alarms = this.#openAlarms();
+    alarms.begin();
+    try {
+      const engine = this.#open(applicationId);
+      engine.doubt();
+      if (await engine.settle()) await alarms.work((command) => engine.submit(byClock(command)));
+    } catch (error) {
+      log("error", { event: "alarm-failed", application: applicationId, error });
+    }
+    await alarms.setNext();
+  }
+
+  #open(applicationId: ApplicationId): Engine {
+    if (this.#engine) {
+      if (this.#engine.applicationId !== applicationId) throw new Error("the object belongs to another application");
+      return this.#engine;
+    }
+    const owner = this.#tables.self()?.applicationId ?? applicationId;
+    if (owner !== applicationId) throw new Error("the object belongs to another application");
+    this.#engine = new Engine(this.#parts(applicationId));
+    return this.#engine;
+  }
+
+  #openAlarms(): Alarms {
+    this.#alarms ??= new Alarms(this.ctx.storage, this.#tables, this.#log, this.env);
+    return this.#alarms;
+  }
+
+  #parts(applicationId: ApplicationId) {
+    const home = homeOf(applicationId);
+    return {
+      applicationId,
+      tables: this.#tables,
+      log: this.#log,
+      custody: this.#custody,
+      alarms: this.#openAlarms(),
+      bytes: () => this.ctx.storage.sql.databaseSize,
+      now: () => Date.now(),
+      openDatabase: (): Database => {
+        const found = findHome(this.env, home);
+        if (!found) throw new Error("the application's home is not bound");
+        return new Database(found.d1);
+      },
+      enqueue: (eventIds: readonly string[]): void => {
+        if (eventIds.length > 0) void sendWakeUps(queueOf(this.env, home), applicationId, eventIds);
+      },
+    };
+  }
+}
+
+const byClock = (command: Command): Call => ({
+  id: newRandomId(),
+  until: Date.now() + CALL_DEADLINE_MILLISECONDS,
+  origin: BY_CLOCK,
+  command,
+});

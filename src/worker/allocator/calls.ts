@@ -1,0 +1,138 @@
+import { MAX_GROUP_CALLS, MAX_RECENT_ENTRIES, MAX_WAITING_CALLS } from "../../shared/limits.ts";
+import type { Call, CallOutcome, CallResult, Result } from "./commands.ts";
+import type { Log } from "./tables/log.ts";
+
+/** What the allocator sends back for a call. */
+export interface Reply {
+  outcome: CallOutcome;
+  /** D1's state after the call, as D1 names it; null: not known. */
+  bookmark: string | null;
+}
+
+/** A call that waits to be decided. */
+export interface WaitingCall {
+  call: Call;
+  /** ID of the command of the script that it carries out; null: it carries out none. */
+  scriptId: string | null;
+  done: PromiseWithResolvers<Reply>;
+}
+
+/** Calls that wait, and results of those that may still be repeated. */
+export class Calls {
+  readonly #log: Log;
+  #waiting: WaitingCall[] = [];
+  /** Calls without a reply yet, by ID: one that is repeated meanwhile gets the same reply. */
+  readonly #open = new Map<string, Promise<Reply>>();
+  /** Of the last calls, until nobody may repeat them: in this instance, and in the one before it. */
+  readonly #results = new Map<string, { until: number; outcome: CallOutcome }>();
+  #hasEarlier = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  /** @returns the reply, when there is one */
+  add(call: Call, scriptId: string | null): Promise<Reply> {
+    const open = this.#open.get(call.id);
+    if (open) return open;
+    if (this.#waiting.length >= MAX_WAITING_CALLS) return Promise.resolve(UNAVAILABLE);
+    const done = Promise.withResolvers<Reply>();
+    this.#open.set(call.id, done.promise);
+    this.#waiting.push({ call, scriptId, done });
+    return done.promise;
+  }
+
+  /** The calls of the next group, in their order. */
+  take(): WaitingCall[] {
+    return this.#waiting.splice(0, MAX_GROUP_CALLS);
+  }
+
+  /** Calls that did not fit into the group, or that are decided again. */
+  putBack(calls: readonly WaitingCall[]): void {
+    this.#waiting.unshift(...calls);
+  }
+
+  /** Nothing is decided after the caller's deadline: it has its 503 by then. @param now milliseconds */
+  giveUpLate(now: number): void {
+    this.#giveUp(({ until }) => until !== null && now >= until);
+  }
+
+  giveUpAll(): void {
+    this.#giveUp(() => true);
+  }
+
+  #giveUp(isGivenUp: (call: Call) => boolean): void {
+    const given = this.#waiting.filter(({ call }) => isGivenUp(call));
+    this.#waiting = this.#waiting.filter(({ call }) => !isGivenUp(call));
+    for (const waiting of given) this.reply(waiting, UNAVAILABLE);
+  }
+
+  reply({ call, done }: WaitingCall, reply: Reply): void {
+    this.#open.delete(call.id);
+    if (call.until !== null) this.#results.set(call.id, { until: call.until, outcome: reply.outcome });
+    done.resolve(reply);
+  }
+
+  fail({ call, done }: WaitingCall, error: unknown): void {
+    this.#open.delete(call.id);
+    done.reject(error);
+  }
+
+  /** The result of a call that was decided before; it is not decided again. @param now milliseconds */
+  known(id: string, now: number): CallOutcome | undefined {
+    if (!this.#hasEarlier) {
+      this.#hasEarlier = true;
+      for (const call of this.#log.recentCalls(now, MAX_RECENT_ENTRIES)) this.#remember(call);
+    }
+    // A map keeps the order in which calls came, and so, roughly, that of their deadlines.
+    for (const [old, { until }] of this.#results) {
+      if (now < until) break;
+      this.#results.delete(old);
+    }
+    return this.#results.get(id)?.outcome;
+  }
+
+  #remember({ id, until, result }: CallResult): void {
+    if (!this.#results.has(id)) this.#results.set(id, { until, outcome: result });
+  }
+
+  /** Results that name a number must not be returned any more: it is another application's. */
+  forget(numbers: readonly number[]): void {
+    for (const [id, { until, outcome }] of this.#results) {
+      if (isResult(outcome) && names(outcome, numbers)) {
+        this.#results.set(id, { until, outcome: { kind: "unavailable" } });
+      }
+    }
+  }
+}
+
+const UNAVAILABLE: Reply = { outcome: { kind: "unavailable" }, bookmark: null };
+
+export const isResult = (outcome: CallOutcome): outcome is Result =>
+  outcome.kind !== "unavailable" && outcome.kind !== "failed";
+
+/** Whether a result names one of these numbers. */
+export function names(result: Result, numbers: readonly number[]): boolean {
+  switch (result.kind) {
+    case "created":
+    case "existing":
+    case "invitation-revoked":
+    case "invitation-erased":
+      return numbers.includes(result.number);
+    case "badge":
+      return numbers.includes(result.badge.number);
+    case "user":
+      return result.numbers.some((number) => numbers.includes(number));
+    case "invitations":
+      return result.results.some((one) => "number" in one && numbers.includes(one.number));
+    case "erased":
+    case "skipped":
+    case "recorded":
+    case "refused":
+      return false;
+  }
+}

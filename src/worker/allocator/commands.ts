@@ -1,0 +1,157 @@
+import type { Origin } from "../../shared/actor.ts";
+import type { ErrorCode } from "../../shared/error-table.ts";
+import type { DeviceId, InvitationDigest, UserDigest } from "../../shared/identifiers.ts";
+import type { Application } from "../applications/registry.ts";
+import type { InvitationRow, IssuedBadge } from "../storage/rows.ts";
+import type { Transition } from "./decide/states.ts";
+
+/**
+ * Everything that changes an application's badges, invitations, numbers and blocks. The allocator decides commands in one order
+ * (docs/architecture.md). Times are milliseconds.
+ */
+
+/** The settings of the application that a command is decided by, as the caller has them. */
+export type Rules = Pick<
+  Application,
+  "range" | "reuseAfterSeconds" | "requireProof" | "bindUntil" | "newBadgesPerHour" | "deviceKey"
+> & { signingKey: Application["signingKeys"][number] };
+
+/** A user, and the digest under which a block outlives the user's erasure (contract section 24). */
+export interface NamedUser {
+  userId: string;
+  userDigest: UserDigest;
+}
+
+/** `POST /v1/badge`: a login, a new badge, or a claim. */
+export interface BadgeCommand extends NamedUser {
+  kind: "badge";
+  rules: Rules;
+  device: DeviceId;
+  /** JSON text with the known fields in one order; null: none was sent. */
+  metadata: string | null;
+  /** Of the key that was proved; null: none. */
+  keyThumbprint: string | null;
+  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  isVerified: boolean;
+  /** The invitation that is presented, and its token for the event; null: none. */
+  invitation: { digest: InvitationDigest; token: string } | null;
+}
+
+export interface TransitionCommand {
+  kind: "transition";
+  number: number;
+  transition: Transition;
+  /** Of `If-Match`: the change numbers of which the badge must have one; null: it may have any. */
+  ifChange: readonly number[] | null;
+  /** The user whose badge it must be; null: anybody's. */
+  ownedBy: string | null;
+}
+
+export interface BlockCommand extends NamedUser {
+  kind: "block" | "unblock";
+}
+
+export interface EraseCommand extends NamedUser {
+  kind: "erase";
+  /** What takes the user ID's place. */
+  alias: string;
+}
+
+/** A new invitation, as it is stored. */
+export type NewInvitation = Omit<InvitationRow, "number" | "state" | "endedAt" | "claimDevice" | "claimUserId">;
+
+export interface InviteCommand {
+  kind: "invite";
+  rules: Rules;
+  invitations: readonly NewInvitation[];
+}
+
+/** Who may revoke an invitation: the application's server, or the device that created it. */
+export type Revoker = { kind: "server" } | { kind: "device"; device: DeviceId };
+
+export interface RevokeInvitationCommand {
+  kind: "revoke-invitation";
+  /** The invitation's digest, or the number that it reserves. */
+  id: InvitationDigest | number;
+  revoker: Revoker;
+}
+
+export interface EraseInvitationCommand {
+  kind: "erase-invitation";
+  /** The invitation's digest, or the number that it reserves. */
+  id: InvitationDigest | number;
+}
+
+/** What the clock has brought: ends of badges and invitations. */
+interface DueCommand {
+  kind: "due";
+}
+
+/** Deletes an ended invitation that need not be kept any more. */
+interface PurgeCommand {
+  kind: "purge";
+  /** Where the walk over all invitations goes on. */
+  after: string;
+  /** Invitations that ended until then are deleted, milliseconds. */
+  endedUntil: number;
+}
+
+/** Skips fresh numbers (contract section 21). */
+interface SkipCommand {
+  kind: "skip";
+  numbers: number;
+}
+
+export type Command =
+  | BadgeCommand
+  | TransitionCommand
+  | BlockCommand
+  | EraseCommand
+  | InviteCommand
+  | RevokeInvitationCommand
+  | EraseInvitationCommand
+  | DueCommand
+  | PurgeCommand
+  | SkipCommand;
+
+/** A command with what its caller knows about the call. */
+export interface Call {
+  /** Random; a call that is repeated has the same one, and gets the same result. */
+  id: string;
+  /** When the caller gives up: later the command is not decided any more. Null: never. */
+  until: number | null;
+  origin: Origin;
+  command: Command;
+}
+
+export type Refused = { kind: "refused"; code: ErrorCode };
+
+/** What the allocator decided for a call. */
+export type Result =
+  | { kind: "created" | "existing"; number: number; keyThumbprint: string | null }
+  | { kind: "badge"; badge: IssuedBadge }
+  | { kind: "user"; userId: string; numbers: number[] }
+  /** `isDone`: false while the user has more badges than one transaction erases. */
+  | { kind: "erased"; userId: string; erased: number; isDone: boolean }
+  | { kind: "invitations"; results: ({ number: number } | { code: ErrorCode })[] }
+  | { kind: "invitation-revoked"; number: number; expiresAt: string; revokedAt: number }
+  | { kind: "invitation-erased"; number: number }
+  | { kind: "skipped"; numbers: number }
+  /** `isDone`: false if there is more. `after`: where a walk goes on. */
+  | { kind: "recorded"; isDone: boolean; after?: string }
+  | Refused;
+
+/**
+ * What a caller gets: a result, or none. `unavailable`: nothing was decided, or nobody knows whether it was (src/worker/platform.ts).
+ * `failed`: something is wrong with the allocator; nothing was changed.
+ */
+export type CallOutcome = Result | { kind: "unavailable" | "failed" };
+
+/** The result of a call, by the call's ID and until when the call may be repeated, as an entry keeps it. */
+export interface CallResult {
+  id: string;
+  until: number;
+  result: Result;
+}
+
+export const refused = (code: ErrorCode): Refused => ({ kind: "refused", code });

@@ -1,0 +1,109 @@
+import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
+import { stateAt } from "../../../shared/badge-life/states.ts";
+import type { ErrorCode } from "../../../shared/error-table.ts";
+import { MAX_USER_BADGES, VISITOR_PREFIX } from "../../../shared/limits.ts";
+import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
+import { type BadgeCommand, type Result, refused } from "../commands.ts";
+import type { Transaction } from "../transaction.ts";
+import { addBadgeEvent, addNewBadgeEvent } from "./events.ts";
+import { endInvitation } from "./invitation.ts";
+import { issueNumber } from "./issue-number.ts";
+import { mayBind, mayUse } from "./keys.ts";
+import { logIn } from "./login.ts";
+
+/** A token is presented (contract sections 2, 5, 12, 15, 22 and 24). */
+export function decideClaim(
+  transaction: Transaction,
+  origin: Origin,
+  command: BadgeCommand,
+  { digest, token }: NonNullable<BadgeCommand["invitation"]>,
+): Result {
+  const { tables, now } = transaction;
+  const invitation = tables.invitation(digest);
+  if (!command.isVerified && !vouchesFor(invitation, command.userId)) return refused("INVALID_USERTOKEN");
+  if (!invitation) return refused("UNKNOWN_INVITATION");
+  const own = tables.badgeOf(command.device, command.userId);
+  switch (invitation.state) {
+    case "claimed": {
+      const isClaimer = invitation.claimDevice === command.device && invitation.claimUserId === command.userId;
+      // If another invitation has replaced the badge since, the response is the user device's present badge.
+      return isClaimer && own ? logIn(transaction, command, own) : refused("CLAIMED_INVITATION");
+    }
+    case "revoked":
+      return refused("REVOKED_INVITATION");
+    case "expired":
+      return refused("EXPIRED_INVITATION");
+    case "pending":
+      // Recorded before the response: once it has been seen as expired, it stays expired.
+      if (invitation.expiresAtTime <= now) {
+        endInvitation(transaction, BY_CLOCK, invitation, "expired");
+        return refused("EXPIRED_INVITATION");
+      }
+      return claim(transaction, origin, command, { invitation, token, own });
+  }
+}
+
+/** Whether the server that made the invitation vouches for the user. Reception vouches for visitors only (contract section 22). */
+const vouchesFor = (invitation: InvitationRow | undefined, userId: string): boolean =>
+  invitation?.withSecret === true && (!invitation.byReception || userId.startsWith(VISITOR_PREFIX));
+
+function claim(
+  transaction: Transaction,
+  origin: Origin,
+  command: BadgeCommand,
+  { invitation, token, own }: { invitation: InvitationRow; token: string; own: IssuedBadge | undefined },
+): Result {
+  const code = refusalOf(transaction, command, invitation, own);
+  if (code !== null) return refused(code);
+  const { device, userId, metadata, keyThumbprint, rules } = command;
+  const { number, digest, name, badgeStartsAtTime: startsAt, badgeExpiresAtTime: expiresAt } = invitation;
+  const isReplaced = own !== undefined && own.state !== "revoked";
+  if (own) supersede(transaction, origin, own);
+  const badge = { number, userId, metadata, keyThumbprint, name, startsAt };
+  const replacedNumber = isReplaced ? own.number : null;
+  const eventId = addNewBadgeEvent(transaction, badge, { invitationId: token, replacedNumber });
+  const reserved = transaction.tables.badge(number);
+  issueNumber(transaction, reserved, { ...badge, device, expiresAt, invitation: digest, eventId }, rules);
+  transaction.updateInvitation(invitation, {
+    ...invitation,
+    state: "claimed",
+    endedAt: transaction.now,
+    claimDevice: device,
+    claimUserId: userId,
+  });
+  transaction.addHistory("badge:created", origin, { badge: number, userId });
+  return { kind: "created", number, keyThumbprint };
+}
+
+/** Why a pending invitation may not be claimed, in the order of contract section 15; null: it may. */
+function refusalOf(
+  { tables, now }: Transaction,
+  { userId, userDigest, keyThumbprint, rules }: BadgeCommand,
+  { withSecret, userId: namedUser }: InvitationRow,
+  own: IssuedBadge | undefined,
+): ErrorCode | null {
+  if (namedUser !== null && namedUser !== userId) return "WRONG_USER";
+  if (tables.isBlocked(userId, userDigest)) return "BLOCKED_USER";
+  if (!own) return tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
+  const hasKey = mayUse(own, keyThumbprint, rules) || mayBind(own, keyThumbprint, rules, now);
+  // The application's server vouches for the user; but a bound badge is never replaced by an unbound one.
+  const isVouchedFor = withSecret && (own.keyThumbprint === null || (namedUser !== null && keyThumbprint !== null));
+  if (!hasKey && !isVouchedFor) return "INVALID_PROOF";
+  const state = stateAt(own, now);
+  if (state === "suspended") return "SUSPENDED_BADGE";
+  // Only an invitation created with the application's secret gives a new badge in place of a revoked one.
+  return state === "revoked" && !withSecret ? "REVOKED_BADGE" : null;
+}
+
+/** The badge is not its user device's any more. A revoked one stays revoked, and nothing that callers see changes. */
+function supersede(transaction: Transaction, origin: Origin, own: IssuedBadge): void {
+  const { now } = transaction;
+  const retired = { ...own, retiredAt: now, endedAt: own.endedAt ?? now };
+  if (own.state === "revoked") {
+    transaction.keepBadge(own, retired);
+    return;
+  }
+  const replaced = transaction.changeBadge(own, { ...retired, state: "replaced" });
+  addBadgeEvent(transaction, "badge:replaced", replaced);
+  transaction.addHistory("badge:replaced", origin, { badge: own.number, userId: own.userId });
+}

@@ -1,0 +1,38 @@
+import type { Call, Result } from "../commands.ts";
+import type { Transaction } from "../transaction.ts";
+import { decideBadge } from "./badge.ts";
+import { decideBlock, decideUnblock } from "./block.ts";
+import { decideDue } from "./due.ts";
+import { decideErase } from "./erase.ts";
+import { decideInvitationErasure, decideInvite, decideRevocation } from "./invitation.ts";
+import { skipNumbers } from "./numbers.ts";
+import { decidePurge } from "./purge.ts";
+import { decideTransition } from "./transition.ts";
+
+/** Decides one call. */
+export function decide(transaction: Transaction, { command, origin }: Pick<Call, "command" | "origin">): Result {
+  switch (command.kind) {
+    case "badge":
+      return decideBadge(transaction, origin, command);
+    case "transition":
+      return decideTransition(transaction, origin, command);
+    case "block":
+      return decideBlock(transaction, origin, command);
+    case "unblock":
+      return decideUnblock(transaction, origin, command);
+    case "erase":
+      return decideErase(transaction, origin, command);
+    case "invite":
+      return decideInvite(transaction, origin, command);
+    case "revoke-invitation":
+      return decideRevocation(transaction, origin, command);
+    case "erase-invitation":
+      return decideInvitationErasure(transaction, origin, command);
+    case "due":
+      return decideDue(transaction);
+    case "purge":
+      return decidePurge(transaction, command.after, command.endedUntil);
+    case "skip":
+      return skipNumbers(transaction, command.numbers);
+  }
+}

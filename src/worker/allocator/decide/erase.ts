@@ -1,0 +1,69 @@
+import type { Origin } from "../../../shared/actor.ts";
+import type { InvitationDigest } from "../../../shared/identifiers.ts";
+import { ERASE_BADGES, ERASE_INVITATIONS } from "../../../shared/limits.ts";
+import { isObject } from "../../json-object.ts";
+import type { EraseCommand, Result } from "../commands.ts";
+import type { Transaction } from "../transaction.ts";
+import { applyTransition } from "./transition.ts";
+
+/**
+ * Erases a person (contract section 24): revokes the user's badges, and puts an alias in place of the user ID wherever it
+ * stands. Numbers stay taken, and a block goes on under a digest of the ID.
+ */
+export function decideErase(
+  transaction: Transaction,
+  origin: Origin,
+  { userId, userDigest, alias }: EraseCommand,
+): Result {
+  const { tables } = transaction;
+  // A reason may name the person.
+  const by = { ...origin, reason: null };
+  const badges = tables.badgesOfUser(userId, "all", ERASE_BADGES);
+  for (const badge of badges) {
+    const anonymous = { ...badge, userId: alias, metadata: null, name: null };
+    transaction.keepBadge(badge, anonymous);
+    const revoked = applyTransition(transaction, by, anonymous, { kind: "revoke" });
+    if (revoked === anonymous) transaction.changeBadge(anonymous, anonymous);
+    eraseClaimed(transaction, badge.invitation, userId, alias);
+    transaction.allowSplit();
+  }
+  const invitations = tables.invitationsNaming(userId, ERASE_INVITATIONS);
+  for (const invitation of invitations) {
+    const isClaimer = invitation.claimUserId === userId;
+    transaction.updateInvitation(invitation, {
+      ...invitation,
+      name: null,
+      userId: alias,
+      ...(isClaimer && { claimUserId: alias }),
+    });
+    transaction.allowSplit();
+  }
+  const block = tables.block(userId, userDigest);
+  const isBlockedByName = block?.userId === userId;
+  if (isBlockedByName) {
+    transaction.deleteBlock(block);
+    transaction.insertBlock({ ...block, userId: alias, userDigest });
+  }
+  if (badges.length + invitations.length > 0 || isBlockedByName) {
+    transaction.addHistory("user:erased", by, { userId: alias });
+  }
+  // Even if no row is left: an event may still name the user.
+  transaction.eraseFromD1(userId, alias, (payload) => withoutPerson(payload, userId, alias));
+  const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;
+  return { kind: "erased", userId: alias, erased: badges.length, isDone };
+}
+
+/** The invitation that a badge was claimed from names the person, too. */
+function eraseClaimed(transaction: Transaction, digest: InvitationDigest | null, userId: string, alias: string): void {
+  const invitation = digest === null ? undefined : transaction.tables.invitation(digest);
+  if (!invitation || invitation.claimUserId !== userId) return;
+  transaction.updateInvitation(invitation, { ...invitation, name: null, claimUserId: alias });
+}
+
+/** The body of an event as `eraseEvents` (replica/erase-events.ts) leaves those of D1. */
+function withoutPerson(payload: string, userId: string, alias: string): string {
+  const body: unknown = JSON.parse(payload);
+  if (!isObject(body) || !isObject(body.data) || body.data.userId !== userId) return payload;
+  const { metadata: _, name: __, ...data } = body.data;
+  return JSON.stringify({ ...body, data: { ...data, userId: alias } });
+}

@@ -1,0 +1,154 @@
+import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
+import type { ErrorCode } from "../../../shared/error-table.ts";
+import type { InvitationDigest } from "../../../shared/identifiers.ts";
+import type { BadgeRow, InvitationRow } from "../../storage/rows.ts";
+import {
+  type EraseInvitationCommand,
+  type InviteCommand,
+  type NewInvitation,
+  type Result,
+  type RevokeInvitationCommand,
+  type Revoker,
+  refused,
+} from "../commands.ts";
+import type { Transaction } from "../transaction.ts";
+import { addInvitationEvent } from "./events.ts";
+import { freeNumber, takeLimitedNumber, takeNumber } from "./numbers.ts";
+
+/** Reserves a number for each invitation until it is claimed, revoked or expires (contract sections 5, 12 and 24). */
+export function decideInvite(transaction: Transaction, origin: Origin, command: InviteCommand): Result {
+  const results = command.invitations.map((invitation) => invite(transaction, origin, command, invitation));
+  const codes = results.map((result) => ("code" in result ? result.code : null));
+  // If settings are why nothing was done, the caller decides again by newer ones.
+  for (const code of ["NUMBERS_EXHAUSTED", "RATE_LIMITED"] as const) {
+    if (codes.length > 0 && codes.every((one) => one === code)) return refused(code);
+  }
+  return { kind: "invitations", results };
+}
+
+/** With an Idempotency-Key, a repeated request gets the same invitation, also when it has ended. */
+function invite(
+  transaction: Transaction,
+  origin: Origin,
+  { rules }: InviteCommand,
+  invitation: NewInvitation,
+): { number: number } | { code: ErrorCode } {
+  const { tables, now } = transaction;
+  const known = tables.invitation(invitation.digest);
+  if (known) return isSame(known, invitation) ? { number: known.number } : { code: "INVALID_IDEMPOTENCYKEY" };
+  if (invitation.expiresAtTime <= now) {
+    const isBadges = Date.parse(invitation.expiresAt) > now;
+    return { code: isBadges ? "INVALID_BADGEEXPIRESAT" : "INVALID_EXPIRESAT" };
+  }
+  const number = invitation.withSecret
+    ? (takeNumber(transaction, rules) ?? "NUMBERS_EXHAUSTED")
+    : takeLimitedNumber(transaction, rules);
+  if (typeof number === "string") return { code: number };
+  transaction.insertBadge({ ...RESERVATION, number, invitation: invitation.digest });
+  transaction.insertInvitation({
+    ...invitation,
+    number,
+    state: "pending",
+    endedAt: null,
+    claimDevice: null,
+    claimUserId: null,
+  });
+  transaction.addHistory("invitation:created", origin, { badge: number, userId: invitation.userId });
+  return { number };
+}
+
+/** A number that an invitation reserves. */
+const RESERVATION: Omit<BadgeRow, "number" | "invitation"> = {
+  device: null,
+  userId: null,
+  metadata: null,
+  signingKeyId: null,
+  eventId: null,
+  position: null,
+  turn: null,
+  issuedAt: null,
+  state: "active",
+  expiresAt: null,
+  startsAt: null,
+  name: null,
+  endedAt: null,
+  retiredAt: null,
+  keyThumbprint: null,
+  rebindUntil: null,
+  change: null,
+  changedAt: null,
+  statusChange: null,
+};
+
+/** What a repeated request must have in common with the first one. */
+export function isSame(
+  known: InvitationRow,
+  wanted: Pick<NewInvitation, "creatorDevice" | "expiresAt" | "badgeExpiresAt" | "badgeStartsAt" | "name" | "userId">,
+): boolean {
+  return (
+    known.creatorDevice === wanted.creatorDevice &&
+    known.expiresAt === wanted.expiresAt &&
+    known.badgeExpiresAt === wanted.badgeExpiresAt &&
+    known.badgeStartsAt === wanted.badgeStartsAt &&
+    known.name === wanted.name &&
+    known.userId === wanted.userId
+  );
+}
+
+export function decideRevocation(transaction: Transaction, origin: Origin, command: RevokeInvitationCommand): Result {
+  const { id, revoker } = command;
+  const invitation = find(transaction, id);
+  if (!invitation || !mayRevoke(invitation, revoker)) return refused("UNKNOWN_INVITATION");
+  if (invitation.state === "claimed") return refused("CLAIMED_INVITATION");
+  const isPast = invitation.state === "pending" && invitation.expiresAtTime <= transaction.now;
+  if (isPast) endInvitation(transaction, BY_CLOCK, invitation, "expired");
+  // A number identifies an invitation only while it is reserved (contract section 12).
+  if (typeof id === "number" && (isPast || invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
+  if (isPast || invitation.state === "expired") return refused("EXPIRED_INVITATION");
+  const revoked =
+    invitation.state === "revoked" ? invitation : endInvitation(transaction, origin, invitation, "revoked");
+  const { number, expiresAt, endedAt } = revoked;
+  return { kind: "invitation-revoked", number, expiresAt, revokedAt: endedAt ?? transaction.now };
+}
+
+/** Revokes the invitation if it is pending, and deletes whom it names (contract section 24). */
+export function decideInvitationErasure(
+  transaction: Transaction,
+  origin: Origin,
+  { id }: EraseInvitationCommand,
+): Result {
+  const invitation = find(transaction, id);
+  if (!invitation || (typeof id === "number" && invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
+  const ended = invitation.state === "pending" ? endInvitation(transaction, origin, invitation, "revoked") : invitation;
+  transaction.updateInvitation(ended, { ...ended, name: null, userId: null });
+  return { kind: "invitation-erased", number: invitation.number };
+}
+
+/** An Idempotency-Key that is used again when its first invitation was deleted gives the same token another number. */
+function find({ tables }: Transaction, id: InvitationDigest | number): InvitationRow | undefined {
+  if (typeof id !== "number") return tables.invitation(id);
+  const digest = tables.badge(id)?.invitation;
+  const invitation = digest == null ? undefined : tables.invitation(digest);
+  return invitation?.number === id ? invitation : undefined;
+}
+
+const mayRevoke = ({ creatorDevice }: InvitationRow, revoker: Revoker): boolean =>
+  revoker.kind === "server" || revoker.device === creatorDevice;
+
+/** Ends a pending invitation; its number is available again (contract section 5). */
+export function endInvitation(
+  transaction: Transaction,
+  origin: Origin,
+  invitation: InvitationRow,
+  state: "revoked" | "expired",
+): InvitationRow {
+  const { tables, now } = transaction;
+  const endedAt = state === "expired" ? invitation.expiresAtTime : now;
+  const ended = { ...invitation, state, endedAt };
+  transaction.updateInvitation(invitation, ended);
+  const reserved = tables.badge(invitation.number);
+  if (reserved) freeNumber(transaction, reserved, endedAt);
+  addInvitationEvent(transaction, `invitation:${state}`, ended);
+  transaction.addHistory(`invitation:${state}`, origin, { badge: invitation.number, userId: invitation.userId });
+  return ended;
+}

@@ -1,0 +1,85 @@
+import type { Origin } from "../../../shared/actor.ts";
+import { type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
+import type { SubscribableEvent } from "../../../shared/events.ts";
+import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
+import { HOUR_MILLISECONDS, isoTime } from "../../../shared/time.ts";
+import type { IssuedBadge } from "../../storage/rows.ts";
+import { type Result, refused, type TransitionCommand } from "../commands.ts";
+import type { Transaction } from "../transaction.ts";
+import { addBadgeEvent } from "./events.ts";
+import { type Decision, decideState, type Transition } from "./states.ts";
+
+/** A transition of a badge that a caller asks for (contract sections 12, 15 and 24). */
+export function decideTransition(transaction: Transaction, origin: Origin, command: TransitionCommand): Result {
+  const { number, transition, ifChange, ownedBy } = command;
+  const badge = transaction.tables.issued(number);
+  if (!badge || (ownedBy !== null && badge.userId !== ownedBy)) return refused("UNKNOWN_BADGE");
+  if (ifChange !== null && !ifChange.includes(badge.change)) return refused("CHANGED_BADGE");
+  if (transition.kind === "rebind") return openRebinding(transaction, origin, badge);
+  const decision = decideState(badge, transition, transaction.now);
+  switch (decision.kind) {
+    case "refused":
+      return refused("ENDED_BADGE");
+    case "invalid":
+      return refused("INVALID_STARTSAT");
+    case "unchanged":
+      return { kind: "badge", badge };
+    case "changed":
+      return { kind: "badge", badge: record(transaction, origin, { badge, transition, decision }) };
+  }
+}
+
+/** Applies a transition if it changes the badge. @returns the badge as it is then */
+export function applyTransition(
+  transaction: Transaction,
+  origin: Origin,
+  badge: IssuedBadge,
+  transition: Transition,
+): IssuedBadge {
+  const decision = decideState(badge, transition, transaction.now);
+  return decision.kind === "changed" ? record(transaction, origin, { badge, transition, decision }) : badge;
+}
+
+/** Stores the badge as it is after the transition, with its history and its webhook event. */
+function record(
+  transaction: Transaction,
+  origin: Origin,
+  change: { badge: IssuedBadge; transition: Transition; decision: Extract<Decision, { kind: "changed" }> },
+): IssuedBadge {
+  const { badge, transition, decision } = change;
+  const changed = transaction.changeBadge(badge, { ...badge, ...decision.next });
+  const about = { badge: badge.number, userId: badge.userId };
+  if (transition.kind === "reschedule") {
+    const { startsAt, expiresAt } = changed;
+    const detail = { startsAt: isoTime(startsAt), expiresAt: isoTime(expiresAt) };
+    transaction.addHistory("badge:rescheduled", origin, { ...about, detail });
+  }
+  if (decision.becomes !== null) {
+    const event = EVENT_OF_STATE[decision.becomes];
+    addBadgeEvent(transaction, event, changed);
+    transaction.addHistory(event, origin, about);
+  }
+  return changed;
+}
+
+/**
+ * For 24 hours from now, the first login of the badge's user device with another key binds the badge to it (contract section
+ * 15). Nothing that callers see changes yet; when it is repeated, the hours start again.
+ */
+function openRebinding(transaction: Transaction, origin: Origin, badge: IssuedBadge): Result {
+  const state = stateAt(badge, transaction.now);
+  if (state === "revoked" || state === "replaced") return refused("ENDED_BADGE");
+  const opened = { ...badge, rebindUntil: transaction.now + REBIND_WINDOW_HOURS * HOUR_MILLISECONDS };
+  transaction.keepBadge(badge, opened);
+  transaction.addHistory("badge:rebound", origin, { badge: badge.number, userId: badge.userId });
+  return { kind: "badge", badge: opened };
+}
+
+/** The event that reports the new state that callers see. */
+const EVENT_OF_STATE = {
+  active: "badge:resumed",
+  suspended: "badge:suspended",
+  revoked: "badge:revoked",
+  expired: "badge:expired",
+  replaced: "badge:replaced",
+} as const satisfies Record<BadgeState, SubscribableEvent>;

@@ -1,0 +1,344 @@
+import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
+import {
+  CALL_DEADLINE_MILLISECONDS,
+  MAX_SEND_PAUSE_MILLISECONDS,
+  MAX_TRY_PAUSE_MILLISECONDS,
+  MIN_TRY_PAUSE_MILLISECONDS,
+  RETRY_ALARM_MILLISECONDS,
+} from "../../shared/limits.ts";
+import type { Custody } from "../keys/custody.ts";
+import { log as logLine } from "../log.ts";
+import { Unavailable } from "../platform.ts";
+import type { Database } from "../storage/database.ts";
+import type { Alarms } from "./alarms.ts";
+import { Calls, type Reply, type WaitingCall } from "./calls.ts";
+import type { Call, Result } from "./commands.ts";
+import { FreshNumbers } from "./fresh-numbers.ts";
+import { type DecidedCall, decideGroup, type Group, splitByNumbers, withdrawNumbers } from "./group.ts";
+import { randomBelow } from "./random.ts";
+import { warnIfFilling } from "./range-warnings.ts";
+import { eraseEvents } from "./replica/erase-events.ts";
+import { Replicator } from "./replica/replicator.ts";
+import type { Log } from "./tables/log.ts";
+import type { Tables } from "./tables/tables.ts";
+
+export interface EngineParts {
+  applicationId: ApplicationId;
+  tables: Tables;
+  log: Log;
+  custody: Custody;
+  alarms: Alarms;
+  bytes(): number;
+  now(): number;
+  openDatabase(): Database;
+  enqueue(eventIds: readonly string[]): void;
+}
+
+/** Work that is done step by step between groups. @returns whether there is more @throws Unavailable */
+export type Job = () => Promise<boolean>;
+
+/**
+ * What the allocator does, one thing after the other: it copies, compares, sends, and decides. Calls that wait are decided together,
+ * as one group, when D1 has everything that was logged before; so there is one unsent group at most, and while D1 does not
+ * respond nothing is decided. A call gets its reply when D1 has its group.
+ */
+export class Engine {
+  readonly applicationId: ApplicationId;
+  readonly replicator: Replicator;
+  readonly #parts: EngineParts;
+  readonly #calls: Calls;
+  readonly #freshNumbers: FreshNumbers;
+  /** The group that D1 is getting. */
+  #group: Group | null = null;
+  readonly #jobs: { job: Job; done: PromiseWithResolvers<void> }[] = [];
+  #isJobNext = false;
+  #running: Promise<void> | null = null;
+
+  constructor(parts: EngineParts) {
+    const { applicationId, tables, log, custody, openDatabase, enqueue, now } = parts;
+    this.applicationId = applicationId;
+    this.#parts = parts;
+    this.#calls = new Calls(log);
+    this.#freshNumbers = new FreshNumbers(applicationId, custody);
+    this.replicator = new Replicator({
+      ...{ applicationId, tables, log, openDatabase, enqueue, now },
+      withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
+    });
+  }
+
+  /**
+   * Decides a call in its turn.
+   *
+   * @param scriptId of the command of the script that it carries out: D1 gets the result with the change
+   */
+  async submit(call: Call, scriptId: string | null = null): Promise<Reply> {
+    const reply = await this.#submit(call, scriptId);
+    return reply.outcome.kind === "erased" ? this.#finishErasure(call, scriptId, reply, reply.outcome) : reply;
+  }
+
+  #submit(call: Call, scriptId: string | null): Promise<Reply> {
+    const reply = this.#calls.add(call, scriptId);
+    void this.#run();
+    return reply;
+  }
+
+  /** Goes on until the user is erased everywhere; a repeated call would find what is left. */
+  async #finishErasure(
+    call: Call,
+    scriptId: string | null,
+    first: Reply,
+    { userId: alias, erased, isDone }: Extract<Result, { kind: "erased" }>,
+  ): Promise<Reply> {
+    if (!isDone) {
+      const { bookmark, outcome } = await this.submit({ ...call, id: newRandomId() }, scriptId);
+      if (outcome.kind !== "erased") return { bookmark, outcome };
+      return { bookmark, outcome: { ...outcome, erased: erased + outcome.erased } };
+    }
+    try {
+      await this.addJob(() => this.#eraseEventsOf(alias));
+      return first;
+    } catch {
+      return { outcome: { kind: "unavailable" }, bookmark: null };
+    }
+  }
+
+  /** @returns whether there is more */
+  async #eraseEventsOf(alias: string): Promise<boolean> {
+    const { tables } = this.#parts;
+    if (tables.hasErasure(alias)) await this.#eraseEvents();
+    return tables.hasErasure(alias);
+  }
+
+  /** D1 may have been restored: both sides are compared before anything else is decided. */
+  doubt(): void {
+    this.replicator.doubt();
+  }
+
+  /** Sends what D1 lacks. @returns whether D1 has the whole log now */
+  async settle(): Promise<boolean> {
+    await this.addJob(async () => false).catch(() => {});
+    return this.replicator.standing.kind === "following" && this.replicator.behind === 0;
+  }
+
+  /** Replaces D1's rows by the allocator's. Meanwhile nothing is decided. @throws Unavailable */
+  async republish(): Promise<void> {
+    await this.#running;
+    this.#running = this.replicator.republish();
+    try {
+      await this.#running;
+    } finally {
+      this.#running = null;
+    }
+  }
+
+  /** Adds work, a step of which is done between two groups. @throws Unavailable */
+  async addJob(job: Job): Promise<void> {
+    const done = Promise.withResolvers<void>();
+    this.#jobs.push({ job, done });
+    void this.#run();
+    await done.promise;
+  }
+
+  #run(): Promise<void> {
+    this.#running ??= this.#work().finally(() => {
+      this.#running = null;
+      // Something may have come in while the last step ended.
+      if (!this.#calls.isEmpty || this.#jobs.length > 0) void this.#run();
+    });
+    return this.#running;
+  }
+
+  async #work(): Promise<void> {
+    // Calls that arrived together are decided together.
+    await scheduler.wait(0);
+    for (let pause = MIN_TRY_PAUSE_MILLISECONDS; ; ) {
+      this.#calls.giveUpLate(this.#parts.now());
+      const step = await this.#step();
+      if (step === "idle") return;
+      if (step === "done") {
+        pause = MIN_TRY_PAUSE_MILLISECONDS;
+        continue;
+      }
+      this.#failJobs();
+      if (!this.#hasCallers()) {
+        this.#endGroup();
+        // The alarm goes on with what D1 lacks.
+        await this.#parts.alarms.ensure(this.#parts.now() + RETRY_ALARM_MILLISECONDS);
+        return;
+      }
+      await scheduler.wait(pause);
+      pause = Math.min(2 * pause, MAX_TRY_PAUSE_MILLISECONDS);
+    }
+  }
+
+  /** Whether somebody waits for a reply. Calls past their deadline are given up. */
+  #hasCallers(): boolean {
+    const now = this.#parts.now();
+    this.#calls.giveUpLate(now);
+    const isWaited = ({ waiting: { call } }: DecidedCall) => call.until !== null && now < call.until;
+    return !this.#calls.isEmpty || (this.#group?.decided.some(isWaited) ?? false);
+  }
+
+  /** @returns `failed`: D1 did not respond, so it has to be tried again */
+  async #step(): Promise<"done" | "failed" | "idle"> {
+    const { replicator } = this;
+    const { tables } = this.#parts;
+    try {
+      if (replicator.standing.kind === "closed") {
+        this.#calls.giveUpAll();
+        this.#failJobs();
+        return "idle";
+      }
+      if (tables.self()?.copiedAt == null) {
+        await replicator.copy();
+        await this.#parts.alarms.ensureComparison(this.#parts.now());
+        return "done";
+      }
+      if (replicator.standing.kind === "unknown") {
+        await replicator.compare();
+        this.#replyIfSent();
+        return "done";
+      }
+      if (replicator.behind > 0) return (await this.#send()) ? "done" : "failed";
+      // Groups and jobs alternate, so neither waits for all of the other.
+      this.#isJobNext = !this.#isJobNext;
+      if (!this.#calls.isEmpty && !(this.#isJobNext && this.#hasJob)) {
+        await this.#decide();
+        return "done";
+      }
+      return (await this.#doJob()) ? "done" : "idle";
+    } catch (error) {
+      logLine("warn", { event: "replication-postponed", application: this.applicationId, error });
+      return "failed";
+    }
+  }
+
+  async #send(): Promise<boolean> {
+    const startedAt = this.#parts.now();
+    const isSent = await this.replicator.send();
+    this.#replyIfSent();
+    // A large command leaves D1 to other applications between two of its entries.
+    if (isSent && this.replicator.behind > 0) {
+      await scheduler.wait(Math.min(this.#parts.now() - startedAt, MAX_SEND_PAUSE_MILLISECONDS));
+    }
+    return isSent;
+  }
+
+  /** Decides the calls that wait. Nothing is unsent, so a result without a change can be returned at once. */
+  async #decide(): Promise<void> {
+    const { tables, log, now, alarms } = this.#parts;
+    const calls = this.#accept(this.#calls.take());
+    if (calls.length === 0) return;
+    try {
+      const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
+      await alarms.ensureComparison(now());
+      const before = log.head()?.counters.fresh ?? [];
+      // The deadline may have passed meanwhile.
+      const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
+      this.#group = decideGroup(tables, log, this.#calls, live, { now: now(), numberAt, randomBelow });
+      warnIfFilling(this.applicationId, before, log.head()?.counters.fresh ?? []);
+    } catch (error) {
+      this.#endCalls(calls, error);
+      return;
+    }
+    if (this.#group.nextEnd !== null) await alarms.ensure(this.#group.nextEnd);
+    this.#replyIfSent();
+  }
+
+  /** Nothing was decided: because a key cannot be opened, another instance has superseded this one, or something is wrong. */
+  #endCalls(calls: readonly WaitingCall[], error: unknown): void {
+    if (error instanceof Unavailable) {
+      logLine("warn", { event: "group-postponed", application: this.applicationId, calls: calls.length, error });
+      for (const waiting of calls) this.#giveUp(waiting);
+      return;
+    }
+    logLine("error", { event: "group-failed", application: this.applicationId, calls: calls.length, error });
+    try {
+      this.#parts.tables.touch();
+      for (const waiting of calls) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+    } catch (superseded) {
+      // The caller tries again, at the instance that took over.
+      for (const waiting of calls) this.#calls.fail(waiting, superseded);
+    }
+  }
+
+  /**
+   * Calls that began before the rows were copied from D1 may have been decided by the allocator that lost its storage: they get no
+   * result.
+   */
+  #accept(calls: readonly WaitingCall[]): WaitingCall[] {
+    const copiedAt = this.#parts.tables.self()?.copiedAt ?? 0;
+    return calls.filter((waiting) => {
+      const { until } = waiting.call;
+      const isOld = until !== null && until - CALL_DEADLINE_MILLISECONDS <= copiedAt;
+      if (isOld) this.#giveUp(waiting);
+      return !isOld;
+    });
+  }
+
+  #giveUpIfLate(waiting: WaitingCall, now: number): boolean {
+    const isLate = waiting.call.until !== null && now >= waiting.call.until;
+    if (isLate) this.#giveUp(waiting);
+    return isLate;
+  }
+
+  #giveUp(waiting: WaitingCall): void {
+    this.#calls.reply(waiting, { outcome: { kind: "unavailable" }, bookmark: null });
+  }
+
+  /** Replies to a group's calls when D1 has what they changed. */
+  #replyIfSent(): void {
+    const { standing, bookmark } = this.replicator;
+    const group = this.#group;
+    if (!group || standing.kind !== "following") return;
+    if (group.sequence !== null && standing.at.sequence < group.sequence) return;
+    this.#group = null;
+    for (const { waiting, outcome } of group.decided) this.#calls.reply(waiting, { outcome, bookmark });
+  }
+
+  /** Nobody waits any more: the calls' results are in the log, for whoever repeats them. */
+  #endGroup(): void {
+    const group = this.#group;
+    this.#group = null;
+    for (const { waiting } of group?.decided ?? []) this.#giveUp(waiting);
+  }
+
+  #withdraw(numbers: readonly number[], isAgain: boolean): void {
+    const { tables, log, now } = this.#parts;
+    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
+    withdrawNumbers(tables, log, numbers, isAgain, { now: now(), randomBelow });
+    this.#calls.forget(numbers);
+    const group = this.#group;
+    if (!group) return;
+    const { naming, others } = splitByNumbers(group.decided, numbers);
+    this.#group = { ...group, decided: others };
+    for (const { waiting } of naming) if (isAgain) this.#giveUp(waiting);
+    // Nobody has seen the number: these calls get another one.
+    if (!isAgain) this.#calls.putBack(naming.map(({ waiting }) => waiting));
+  }
+
+  get #hasJob(): boolean {
+    return this.#jobs.length > 0 || this.#parts.tables.erasures(1).length > 0;
+  }
+
+  async #doJob(): Promise<boolean> {
+    const [next] = this.#jobs;
+    if (!next) return this.#eraseEvents();
+    if (!(await next.job())) {
+      this.#jobs.shift();
+      next.done.resolve();
+    }
+    return true;
+  }
+
+  async #eraseEvents(): Promise<boolean> {
+    const { tables, openDatabase } = this.#parts;
+    if (tables.erasures(1).length === 0) return false;
+    await eraseEvents(openDatabase(), this.applicationId, tables);
+    return true;
+  }
+
+  #failJobs(): void {
+    for (const { done } of this.#jobs.splice(0)) done.reject(new Error("D1 is away or unknown"));
+  }
+}

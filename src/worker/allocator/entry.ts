@@ -1,0 +1,76 @@
+import type { EventName } from "../../shared/events.ts";
+import type { HistoryAction, StoredHistory } from "../../shared/history.ts";
+import type { signingKey } from "../../shared/schema.ts";
+
+/** Tables whose rows the allocator owns, and the column that is the key, by the names of src/shared/schema.ts. */
+export const ROW_KEYS = {
+  badge: "number",
+  invitation: "digest",
+  blockedUser: "userId",
+  freedNumber: "number",
+} as const;
+
+export type RowTable = keyof typeof ROW_KEYS;
+
+export type Value = string | number | boolean | null;
+
+/** Rows of one table that have the same columns; the first column is the key. */
+export interface RowWrite {
+  op: "insert" | "update" | "delete";
+  table: RowTable;
+  columns: string[];
+  rows: Value[][];
+}
+
+export interface NewEvent {
+  id: string;
+  event: EventName;
+  payload: string;
+  createdAt: number;
+  /** The badge that it is about: it is recorded only if that is the application's in D1, too. */
+  number: number;
+}
+
+export interface NewHistory extends StoredHistory {
+  id: string;
+  action: HistoryAction;
+}
+
+/** A user whose history and events in D1 get an alias; events up to one that was made before the erasure. */
+export interface Erasure {
+  userId: string;
+  alias: string;
+  throughEvent: string;
+}
+
+/**
+ * What one entry of the log stores in D1. This is a stored format, which a later release reads up to 31 days later: `version` names it.
+ * Row changes are net: a row that a group inserts and deletes again is not in them.
+ */
+export interface EntryChanges {
+  version: 1;
+  rows: RowWrite[];
+  history: NewHistory[];
+  events: NewEvent[];
+  erasures: Erasure[];
+  /** Results of the script's commands: their IDs, and JSON. */
+  results: { id: string; result: string }[];
+  /** Signing keys that badges were issued with for the first time: a restored D1 may lack them. */
+  keys: Omit<typeof signingKey.$inferSelect, "applicationId">[];
+  /** The end of the range, if this is the first entry since it grew; else null. */
+  lastNumber: number | null;
+  /** Numbers that D1 refused and the allocator has withdrawn. */
+  withdrawn: number[];
+}
+
+export const NO_CHANGES: EntryChanges = {
+  version: 1,
+  rows: [],
+  history: [],
+  events: [],
+  erasures: [],
+  results: [],
+  keys: [],
+  lastNumber: null,
+  withdrawn: [],
+};

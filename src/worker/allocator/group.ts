@@ -1,0 +1,127 @@
+import { newRandomId } from "../../shared/identifiers.ts";
+import { type Calls, isResult, names, type WaitingCall } from "./calls.ts";
+import type { CallOutcome, Result } from "./commands.ts";
+import { decide } from "./decide/decide.ts";
+import { scriptResultOf } from "./script-result.ts";
+import type { Log } from "./tables/log.ts";
+import type { Tables } from "./tables/tables.ts";
+import { type DraftedEntry, type Sources, Transaction } from "./transaction.ts";
+
+export interface DecidedCall {
+  waiting: WaitingCall;
+  outcome: CallOutcome;
+}
+
+/** Calls that were decided together. */
+export interface Group {
+  decided: DecidedCall[];
+  /** The last entry that stores what they changed; null: they have changed nothing. */
+  sequence: number | null;
+  /** The earliest end that was written, in milliseconds; null: none was. */
+  nextEnd: number | null;
+}
+
+/**
+ * Decides calls in their order, in one local transaction, and logs what they change. A call that was decided before gets the same
+ * result.
+ *
+ * @param calls are put back into `queue` from where the entry is full
+ */
+export function decideGroup(
+  tables: Tables,
+  log: Log,
+  queue: Calls,
+  calls: readonly WaitingCall[],
+  sources: Sources,
+): Group {
+  return tables.orm.transaction(() => {
+    const head = requireHead(log);
+    const transaction = new Transaction(tables, head.counters, sources);
+    const decided: DecidedCall[] = [];
+    for (const [index, waiting] of calls.entries()) {
+      if (transaction.isFull) {
+        queue.putBack(calls.slice(index));
+        break;
+      }
+      decided.push({ waiting, outcome: decideCall(transaction, queue, waiting) });
+    }
+    const results = decided.flatMap(({ waiting: { call }, outcome }) =>
+      call.until === null || !isResult(outcome) ? [] : [{ id: call.id, until: call.until, result: outcome }],
+    );
+    const sequence = append(log, transaction.finish(), results, sources.now);
+    // Fails in an instance that another has superseded, whose results must not be returned.
+    if (sequence === null) tables.touch();
+    return { decided, sequence, nextEnd: transaction.nextEnd };
+  });
+}
+
+function decideCall(transaction: Transaction, queue: Calls, { call, scriptId }: WaitingCall): CallOutcome {
+  const known = queue.known(call.id, transaction.now);
+  if (known) return known;
+  const result = decide(transaction, call);
+  const isPart = result.kind === "erased" && !result.isDone;
+  if (scriptId !== null && !isPart) {
+    transaction.addScriptResult(scriptId, JSON.stringify(scriptResultOf(result, transaction.now)));
+  }
+  return result;
+}
+
+/**
+ * D1 has another application's rows with these numbers: here it is as if they had never been drawn, and they are never drawn again.
+ *
+ * @param isAgain whether readers may have seen them: then whoever follows the feed begins again
+ */
+export function withdrawNumbers(
+  tables: Tables,
+  log: Log,
+  numbers: readonly number[],
+  isAgain: boolean,
+  sources: Sources,
+): void {
+  tables.orm.transaction(() => {
+    const transaction = new Transaction(tables, requireHead(log).counters, sources);
+    if (isAgain) transaction.renewEpoch();
+    for (const number of numbers) {
+      const row = tables.badge(number);
+      const invitation = row?.invitation == null ? undefined : tables.invitation(row.invitation);
+      if (invitation?.number === number) transaction.deleteInvitation(invitation);
+      const freed = tables.freed(number);
+      if (freed) transaction.deleteFreed(freed);
+      if (row) transaction.deleteBadge(row);
+      transaction.addWithdrawn(number);
+    }
+    append(log, transaction.finish(), [], sources.now);
+  });
+}
+
+/** @returns the last entry's sequence number; null if there is none */
+function append(
+  log: Log,
+  drafted: readonly DraftedEntry[],
+  calls: readonly { id: string; until: number; result: Result }[],
+  now: number,
+): number | null {
+  let { sequence } = requireHead(log);
+  if (drafted.length === 0) return null;
+  for (const [index, { counters, changes }] of drafted.entries()) {
+    sequence++;
+    const isLast = index === drafted.length - 1;
+    log.append({ sequence, id: newRandomId(), counters, changes, calls: isLast ? [...calls] : [], keptAt: now });
+  }
+  return sequence;
+}
+
+function requireHead(log: Log) {
+  const head = log.head();
+  if (!head) throw new Error("an allocator without rows decides nothing");
+  return head;
+}
+
+/** Those of a group that name one of these numbers, and the others. */
+export function splitByNumbers(
+  decided: readonly DecidedCall[],
+  numbers: readonly number[],
+): { naming: DecidedCall[]; others: DecidedCall[] } {
+  const isNaming = ({ outcome }: DecidedCall) => isResult(outcome) && names(outcome, numbers);
+  return { naming: decided.filter(isNaming), others: decided.filter((one) => !isNaming(one)) };
+}

@@ -1,0 +1,19 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
+import type { RangePart } from "../../shared/schema.ts";
+import { log } from "../log.ts";
+
+/** Warns when the fresh numbers of a range run out: by the entry with which a share in `RANGE_WARNING_PERCENTS` is reached. */
+export function warnIfFilling(applicationId: ApplicationId, before: readonly RangePart[], after: readonly RangePart[]) {
+  const share = shareUsed(after);
+  const percent = RANGE_WARNING_PERCENTS.find((limit) => share >= limit);
+  if (percent === undefined || shareUsed(before) >= percent) return;
+  const left = after.reduce((sum, { size, used }) => sum + size - used, 0);
+  log("warn", { event: "range-fills-up", application: applicationId, usedPercent: percent, left });
+}
+
+/** In percent. */
+function shareUsed(parts: readonly RangePart[]): number {
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
+  return size === 0 ? 0 : (parts.reduce((sum, { used }) => sum + used, 0) * 100) / size;
+}

@@ -1,0 +1,106 @@
+import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
+import { COPY_PAGE_ROWS } from "../../../shared/limits.ts";
+import type { Database } from "../../storage/database.ts";
+import type { Counters } from "../counters.ts";
+import type { RowTable } from "../entry.ts";
+import { clearRows, insertRows } from "../tables/bulk.ts";
+import type { Log, LogHead } from "../tables/log.ts";
+import type { Tables } from "../tables/tables.ts";
+import { type DatabaseHead, fence, readHead, SELECT_HEAD } from "./head.ts";
+import { PAGED_TABLES, type PageKey, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
+
+export interface CopyParts {
+  db: Database;
+  applicationId: ApplicationId;
+  tables: Tables;
+  log: Log;
+  now(): number;
+}
+
+/** `unknown`: D1 does not know the application. */
+export type CopyStep = "done" | "more" | "unknown";
+
+/**
+ * One step of the copy of D1's rows into an allocator that has none: it is new, or its storage was lost (contract section 21). The
+ * first step moves D1's head to an empty entry, so that no batch of an earlier instance comes in any more. The allocator counts as
+ * empty until the last page is in; the steps go on where an earlier instance left them.
+ *
+ * @throws Unavailable
+ */
+export async function copyStep(parts: CopyParts): Promise<CopyStep> {
+  const { db, applicationId, tables, log } = parts;
+  // A write, which fails in an instance that another has superseded.
+  if (tables.self()) tables.touch();
+  else tables.insertSelf(applicationId);
+  const begun = log.head();
+  if (begun) return continueCopy(parts, begun);
+  const from = await readHead(db, applicationId);
+  if (!from) return "unknown";
+  return begin(parts, from);
+}
+
+async function begin({ db, applicationId, tables, log, now }: CopyParts, from: DatabaseHead): Promise<CopyStep> {
+  // Unless nothing was ever changed, whoever follows the feed begins again.
+  const isNew = from.sequence === 0;
+  const counters = { ...countersOf(from), epoch: isNew ? from.epoch : newRandomId() };
+  const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
+  const results = await db.atPrimary((session) =>
+    session.batch([
+      fence(session, applicationId, from.entry, { ...to, readableFrom: { keep: false, sequence: 0 } }),
+      ...TABLE_NAMES.map((table) => {
+        const { start } = PAGED_TABLES[table];
+        return pageStatement(session, table, { applicationId, counters, after: start, limit: COPY_PAGE_ROWS });
+      }),
+    ]),
+  );
+  const pages = TABLE_NAMES.map((table, index) => readPage(table, results[index + 1], COPY_PAGE_ROWS));
+  const isDone = pages.every(({ next }) => next === null);
+  tables.orm.transaction(() => {
+    clearRows(tables.orm);
+    log.begin(to, now());
+    for (const [index, table] of TABLE_NAMES.entries()) {
+      if (isDone) insertRows(tables.orm, table, pages[index]?.rows ?? []);
+    }
+    tables.changeSelf(isDone ? { copiedAt: isNew ? 0 : now(), copyAfter: null } : { copiedAt: null, copyAfter: null });
+  });
+  return isDone ? "done" : "more";
+}
+
+async function continueCopy({ db, applicationId, tables, log, now }: CopyParts, begun: LogHead): Promise<CopyStep> {
+  const { table, after } = placeOf(tables);
+  const { counters } = begun;
+  const [headRows, page] = await db.atPrimary((session) =>
+    session.batch([
+      SELECT_HEAD.bind(session, { applicationId }),
+      pageStatement(session, table, { applicationId, counters, after, limit: COPY_PAGE_ROWS }),
+    ]),
+  );
+  const [head] = SELECT_HEAD.rows(headRows);
+  // Somebody else has moved it: D1 was restored, or another instance began anew.
+  if (head?.entry !== begun.entry) {
+    log.clear();
+    return "more";
+  }
+  const { rows, next } = readPage(table, page, COPY_PAGE_ROWS);
+  const nextTable = TABLE_NAMES[TABLE_NAMES.indexOf(table) + 1];
+  const isDone = next === null && nextTable === undefined;
+  tables.orm.transaction(() => {
+    insertRows(tables.orm, table, rows);
+    const place = next
+      ? { table, key: [...next] }
+      : nextTable && { table: nextTable, key: [...PAGED_TABLES[nextTable].start] };
+    tables.changeSelf(isDone ? { copiedAt: now(), copyAfter: null } : { copyAfter: place ?? null });
+  });
+  return isDone ? "done" : "more";
+}
+
+function placeOf(tables: Tables): { table: RowTable; after: PageKey } {
+  const noted = tables.self()?.copyAfter;
+  const table = TABLE_NAMES.find((name) => name === noted?.table);
+  return table && noted ? { table, after: noted.key } : { table: "badge", after: PAGED_TABLES.badge.start };
+}
+
+export const countersOf = (head: DatabaseHead): Counters => {
+  const { fresh, lastPosition, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics } = head;
+  return { fresh, lastPosition, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics };
+};

@@ -1,0 +1,112 @@
+import { eq, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
+import { applicationHead } from "../../../shared/schema.ts";
+import type { Database } from "../../storage/database.ts";
+import { orm, statement } from "../../storage/statement.ts";
+import type { Counters, Mark } from "../counters.ts";
+
+/** D1's head of an application's log: its row in `application_head`. */
+export type DatabaseHead = typeof applicationHead.$inferSelect;
+
+const selectHead = orm
+  .select()
+  .from(applicationHead)
+  .where(eq(applicationHead.applicationId, sql.placeholder("applicationId")));
+
+export const SELECT_HEAD = statement<{ applicationId: ApplicationId }, typeof selectHead>(() => selectHead);
+
+/** One round trip, to the primary. @returns undefined: D1 does not know the application @throws Unavailable */
+export async function readHead(db: Database, applicationId: ApplicationId): Promise<DatabaseHead | undefined> {
+  const [head] = await db.atPrimary((session) => SELECT_HEAD.all(session, { applicationId }));
+  return head;
+}
+
+/** Where the fence moves D1's head to. */
+export interface FenceTarget extends Mark {
+  counters: Counters;
+  /** The sequence from which readers may read again; `keep`: D1's own flag, or this one if it is higher. */
+  readableFrom: { keep: boolean; sequence: number };
+}
+
+/**
+ * The first statement of every batch: moves D1's head from one entry to another. Where D1's head is another entry, `sequence` is
+ * NULL: the statement fails, and D1 rolls the whole batch back. So a batch that comes late, twice or out of turn changes nothing.
+ */
+const FENCE = statement<
+  {
+    applicationId: ApplicationId;
+    from: string;
+    sequence: number;
+    entry: string;
+    fresh: Counters["fresh"];
+    lastPosition: number;
+    lastChange: number;
+    lastSigningKey: number;
+    epoch: string;
+    hour: number;
+    hourUsed: number;
+    statistics: Counters["statistics"];
+    readableFrom: number;
+    keeps: number;
+  },
+  ReturnType<typeof sql>
+>((p) => {
+  const head = applicationHead;
+  const isAt = sql`${head.applicationId} = ${p.applicationId} AND ${head.entry} = ${p.from}`;
+  const flag = sql`max(iif(${p.keeps}, ${head.readableFrom}, 0), ${p.readableFrom})`;
+  const set = (column: { name: string }) =>
+    sql`${sql.identifier(column.name)} = excluded.${sql.identifier(column.name)}`;
+  const changed = [
+    head.sequence,
+    head.entry,
+    head.fresh,
+    head.lastPosition,
+    head.lastChange,
+    head.lastSigningKey,
+    head.epoch,
+    head.hour,
+    head.hourUsed,
+    head.statistics,
+    head.readableFrom,
+  ];
+  const names = sql.join(
+    [head.applicationId, ...changed].map((column) => sql.identifier(column.name)),
+    sql`, `,
+  );
+  return sql`INSERT INTO ${head} (${names}) VALUES (${p.applicationId},
+    (SELECT ${p.sequence} FROM ${head} WHERE ${isAt}), ${p.entry}, ${sql.param(p.fresh, head.fresh)}, ${p.lastPosition}, ${p.lastChange},
+    ${p.lastSigningKey}, ${p.epoch}, ${p.hour}, ${p.hourUsed}, ${sql.param(p.statistics, head.statistics)},
+    (SELECT iif(${flag} > ${p.sequence}, ${flag}, 0) FROM ${head} WHERE ${isAt}))
+    ON CONFLICT (${sql.identifier(head.applicationId.name)}) DO UPDATE SET ${sql.join(changed.map(set), sql`, `)}`;
+});
+
+export function fence(
+  session: D1DatabaseSession,
+  applicationId: ApplicationId,
+  from: string,
+  { sequence, entry, counters, readableFrom }: FenceTarget,
+): D1PreparedStatement {
+  const { keep, sequence: flag } = readableFrom;
+  return FENCE.bind(session, {
+    ...counters,
+    applicationId,
+    from,
+    sequence,
+    entry,
+    readableFrom: flag,
+    keeps: keep ? 1 : 0,
+  });
+}
+
+/** Sets the readers' flag for good, until a fence resets it: nobody may read what an administrator has to decide about. */
+const CLOSE = statement<{ applicationId: ApplicationId; entry: string }, ReturnType<typeof sql>>(
+  (
+    p,
+  ) => sql`UPDATE ${applicationHead} SET ${sql.identifier(applicationHead.readableFrom.name)} = ${Number.MAX_SAFE_INTEGER}
+    WHERE ${applicationHead.applicationId} = ${p.applicationId} AND ${applicationHead.entry} = ${p.entry}`,
+);
+
+/** One round trip. @throws Unavailable */
+export async function closeToReaders(db: Database, applicationId: ApplicationId, entry: string): Promise<void> {
+  await db.atPrimary((session) => CLOSE.bind(session, { applicationId, entry }).run());
+}

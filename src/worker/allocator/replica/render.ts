@@ -1,0 +1,292 @@
+import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
+import * as schema from "../../../shared/schema.ts";
+import { byShape, type Statement, statement } from "../../storage/statement.ts";
+import type { EntryChanges, RowTable, RowWrite } from "../entry.ts";
+
+/**
+ * Entries as D1 statements. There is one statement for all rows of one shape: D1 takes less than half the time that a statement for
+ * each row would take. Every statement concerns rows of this application only.
+ */
+
+/** Binds a list of rows as one value, and the application. */
+interface RowValues {
+  applicationId: ApplicationId;
+  rows: readonly unknown[];
+}
+
+type RowStatement = Statement<RowValues, never>;
+
+const AS_JSON = { mapToDriverValue: JSON.stringify };
+
+const each = (rows: unknown): SQL => sql`json_each(${sql.param(rows, AS_JSON)}) AS row`;
+
+/** Column `index` of a row that is a JSON array. */
+const value = (index: number): SQL => sql`row.value ->> ${sql.raw(`'$[${index}]'`)}`;
+
+const identifier = (column: { name: string }): SQL => sql`${sql.identifier(column.name)}`;
+
+/** The statement for rows of one shape, built once for each. */
+const rowStatement = byShape(
+  ({ op, table, columns }: { op: RowWrite["op"]; table: RowTable; columns: string }): RowStatement =>
+    statement<RowValues, SQL>(({ applicationId, rows }) => {
+      const target = schema[table];
+      const known: Record<string, { name: string }> = getTableColumns(target);
+      const names = columns.split(",").map((name) => {
+        const column = known[name];
+        if (!column) throw new Error(`${getTableName(target)} has no column ${name}`);
+        return identifier(column);
+      });
+      const key = sql`${sql.identifier(getTableName(target))}.${names[0]}`;
+      // The plus sign keeps SQLite from searching by application, which would read all of its rows. Blocks have no other key.
+      const owner = identifier(target.applicationId);
+      const isOwn = table === "blockedUser" ? sql`${owner} = ${applicationId}` : sql`+${owner} = ${applicationId}`;
+      switch (op) {
+        case "insert":
+          return sql`INSERT INTO ${target} (${owner}, ${sql.join(names, sql`, `)})
+            SELECT ${applicationId}, ${sql.join(
+              names.map((_, index) => value(index)),
+              sql`, `,
+            )} FROM ${each(rows)}
+            WHERE ${isUnclaimed(table, columns.split(","), applicationId)} ${ifTaken(table, names, applicationId)}`;
+        case "update":
+          return sql`UPDATE ${target} SET ${sql.join(
+            names.flatMap((name, index) => (index === 0 ? [] : [sql`${name} = ${value(index)}`])),
+            sql`, `,
+          )} FROM ${each(rows)} WHERE ${key} = ${value(0)} AND ${isOwn}`;
+        case "delete":
+          return sql`DELETE FROM ${target} WHERE ${key} IN (SELECT ${value(0)} FROM ${each(rows)}) AND ${isOwn}`;
+      }
+    }),
+);
+
+/**
+ * A badge number that another application has in D1 is refused: the row is left alone, and the application's head lists the
+ * number. Any other row that is there is this application's, and the allocator's is right.
+ */
+function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown): SQL {
+  const target = schema[table];
+  const key = table === "blockedUser" ? sql`${identifier(target.applicationId)}, ${names[0]}` : sql`${names[0]}`;
+  const changed = names.slice(1).map((name) => sql`${name} = excluded.${name}`);
+  if (changed.length === 0) return sql`ON CONFLICT (${key}) DO NOTHING`;
+  return sql`ON CONFLICT (${key}) DO UPDATE SET ${sql.join(changed, sql`, `)}
+    WHERE ${sql.identifier(getTableName(target))}.${identifier(target.applicationId)} = ${applicationId}`;
+}
+
+/** Invitations and freed numbers are stored only where the number is not another application's. */
+function isUnclaimed(table: RowTable, columns: readonly string[], applicationId: unknown): SQL {
+  if (table !== "invitation" && table !== "freedNumber") return sql`true`;
+  return isNotForeign(value(columns.indexOf("number")), applicationId);
+}
+
+const isNotForeign = (number: SQL, applicationId: unknown): SQL =>
+  sql`NOT EXISTS (SELECT 1 FROM ${schema.badge} AS held WHERE held.${identifier(schema.badge.number)} = ${number}
+    AND held.${identifier(schema.badge.applicationId)} <> ${applicationId})`;
+
+/**
+ * Numbers of inserted badges that another application has: they go into the head, which names them until they are withdrawn.
+ * Returns them; nothing if there are none.
+ */
+const NOTE_REFUSED = statement<RowValues, { fields: { refused: typeof schema.applicationHead.refused }; query: SQL }>(
+  ({ applicationId, rows }) => {
+    const head = schema.applicationHead;
+    const foreign = sql`SELECT held.${identifier(schema.badge.number)} AS number FROM ${each(rows)}
+    CROSS JOIN ${schema.badge} AS held ON held.${identifier(schema.badge.number)} = row.value
+    WHERE held.${identifier(schema.badge.applicationId)} <> ${applicationId}`;
+    const query = sql`UPDATE ${head} SET ${identifier(head.refused)} = (
+      SELECT json_group_array(number) FROM (
+        SELECT value AS number FROM json_each(${identifier(head.refused)}) UNION ${foreign}))
+    WHERE ${identifier(head.applicationId)} = ${applicationId} AND EXISTS (${foreign})
+    RETURNING ${identifier(head.refused)} AS "refused"`;
+    return { fields: { refused: head.refused }, query };
+  },
+);
+
+const NOTE_WITHDRAWN = statement<RowValues, SQL>(({ applicationId, rows }) => {
+  const head = schema.applicationHead;
+  return sql`UPDATE ${head} SET ${identifier(head.refused)} = (
+      SELECT json_group_array(value) FROM json_each(${identifier(head.refused)})
+      WHERE value NOT IN (SELECT row.value FROM ${each(rows)}))
+    WHERE ${identifier(head.applicationId)} = ${applicationId}`;
+});
+
+const field = (name: string): SQL => sql`row.value ->> ${sql.raw(`'${name}'`)}`;
+
+const HISTORY_FIELDS = [
+  "id",
+  "at",
+  "action",
+  "actorKind",
+  "actorName",
+  "badge",
+  "userId",
+  "requestId",
+  "reason",
+  "detail",
+] as const;
+
+const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
+  const { history } = schema;
+  const columns = HISTORY_FIELDS.map((name) => identifier(history[name]));
+  return sql`INSERT INTO ${history} (${identifier(history.applicationId)}, ${sql.join(columns, sql`, `)})
+    SELECT ${applicationId}, ${sql.join(HISTORY_FIELDS.map(field), sql`, `)} FROM ${each(rows)}
+    WHERE true ON CONFLICT DO NOTHING`;
+});
+
+/**
+ * Webhook events; none for those that the application does not subscribe to (contract section 18). Of an entry that D1 may have
+ * had before, events are due at once, or wait as `held` where the URL of their time is gone (contract section 21). Returns the
+ * IDs of events that are to be sent now.
+ */
+const insertEvents = (isAgain: boolean) =>
+  statement<RowValues & { now: number }, { fields: { id: typeof schema.webhookEvent.id }; query: SQL }>(
+    ({ applicationId, rows, now }) => {
+      const { webhookEvent: event, application } = schema;
+      const names = [
+        event.applicationId,
+        event.id,
+        event.event,
+        event.payload,
+        event.state,
+        event.dueAt,
+        event.createdAt,
+      ];
+      const url = sql`application.${identifier(application.webhookUrl)}`;
+      const isHeld = sql`(${url} IS NULL OR application.${identifier(application.webhookHeldAt)} IS NOT NULL)`;
+      const text = sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
+        SELECT ${applicationId}, ${field("id")}, ${field("event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
+          ${isAgain ? sql`${now}` : sql`NULL`}, ${field("createdAt")}
+        FROM ${each(rows)} JOIN ${application} ON application.${identifier(application.id)} = ${applicationId}
+          AND ${isAgain ? sql`true` : sql`${url} IS NOT NULL`}
+          AND instr(',' || application.${identifier(application.events)} || ',', ',' || (${field("event")}) || ',') > 0
+        WHERE ${isNotForeign(field("number"), applicationId)}
+        ON CONFLICT DO NOTHING
+        RETURNING ${identifier(event.id)} AS "id"`;
+      return { fields: { id: event.id }, query: text };
+    },
+  );
+
+const INSERT_EVENTS = insertEvents(false);
+const INSERT_EVENTS_AGAIN = insertEvents(true);
+
+const ENSURE_KEYS = statement<RowValues, SQL>(({ applicationId, rows }) => {
+  const { signingKey: key } = schema;
+  const fields = ["id", "kid", "publicKey", "sealed", "sealingVersion", "createdAt", "signsFrom"] as const;
+  const columns = fields.map((name) => identifier(key[name]));
+  return sql`INSERT INTO ${key} (${identifier(key.applicationId)}, ${sql.join(columns, sql`, `)})
+    SELECT ${applicationId}, ${sql.join(fields.map(field), sql`, `)} FROM ${each(rows)} WHERE true ON CONFLICT DO NOTHING`;
+});
+
+const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number }, SQL>(
+  ({ applicationId, lastNumber }) => {
+    const { application } = schema;
+    const last = identifier(application.lastNumber);
+    return sql`UPDATE ${application} SET ${last} = max(${last}, ${lastNumber})
+      WHERE ${identifier(application.id)} = ${applicationId}`;
+  },
+);
+
+const STORE_RESULTS = statement<{ rows: readonly unknown[]; applicationId: ApplicationId }, SQL>(
+  ({ applicationId, rows }) => {
+    const { scriptCommand: command } = schema;
+    return sql`UPDATE ${command} SET ${identifier(command.result)} = ${field("result")} FROM ${each(rows)}
+      WHERE ${command.id} = ${field("id")} AND ${command.recipient} = ${applicationId}`;
+  },
+);
+
+interface ErasureValues {
+  applicationId: ApplicationId;
+  userId: string;
+  alias: string;
+}
+
+/** The person in what the history says was done to them. */
+const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  const { history } = schema;
+  return sql`UPDATE ${history} SET ${identifier(history.userId)} = ${alias}, ${identifier(history.reason)} = NULL,
+      ${identifier(history.detail)} = NULL
+    WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.userId)} = ${userId}`;
+});
+
+/** And in what they did themselves. */
+const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  const { history } = schema;
+  return sql`UPDATE ${history} SET ${identifier(history.actorName)} = ${alias}, ${identifier(history.reason)} = NULL
+    WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.actorName)} = ${userId}`;
+});
+
+/** Commands of the script that were carried out, the one that erases included. */
+const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  const { scriptCommand } = schema;
+  const [command, result] = [identifier(scriptCommand.command), identifier(scriptCommand.result)];
+  return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.command.userId', ${alias}),
+      ${result} = json_remove(json_replace(${result}, '$.userId', ${alias}, '$.badge.userId', ${alias}),
+        '$.badge.metadata', '$.badge.name')
+    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${result} IS NOT NULL
+      AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
+});
+
+/** The statements of one or more entries, and which of them return something. */
+export class RenderedEntries {
+  readonly statements: D1PreparedStatement[] = [];
+  readonly #events: number[] = [];
+  readonly #refused: number[] = [];
+
+  constructor(
+    session: D1DatabaseSession,
+    applicationId: ApplicationId,
+    entries: readonly { changes: EntryChanges; isAgain: boolean }[],
+    now: number,
+  ) {
+    for (const { changes, isAgain } of entries) this.#add(session, applicationId, changes, isAgain, now);
+  }
+
+  /** IDs of the events that were recorded. @param results of the statements, in their order */
+  newEvents(results: readonly D1Result[]): string[] {
+    return this.#events.flatMap((index) => INSERT_EVENTS.rows(results[index]).map(({ id }) => id));
+  }
+
+  /** Numbers of this application that another one has in D1. @param results of the statements, in their order */
+  refusedNumbers(results: readonly D1Result[]): number[] {
+    return [
+      ...new Set(this.#refused.flatMap((index) => NOTE_REFUSED.rows(results[index]).flatMap((row) => row.refused))),
+    ];
+  }
+
+  #add(
+    session: D1DatabaseSession,
+    applicationId: ApplicationId,
+    changes: EntryChanges,
+    isAgain: boolean,
+    now: number,
+  ): void {
+    const { rows, history, events, erasures, results, keys, lastNumber, withdrawn } = changes;
+    const { statements } = this;
+    const add = (to: Statement<RowValues, unknown>, values: readonly unknown[]) => {
+      if (values.length > 0) statements.push(to.bind(session, { applicationId, rows: values }));
+    };
+    if (lastNumber !== null) statements.push(GROW_RANGE.bind(session, { applicationId, lastNumber }));
+    add(ENSURE_KEYS, keys);
+    for (const write of rows) add(statementOf(write), write.rows);
+    const inserted = rows.flatMap(({ op, table, rows: each }) =>
+      op === "insert" && table === "badge" ? each.map(([number]) => number) : [],
+    );
+    if (inserted.length > 0) this.#refused.push(statements.length);
+    add(NOTE_REFUSED, inserted);
+    add(NOTE_WITHDRAWN, withdrawn);
+    add(INSERT_HISTORY, history);
+    add(STORE_RESULTS, results);
+    for (const { userId, alias } of erasures) {
+      for (const erase of [ERASE_HISTORY, ERASE_ACTOR, ERASE_COMMANDS]) {
+        statements.push(erase.bind(session, { applicationId, userId, alias }));
+      }
+    }
+    if (events.length === 0) return;
+    this.#events.push(statements.length);
+    const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;
+    statements.push(insert.bind(session, { applicationId, rows: events, now }));
+  }
+}
+
+const statementOf = ({ op, table, columns }: RowWrite): RowStatement =>
+  rowStatement({ op, table, columns: columns.join() });

@@ -1,0 +1,196 @@
+import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS, SEND_CHARACTERS, SEND_ENTRIES } from "../../../shared/limits.ts";
+import { log as logLine } from "../../log.ts";
+import { withDeadline } from "../../platform.ts";
+import type { Database } from "../../storage/database.ts";
+import type { Mark } from "../counters.ts";
+import type { Log, LoggedEntry, LogHead } from "../tables/log.ts";
+import type { Tables } from "../tables/tables.ts";
+import { type CopyStep, copyStep } from "./copy.ts";
+import { closeToReaders, fence, readHead } from "./head.ts";
+import { RenderedEntries } from "./render.ts";
+import { republish } from "./republish.ts";
+
+/** Where D1 is beside the log. */
+export type Standing =
+  /** It has to be asked: nothing was compared yet, or nobody knows whether D1 has the last batch. */
+  | { kind: "unknown" }
+  /** D1 has the entries up to this one. */
+  | { kind: "following"; at: Mark }
+  /** D1's head is no entry of the log, or D1 does not know the application: an administrator decides. */
+  | { kind: "closed" };
+
+interface ReplicatorParts {
+  applicationId: ApplicationId;
+  tables: Tables;
+  log: Log;
+  openDatabase(): Database;
+  now(): number;
+  /** Webhook events are recorded in D1, and due. */
+  enqueue(eventIds: readonly string[]): void;
+  /**
+   * D1 has another application's rows with these numbers.
+   *
+   * @param isAgain whether results that name them may have been returned already
+   */
+  withdraw(numbers: readonly number[], isAgain: boolean): void;
+}
+
+/**
+ * Sends the log to D1, entry by entry. Each batch begins with the fence, which moves D1's head from the entry before to the last
+ * one of the batch; so after any error the head says what happened. One thing happens after the other.
+ */
+export class Replicator {
+  readonly #parts: ReplicatorParts;
+  #standing: Standing = { kind: "unknown" };
+  /** The sequence from which readers may read again: set by a comparison that found D1 behind. */
+  #readableFrom = 0;
+  #bookmark: string | null = null;
+
+  constructor(parts: ReplicatorParts) {
+    this.#parts = parts;
+  }
+
+  get standing(): Standing {
+    return this.#standing;
+  }
+
+  /** D1's state after the last batch or comparison, as D1 names it; null: not known. */
+  get bookmark(): string | null {
+    return this.#bookmark;
+  }
+
+  /** How many entries D1 lacks. */
+  get behind(): number {
+    const head = this.#parts.log.head();
+    return this.#standing.kind === "following" && head ? head.sequence - this.#standing.at.sequence : 0;
+  }
+
+  /** D1 may have been restored since it was compared. */
+  doubt(): void {
+    this.#standing = { kind: "unknown" };
+  }
+
+  /** Makes the allocator's rows from D1's, one step. @throws Unavailable */
+  async copy(): Promise<CopyStep> {
+    const { openDatabase, applicationId, tables, log, now } = this.#parts;
+    const db = openDatabase();
+    const step = await copyStep({ db, applicationId, tables, log, now });
+    this.#bookmark = db.bookmark ?? this.#bookmark;
+    if (step === "unknown") this.#standing = { kind: "closed" };
+    return step;
+  }
+
+  /** Finds out where D1 is. @throws Unavailable */
+  async compare(): Promise<void> {
+    const { openDatabase, applicationId, tables, log, now, withdraw } = this.#parts;
+    const db = openDatabase();
+    const head = await readHead(db, applicationId);
+    this.#bookmark = db.bookmark ?? this.#bookmark;
+    const newest = log.head();
+    if (!newest) throw new Error("an allocator without rows has nothing to compare");
+    if (!head || !log.has(head)) {
+      // A write, which fails in an instance that another has superseded.
+      tables.touch();
+      this.#standing = { kind: "closed" };
+      if (head && head.readableFrom <= head.sequence) await closeToReaders(db, applicationId, head.entry);
+      logLine("error", {
+        event: "database-unknown",
+        application: applicationId,
+        d1: head?.sequence ?? null,
+        allocator: newest.sequence,
+      });
+      return;
+    }
+    if (head.sequence < newest.sequence) {
+      log.renewAfter(head.sequence, now());
+      this.#readableFrom = newest.sequence;
+      if (newest.sequence - head.sequence > 1) {
+        logLine("warn", { event: "catching-up", application: applicationId, at: head.sequence, to: newest.sequence });
+      }
+    }
+    if (head.refused.length > 0) withdraw(head.refused, true);
+    this.#standing = { kind: "following", at: head };
+  }
+
+  /**
+   * Sends the next entries, as many as fit into a batch.
+   *
+   * @returns false when it is not known whether D1 has them: then it has to be compared
+   */
+  async send(): Promise<boolean> {
+    const { openDatabase, applicationId, log, now, enqueue, withdraw } = this.#parts;
+    if (this.#standing.kind !== "following") return false;
+    const { at } = this.#standing;
+    const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES));
+    const last = entries.at(-1);
+    if (!last) return true;
+    const session = openDatabase().d1.withSession("first-primary");
+    const to = { sequence: last.sequence, entry: last.id, counters: last.counters };
+    const rendered = new RenderedEntries(session, applicationId, entries, now());
+    try {
+      const move = fence(session, applicationId, at.entry, {
+        ...to,
+        readableFrom: { keep: true, sequence: this.#readableFrom },
+      });
+      const [, ...results] = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
+        session.batch([move, ...rendered.statements]),
+      );
+      const refused = rendered.refusedNumbers(results);
+      if (refused.length > 0)
+        withdraw(
+          refused,
+          entries.some(({ isAgain }) => isAgain),
+        );
+      this.#standing = { kind: "following", at: to };
+      this.#bookmark = session.getBookmark();
+      enqueue(rendered.newEvents(results));
+      return true;
+    } catch (error) {
+      this.#standing = { kind: "unknown" };
+      const isDefinite = isRefusal(error);
+      const event = isDefinite ? "entry-refused" : "entry-unknown";
+      logLine(isDefinite ? "error" : "warn", { event, application: applicationId, sequence: last.sequence, error });
+      return false;
+    }
+  }
+
+  /** Replaces D1's rows by the allocator's (contract section 21). @throws Unavailable */
+  async republish(): Promise<void> {
+    const { openDatabase, applicationId, tables, log, now } = this.#parts;
+    this.#standing = { kind: "closed" };
+    await republish({ db: openDatabase(), applicationId, tables, log, now });
+    this.#standing = { kind: "unknown" };
+  }
+}
+
+/** As many entries as one batch takes. There is always one. */
+function nextBatch(entries: readonly LoggedEntry[]): LoggedEntry[] {
+  let characters = 0;
+  return entries.filter(({ changes }, index) => {
+    characters += JSON.stringify(changes).length;
+    return index === 0 || characters <= SEND_CHARACTERS;
+  });
+}
+
+/** The fence's own failure, which says that D1 is elsewhere. */
+const FENCED = "NOT NULL constraint failed: application_head.sequence";
+
+/** Whether D1 refuses the batch for good, unless something is changed. Everything else may have been applied, or will be. */
+function isRefusal(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause.message.includes(FENCED)) return false;
+    if (
+      /SQLITE_(CONSTRAINT|TOOBIG|MISMATCH)|constraint failed|no such (table|column)|has no column/.test(cause.message)
+    ) {
+      return true;
+    }
+  }
+  return false;
+}
+
+export const newLogHead = ({ sequence, counters }: LogHead): LogHead => ({
+  sequence: sequence + 1,
+  entry: newRandomId(),
+  counters: { ...counters, epoch: newRandomId() },
+});

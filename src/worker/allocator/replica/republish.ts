@@ -1,0 +1,190 @@
+import { type SQL, sql } from "drizzle-orm";
+import { historyId } from "../../../shared/history.ts";
+import { type ApplicationId, eventIdPrefix, newRandomId } from "../../../shared/identifiers.ts";
+import { REPUBLISH_PAGE_ROWS } from "../../../shared/limits.ts";
+import { history, statusList, webhookEvent } from "../../../shared/schema.ts";
+import { Unavailable } from "../../platform.ts";
+import type { Database } from "../../storage/database.ts";
+import { type Placeholders, statement } from "../../storage/statement.ts";
+import type { Counters, Mark } from "../counters.ts";
+import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../entry.ts";
+import { rowsAfter } from "../tables/bulk.ts";
+import type { Log } from "../tables/log.ts";
+import type { Tables } from "../tables/tables.ts";
+import { countersOf } from "./copy.ts";
+import { fence, readHead } from "./head.ts";
+import { RenderedEntries } from "./render.ts";
+import { PAGED_TABLES, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
+
+interface RepublishParts {
+  db: Database;
+  applicationId: ApplicationId;
+  tables: Tables;
+  log: Log;
+  now(): number;
+}
+
+/**
+ * Replaces D1's rows of an application by the allocator's, page by page behind fences (contract section 21). Readers wait until it
+ * is done. If it is interrupted, D1's head is unknown to the log, and it is begun anew.
+ *
+ * @throws Unavailable
+ */
+export async function republish(parts: RepublishParts): Promise<void> {
+  const { db, applicationId, tables, log, now } = parts;
+  // A write, which fails in an instance that another has superseded.
+  tables.touch();
+  const from = await readHead(db, applicationId);
+  const newest = log.head();
+  if (!from || !newest) throw new Unavailable("D1", new Error("D1 does not know the application"));
+  const counters = { ...highest(newest.counters, countersOf(from)), epoch: newRandomId() };
+  const mover = new Mover(parts, { from, sequence: newest.sequence, counters });
+  await mover.move((session) => [DELETE_STATUS_LISTS.bind(session, { applicationId })]);
+  for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);
+  for (const table of TABLE_NAMES) await insertRows(parts, mover, table);
+  await sendEventsAgain(parts, mover);
+  const last = { sequence: newest.sequence + 1, entry: newRandomId() };
+  await mover.finish(last);
+  tables.orm.transaction(() => {
+    const { sequence, entry: id } = last;
+    log.append({ sequence, id, counters, changes: NO_CHANGES, calls: [], keptAt: now() });
+  });
+}
+
+/** Moves D1's head from one step to the next; each step is one batch. */
+class Mover {
+  readonly counters: Counters;
+  readonly #parts: RepublishParts;
+  readonly #sequence: number;
+  #at: string;
+
+  constructor(parts: RepublishParts, start: { from: Mark; sequence: number; counters: Counters }) {
+    this.#parts = parts;
+    this.#at = start.from.entry;
+    this.#sequence = start.sequence;
+    this.counters = start.counters;
+  }
+
+  /** @throws Unavailable also when D1's head is no longer where this left it */
+  async move(statements: (session: D1DatabaseSession) => D1PreparedStatement[]): Promise<void> {
+    const to = { sequence: this.#sequence, entry: newRandomId(), counters: this.counters };
+    await this.#send({ ...to, readableFrom: { keep: false, sequence: Number.MAX_SAFE_INTEGER } }, statements);
+  }
+
+  /** The last step: readers may read again. */
+  async finish(to: Mark): Promise<void> {
+    await this.#send({ ...to, counters: this.counters, readableFrom: { keep: false, sequence: 0 } }, () => []);
+  }
+
+  async #send(
+    to: Parameters<typeof fence>[3],
+    statements: (session: D1DatabaseSession) => D1PreparedStatement[],
+  ): Promise<void> {
+    const { db, applicationId } = this.#parts;
+    try {
+      await db.atPrimary((session) =>
+        session.batch([fence(session, applicationId, this.#at, to), ...statements(session)]),
+      );
+    } catch (error) {
+      // The response may be all that was lost.
+      if ((await readHead(db, applicationId))?.entry !== to.entry) throw error;
+    }
+    this.#at = to.entry;
+  }
+}
+
+/** Both sides' counters, the higher of each: no number, place or change number is used twice. */
+function highest(own: Counters, other: Counters): Counters {
+  const fresh = own.fresh.map((part) => {
+    const same = other.fresh.find(({ first }) => first === part.first);
+    return same ? { ...part, size: Math.max(part.size, same.size), used: Math.max(part.used, same.used) } : part;
+  });
+  const added = other.fresh.filter(({ first }) => !own.fresh.some((part) => part.first === first));
+  return {
+    ...own,
+    fresh: [...fresh, ...added].sort((one, next) => one.first - next.first),
+    lastPosition: Math.max(own.lastPosition, other.lastPosition),
+    lastChange: Math.max(own.lastChange, other.lastChange),
+    lastSigningKey: 0,
+  };
+}
+
+const DELETE_STATUS_LISTS = statement<{ applicationId: ApplicationId }, SQL>(
+  (p) => sql`DELETE FROM ${statusList} WHERE ${statusList.applicationId} = ${p.applicationId}`,
+);
+
+/** Deletes D1's rows. A number that D1 alone has as a badge was issued by somebody: it is never drawn. */
+async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable): Promise<void> {
+  const { db, applicationId, tables } = parts;
+  const { counters } = mover;
+  const limit = REPUBLISH_PAGE_ROWS;
+  for (;;) {
+    const { start } = PAGED_TABLES[table];
+    const result = await db.atPrimary((session) =>
+      pageStatement(session, table, { applicationId, counters, after: start, limit }).all(),
+    );
+    const { rows } = readPage(table, result, limit);
+    if (rows.length === 0) return;
+    const keys = rows
+      .map((row) => row[ROW_KEYS[table]])
+      .filter((key) => typeof key === "string" || typeof key === "number");
+    const write: RowWrite = { op: "delete", table, columns: [ROW_KEYS[table]], rows: keys.map((key) => [key]) };
+    await mover.move((session) => render(parts, session, { ...NO_CHANGES, rows: [write] }));
+    if (table === "badge") counters.statistics.freed -= tables.deleteFreedNumbers(keys);
+  }
+}
+
+async function insertRows(parts: RepublishParts, mover: Mover, table: RowTable): Promise<void> {
+  const { tables } = parts;
+  for (let after: string | number | null = null; ; ) {
+    const rows = rowsAfter(tables.orm, table, after, REPUBLISH_PAGE_ROWS);
+    const last = rows.at(-1)?.[ROW_KEYS[table]];
+    if (typeof last !== "string" && typeof last !== "number") return;
+    const columns = Object.keys(rows[0] ?? {});
+    const key = ROW_KEYS[table];
+    const names = [key, ...columns.filter((name) => name !== key)];
+    const values = rows.map((row) => names.map((name): Value => toValue(row[name])));
+    await mover.move((session) =>
+      render(parts, session, { ...NO_CHANGES, rows: [{ op: "insert", table, columns: names, rows: values }] }),
+    );
+    after = last;
+  }
+}
+
+const toValue = (value: unknown): Value =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : null;
+
+const DELETE_NEWER = [
+  (p: Placeholders<{ applicationId: ApplicationId; from: string }>) =>
+    sql`DELETE FROM ${webhookEvent} WHERE ${webhookEvent.applicationId} = ${p.applicationId} AND ${webhookEvent.id} >= ${p.from}`,
+  (p: Placeholders<{ applicationId: ApplicationId; from: string }>) =>
+    sql`DELETE FROM ${history} WHERE ${history.applicationId} = ${p.applicationId} AND ${history.id} >= ${p.from}
+      AND ${history.badge} IS NOT NULL`,
+].map((build) => statement<{ applicationId: ApplicationId; from: string }, SQL>(build));
+
+/**
+ * Events and history since the log begins are those of the log, in D1 too. Older ones stay, and those between a backup and the
+ * log's beginning are lost.
+ */
+async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<void> {
+  const { applicationId, log } = parts;
+  const since = log.oldest() ?? parts.now();
+  const through = log.head()?.sequence ?? 0;
+  const froms = [eventIdPrefix(since), historyId(since)];
+  await mover.move((session) =>
+    DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),
+  );
+  for (const { changes } of log.walk(through)) {
+    const { history: rows, events, erasures, keys, results } = changes;
+    await mover.move((session) =>
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results }),
+    );
+    for (const erasure of erasures) parts.tables.addErasure(erasure);
+  }
+}
+
+const render = (
+  { applicationId, now }: RepublishParts,
+  session: D1DatabaseSession,
+  changes: EntryChanges,
+): D1PreparedStatement[] => new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], now()).statements;

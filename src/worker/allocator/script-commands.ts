@@ -1,0 +1,124 @@
+import type { Origin } from "../../shared/actor.ts";
+import { newAlias, type UserDigest } from "../../shared/identifiers.ts";
+import { CALL_DEADLINE_MILLISECONDS, SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
+import {
+  type AllocatorCommand,
+  type AllocatorRequest,
+  allocatorRequest,
+  type Reconciliation,
+} from "../../shared/script-commands.ts";
+import { userDigestOf } from "../applications/devices.ts";
+import { log as logLine } from "../log.ts";
+import { findApplication } from "../storage/applications.ts";
+import { readCommands, storeResult } from "../storage/script-commands.ts";
+import type { Command } from "./commands.ts";
+import type { Engine, EngineParts } from "./engine.ts";
+import { readHead } from "./replica/head.ts";
+import { Verification } from "./replica/verify.ts";
+
+/**
+ * Carries out the script's open commands, in their order (contract section 21). A restored D1 shows commands as open that were
+ * carried out; once D1 has the whole log again, it has their results, too.
+ */
+export async function carryOutCommands(engine: Engine, parts: EngineParts): Promise<void> {
+  const { applicationId, openDatabase } = parts;
+  const rows = await readCommands(openDatabase(), applicationId, SCRIPT_COMMANDS_AT_ONCE);
+  for (const { id, command } of rows) {
+    const request = allocatorRequest.safeParse(JSON.parse(command)).data;
+    if (request) {
+      await carryOut(engine, parts, id, request);
+    } else {
+      logLine("error", { event: "command-unreadable", application: applicationId, command: id });
+      await storeResult(openDatabase(), id, { kind: "failed" });
+    }
+  }
+}
+
+async function carryOut(engine: Engine, parts: EngineParts, id: string, request: AllocatorRequest): Promise<void> {
+  const { command, actor } = request;
+  const { openDatabase } = parts;
+  if (command.kind === "reconcile") {
+    await storeResult(openDatabase(), id, await reconcile(engine, parts, command));
+    return;
+  }
+  const origin: Origin = { actor };
+  const until = parts.now() + CALL_DEADLINE_MILLISECONDS;
+  const { outcome } = await engine.submit({ id, until, origin, command: await toCommand(parts, command) }, id);
+  if (outcome.kind === "failed") await storeResult(openDatabase(), id, { kind: "failed" });
+}
+
+/** `reconcile ID [--verify] [--republish] [--skip N]`. @throws Unavailable */
+async function reconcile(
+  engine: Engine,
+  parts: EngineParts,
+  { verify, republish, skip }: Extract<AllocatorCommand, { kind: "reconcile" }>,
+): Promise<Reconciliation> {
+  const { applicationId, log, openDatabase, now, bytes } = parts;
+  const before = await readHead(openDatabase(), applicationId);
+  engine.doubt();
+  await engine.settle();
+  if (republish && before) {
+    await engine.republish();
+    await engine.settle();
+  }
+  const isInSync = engine.replicator.standing.kind === "following";
+  let skipped = 0;
+  if (isInSync && skip > 0) {
+    const until = now() + CALL_DEADLINE_MILLISECONDS;
+    const command = { kind: "skip", numbers: skip } as const;
+    const { outcome } = await engine.submit({ id: crypto.randomUUID(), until, origin: BY_ADMINISTRATOR, command });
+    skipped = outcome.kind === "skipped" ? outcome.numbers : 0;
+  }
+  const verification = new Verification();
+  if (verify && isInSync) {
+    await engine.addJob(() => verification.step({ ...parts, db: openDatabase() }));
+  }
+  const allocator = log.head()?.sequence ?? 0;
+  const isKnown = before !== undefined && isInSync && !republish;
+  return {
+    kind: "reconciled",
+    state: isInSync ? "in-sync" : "database-unknown",
+    allocator,
+    d1: before?.sequence ?? null,
+    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
+    logSince: log.oldest(),
+    bytes: bytes(),
+    republished: republish && isInSync,
+    skipped,
+    differences: verify && isInSync ? verification.differences : null,
+  };
+}
+
+const BY_ADMINISTRATOR: Origin = { actor: { kind: "administrator" } };
+
+async function toCommand(
+  parts: EngineParts,
+  command: Exclude<AllocatorCommand, { kind: "reconcile" }>,
+): Promise<Command> {
+  const anybody = { ifChange: null, ownedBy: null };
+  switch (command.kind) {
+    case "suspend":
+    case "resume":
+    case "revoke":
+    case "rebind":
+      return { kind: "transition", number: command.number, transition: { kind: command.kind }, ...anybody };
+    case "reschedule": {
+      const { number, expiresAt } = command;
+      return { kind: "transition", number, transition: { kind: "reschedule", expiresAt }, ...anybody };
+    }
+    case "block":
+    case "unblock":
+    case "erase": {
+      const { kind, userId } = command;
+      const user = { userId, userDigest: await digestOf(parts, userId) };
+      return kind === "erase" ? { kind, ...user, alias: newAlias() } : { kind, ...user };
+    }
+  }
+}
+
+async function digestOf({ applicationId, custody, openDatabase }: EngineParts, userId: string): Promise<UserDigest> {
+  const row = await findApplication(openDatabase(), applicationId);
+  if (!row) throw new Error("the application is not in D1");
+  const { sealedDeviceKey: sealed, sealingVersion } = row;
+  return userDigestOf(custody, { id: applicationId, deviceKey: { sealed, sealingVersion } }, userId);
+}

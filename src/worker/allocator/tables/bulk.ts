@@ -1,0 +1,55 @@
+import { getTableColumns, inArray, sql } from "drizzle-orm";
+import { ROW_KEYS, type RowTable } from "../entry.ts";
+import * as tables from "./schema.ts";
+import type { Orm } from "./tables.ts";
+
+/** Many rows of the allocator's four tables at once: for the copy from D1, and for comparing with it. */
+
+export type StoredRow = Record<string, unknown>;
+
+export function insertRows(orm: Orm, table: RowTable, rows: readonly StoredRow[]): void {
+  const names = Object.keys(getTableColumns(tables[table]));
+  const columns = Object.values(getTableColumns(tables[table])).map(({ name }) => sql.identifier(name));
+  const values = names.map((_, index) => sql`value ->> ${sql.raw(`'$[${index}]'`)}`);
+  const json = JSON.stringify(rows.map((row) => names.map((name) => row[name] ?? null)));
+  orm.run(sql`INSERT OR REPLACE INTO ${tables[table]} (${sql.join(columns, sql`, `)})
+    SELECT ${sql.join(values, sql`, `)} FROM json_each(${json})`);
+}
+
+export function clearRows(orm: Orm): void {
+  for (const table of [tables.badge, tables.invitation, tables.blockedUser, tables.freedNumber, tables.erasure]) {
+    orm.delete(table).run();
+  }
+}
+
+const keyOf = (table: RowTable) => {
+  switch (table) {
+    case "badge":
+      return tables.badge.number;
+    case "invitation":
+      return tables.invitation.digest;
+    case "blockedUser":
+      return tables.blockedUser.userId;
+    case "freedNumber":
+      return tables.freedNumber.number;
+  }
+};
+
+/** The rows of a table in the order of its key. @param after null: from the beginning */
+export function rowsAfter(orm: Orm, table: RowTable, after: string | number | null, limit: number): StoredRow[] {
+  const key = keyOf(table);
+  const from = orm.select().from(tables[table]);
+  const rows = after === null ? from : from.where(sql`${key} > ${after}`);
+  return rows.orderBy(key).limit(limit).all();
+}
+
+/** The rows with these keys, by key. */
+export function rowsByKey(orm: Orm, table: RowTable, keys: readonly (string | number)[]): Map<unknown, StoredRow> {
+  const wanted = sql`(SELECT value FROM json_each(${JSON.stringify(keys)}))`;
+  const rows: StoredRow[] = orm
+    .select()
+    .from(tables[table])
+    .where(inArray(keyOf(table), wanted))
+    .all();
+  return new Map(rows.map((row) => [row[ROW_KEYS[table]], row]));
+}

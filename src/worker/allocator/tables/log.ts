@@ -1,0 +1,133 @@
+import { and, asc, desc, eq, gt, lt, lte, sql } from "drizzle-orm";
+import type { CallResult } from "../commands.ts";
+import type { Counters, Mark } from "../counters.ts";
+import { NO_CHANGES } from "../entry.ts";
+import { entry } from "./schema.ts";
+import type { Orm } from "./tables.ts";
+
+export type LoggedEntry = typeof entry.$inferSelect;
+
+/** The newest entry, without what it stores. */
+export type LogHead = Mark & { counters: Counters };
+
+/**
+ * The allocator's log, which it keeps one day longer than D1's Time Travel goes back: whatever D1 is restored to, what it lacks is
+ * sent again from here.
+ */
+export class Log {
+  readonly #orm: Orm;
+  readonly #insert;
+  readonly #newest;
+
+  constructor(orm: Orm) {
+    this.#orm = orm;
+    this.#insert = orm
+      .insert(entry)
+      .values({
+        sequence: sql.placeholder("sequence"),
+        id: sql.placeholder("id"),
+        counters: sql.placeholder("counters"),
+        changes: sql.placeholder("changes"),
+        calls: sql.placeholder("calls"),
+        keptAt: sql.placeholder("keptAt"),
+      })
+      .prepare();
+    this.#newest = orm
+      .select({ sequence: entry.sequence, entry: entry.id, counters: entry.counters })
+      .from(entry)
+      .orderBy(desc(entry.sequence))
+      .limit(1)
+      .prepare();
+  }
+
+  /** Undefined: the allocator has no rows yet. */
+  head(): LogHead | undefined {
+    return this.#newest.get();
+  }
+
+  append(row: Omit<LoggedEntry, "isAgain">): void {
+    this.#insert.run(row);
+  }
+
+  /** The entry at which D1 is; undefined: the log does not have it. */
+  has({ sequence, entry: id }: Mark): boolean {
+    const isMark = and(eq(entry.sequence, sequence), eq(entry.id, id));
+    return this.#orm.select({ id: entry.id }).from(entry).where(isMark).get() !== undefined;
+  }
+
+  /** Entries after one, oldest first. */
+  after(sequence: number, limit: number): LoggedEntry[] {
+    return this.#orm
+      .select()
+      .from(entry)
+      .where(gt(entry.sequence, sequence))
+      .orderBy(asc(entry.sequence))
+      .limit(limit)
+      .all();
+  }
+
+  /** D1 is at an earlier entry: it may have had those that follow. They are kept for the whole time again. */
+  renewAfter(sequence: number, now: number): void {
+    this.#orm.update(entry).set({ keptAt: now, isAgain: true }).where(gt(entry.sequence, sequence)).run();
+  }
+
+  /** Results of calls that may still be repeated. @param now milliseconds */
+  recentCalls(now: number, limit: number): CallResult[] {
+    return this.#orm
+      .select({ calls: entry.calls })
+      .from(entry)
+      .orderBy(desc(entry.sequence))
+      .limit(limit)
+      .all()
+      .flatMap(({ calls }) => calls)
+      .filter(({ until }) => now < until);
+  }
+
+  /** What was logged, oldest first, in steps. */
+  *walk(through: number): Generator<LoggedEntry> {
+    for (let sequence = -1; ; ) {
+      const [next] = this.after(sequence, 1);
+      if (!next || next.sequence > through) return;
+      yield next;
+      sequence = next.sequence;
+    }
+  }
+
+  /** When the oldest entry was kept, in milliseconds. The newest entry does not count: it is never deleted. */
+  oldest(): number | null {
+    const rows = this.#orm.select({ keptAt: entry.keptAt }).from(entry).orderBy(asc(entry.sequence)).limit(2).all();
+    return rows.length < 2 ? null : (rows[0]?.keptAt ?? null);
+  }
+
+  /**
+   * Deletes the oldest entries, as far as one step goes.
+   *
+   * @param keptBefore milliseconds: older ones go; null: all may
+   * @param through D1 has the entries up to this one: later ones stay, and so does the newest
+   * @returns whether there may be more
+   */
+  prune(keptBefore: number | null, through: number, limit: number): boolean {
+    const oldest = this.#orm
+      .select({ sequence: entry.sequence, keptAt: entry.keptAt })
+      .from(entry)
+      .where(lt(entry.sequence, through))
+      .orderBy(asc(entry.sequence))
+      .limit(limit)
+      .all();
+    const kept = keptBefore === null ? -1 : oldest.findIndex(({ keptAt }) => keptAt >= keptBefore);
+    const last = (kept === -1 ? oldest : oldest.slice(0, kept)).at(-1);
+    if (!last) return false;
+    this.#orm.delete(entry).where(lte(entry.sequence, last.sequence)).run();
+    return kept === -1 && oldest.length === limit;
+  }
+
+  clear(): void {
+    this.#orm.delete(entry).run();
+  }
+
+  /** Begins anew with an empty entry: D1's rows are copied after it. */
+  begin({ sequence, entry: id, counters }: LogHead, now: number): void {
+    this.clear();
+    this.append({ sequence, id, counters, changes: NO_CHANGES, calls: [], keptAt: now });
+  }
+}

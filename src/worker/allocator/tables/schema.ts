@@ -1,0 +1,86 @@
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
+import { badgeColumns, blockedUserColumns, freedNumberColumns, invitationColumns } from "../../../shared/schema.ts";
+import type { CallResult } from "../commands.ts";
+import type { Counters } from "../counters.ts";
+import type { EntryChanges } from "../entry.ts";
+
+/**
+ * The allocator's own tables, in its object's SQLite. The first four are its application's rows: D1 has the same ones, with the
+ * application ID. Every index names the query that it serves.
+ */
+
+export const badge = sqliteTable("badge", badgeColumns, (table) => [
+  // The badge of a user device.
+  index("badge_user_device").on(table.device, table.userId).where(sql`position IS NOT NULL AND retired_at IS NULL`),
+  // A device's last login. Its first badge has turn 1, so most new badges write no row of it.
+  index("badge_device_turn")
+    .on(table.device, table.turn)
+    .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
+  // A user's badges, those first that a block revokes.
+  index("badge_user")
+    .on(table.userId, sql`(state = 'revoked' OR state = 'replaced')`, table.position)
+    .where(sql`position IS NOT NULL`),
+  // Which badge ends next?
+  index("badge_end").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
+]);
+
+export const invitation = sqliteTable("invitation", invitationColumns, (table) => [
+  // Which pending invitation ends next?
+  index("invitation_end").on(table.expiresAtTime).where(sql`state = 'pending'`),
+  // Erasing a user: which invitations name them?
+  index("invitation_user").on(table.userId).where(sql`user_id IS NOT NULL`),
+]);
+
+export const blockedUser = sqliteTable("blocked_user", blockedUserColumns, (table) => [
+  primaryKey({ columns: [table.userId] }),
+  // Is the user blocked who was erased?
+  index("blocked_user_digest").on(table.userDigest).where(sql`user_digest IS NOT NULL`),
+]);
+
+export const freedNumber = sqliteTable("freed_number", freedNumberColumns, (table) => [
+  // Which freed numbers have been free for longest?
+  index("freed_number_rested").on(table.freedAt),
+]);
+
+/** The log: what each group of calls has changed, in order. The newest entry is the head. */
+export const entry = sqliteTable("entry", {
+  sequence: integer("sequence").primaryKey(),
+  /** Random. */
+  id: text("id").notNull(),
+  /** As the entry left them. */
+  counters: text("counters", { mode: "json" }).$type<Counters>().notNull(),
+  /** What D1 is to store. */
+  changes: text("changes", { mode: "json" }).$type<EntryChanges>().notNull(),
+  /** The results of the group's calls. */
+  calls: text("calls", { mode: "json" }).$type<CallResult[]>().notNull(),
+  /** When it was logged, or sent again, in milliseconds: it is kept 31 days from then. */
+  keptAt: integer("kept_at").notNull(),
+  /** Whether D1 has had it, perhaps, and has lost it since. */
+  isAgain: integer("is_again", { mode: "boolean" }).notNull().default(false),
+});
+
+/** One row: what the allocator knows of itself. */
+export const allocator = sqliteTable("allocator", {
+  id: integer("id").primaryKey(),
+  applicationId: text("application_id").$type<ApplicationId>().notNull(),
+  /** When the copy of D1's rows was done, in milliseconds; null: it is not, so the allocator counts as empty. */
+  copiedAt: integer("copied_at"),
+  /** Where the copy goes on; null: at the beginning. */
+  copyAfter: text("copy_after", { mode: "json" }).$type<{ table: string; key: (string | number)[] }>(),
+  /** When old invitations were last deleted, in milliseconds, and the digest after which the walk goes on; empty: it is done. */
+  purgedAt: integer("purged_at").notNull().default(0),
+  purgeAfter: text("purge_after").notNull().default(""),
+  /** Counts writes that change nothing: each fails in an instance that another has superseded. */
+  touches: integer("touches").notNull().default(0),
+});
+
+/** Erased users whose webhook events in D1 are still to be looked through. */
+export const erasure = sqliteTable("erasure", {
+  alias: text("alias").primaryKey(),
+  userId: text("user_id").notNull(),
+  /** The event after which the search goes on, and the last event before the erasure. */
+  afterEvent: text("after_event").notNull(),
+  throughEvent: text("through_event").notNull(),
+});

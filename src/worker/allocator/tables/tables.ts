@@ -1,0 +1,248 @@
+import { and, asc, eq, getTableColumns, inArray, isNotNull, lte, type Placeholder, sql } from "drizzle-orm";
+import { type DrizzleSqliteDODatabase, drizzle } from "drizzle-orm/durable-sqlite";
+import { migrate } from "drizzle-orm/durable-sqlite/migrator";
+import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "../../../shared/identifiers.ts";
+import {
+  type BadgeRow,
+  type BlockRow,
+  type FreedRow,
+  type InvitationRow,
+  type IssuedBadge,
+  isIssued,
+} from "../../storage/rows.ts";
+import type { Erasure } from "../entry.ts";
+import migrations from "./migrations/migrations.js";
+import { allocator, badge, blockedUser, erasure, freedNumber, invitation } from "./schema.ts";
+
+export type Orm = DrizzleSqliteDODatabase;
+
+/** A badge that takes part: it was issued and no other has superseded it. The conditions of the indexes are written in SQL, too. */
+const IS_LIVE = sql`${badge.position} IS NOT NULL AND ${badge.retiredAt} IS NULL`;
+
+/** As the index `badge_user` has it. */
+const IS_FINAL = sql`(state = 'revoked' OR state = 'replaced')`;
+
+/** The allocator's rows, read one by one as decisions need them. The queries of every call are prepared once. */
+export class Tables {
+  readonly orm: Orm;
+  readonly #badgeOf;
+  readonly #lastTurn;
+  readonly #isBlocked;
+  readonly insertBadge;
+
+  constructor(storage: DurableObjectStorage) {
+    const orm = drizzle(storage);
+    this.orm = orm;
+    const device = sql.placeholder("device");
+    this.#badgeOf = orm
+      .select()
+      .from(badge)
+      .where(and(eq(badge.device, device), eq(badge.userId, sql.placeholder("userId")), IS_LIVE))
+      .prepare();
+    this.#lastTurn = orm
+      .select({
+        // The first badge of a device has turn 1, and stands in no index by turn.
+        turn: sql<number>`coalesce(
+          (SELECT turn FROM badge WHERE device = ${device} AND position IS NOT NULL AND retired_at IS NULL AND turn > 1
+            ORDER BY turn DESC LIMIT 1),
+          EXISTS (SELECT 1 FROM badge WHERE device = ${device} AND user_id IS NOT NULL AND position IS NOT NULL
+            AND retired_at IS NULL))`,
+      })
+      .from(sql`(SELECT 1)`)
+      .prepare();
+    this.#isBlocked = orm
+      .select({ userId: blockedUser.userId })
+      .from(blockedUser)
+      .where(
+        sql`${blockedUser.userId} = ${sql.placeholder("userId")}
+          OR (${blockedUser.userDigest} IS NOT NULL AND ${blockedUser.userDigest} = ${sql.placeholder("userDigest")})`,
+      )
+      .prepare();
+    this.insertBadge = orm.insert(badge).values(placeholders(badge)).prepare();
+  }
+
+  /** Makes the tables, or brings them up to this release. Before it is done nothing else may use them. */
+  migrate(): Promise<void> {
+    return migrate(this.orm, migrations);
+  }
+
+  badge(number: number): BadgeRow | undefined {
+    return this.orm.select().from(badge).where(eq(badge.number, number)).get();
+  }
+
+  /** An issued badge by its number. */
+  issued(number: number): IssuedBadge | undefined {
+    const row = this.badge(number);
+    return isIssued(row) ? row : undefined;
+  }
+
+  /** The badge of a user device. */
+  badgeOf(device: DeviceId, userId: string): IssuedBadge | undefined {
+    const row = this.#badgeOf.get({ device, userId });
+    return isIssued(row) ? row : undefined;
+  }
+
+  /** The highest turn of a device's badges; 0: it has none. */
+  lastTurn(device: DeviceId): number {
+    return this.#lastTurn.get({ device })?.turn ?? 0;
+  }
+
+  /** Badges of a user, the oldest first. @param which `revocable`: those that a block revokes */
+  badgesOfUser(userId: string, which: "revocable" | "all", limit: number): IssuedBadge[] {
+    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.position));
+    return this.orm
+      .select()
+      .from(badge)
+      .where(which === "all" ? ofUser : and(ofUser, sql`${IS_FINAL} = 0`))
+      .orderBy(IS_FINAL, badge.position)
+      .limit(limit)
+      .all()
+      .filter(isIssued);
+  }
+
+  /** Whether a user has this many badges that have not been revoked or replaced. */
+  hasBadges(userId: string, count: number): boolean {
+    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.position), sql`${IS_FINAL} = 0`);
+    const select = this.orm.select({ number: badge.number }).from(badge).where(ofUser);
+    return (
+      select
+        .limit(1)
+        .offset(count - 1)
+        .get() !== undefined
+    );
+  }
+
+  block(userId: string, userDigest: UserDigest): BlockRow | undefined {
+    const known = this.#isBlocked.get({ userId, userDigest });
+    return known && this.orm.select().from(blockedUser).where(eq(blockedUser.userId, known.userId)).get();
+  }
+
+  isBlocked(userId: string, userDigest: UserDigest): boolean {
+    return this.#isBlocked.get({ userId, userDigest }) !== undefined;
+  }
+
+  invitation(digest: InvitationDigest): InvitationRow | undefined {
+    return this.orm.select().from(invitation).where(eq(invitation.digest, digest)).get();
+  }
+
+  /** Invitations that name a user. */
+  invitationsNaming(userId: string, limit: number): InvitationRow[] {
+    return this.orm.select().from(invitation).where(eq(invitation.userId, userId)).limit(limit).all();
+  }
+
+  /** The freed numbers that have been free for longest. @param freedUntil milliseconds */
+  freedNumbers(freedUntil: number, limit: number): FreedRow[] {
+    const isReady = lte(freedNumber.freedAt, freedUntil);
+    return this.orm.select().from(freedNumber).where(isReady).orderBy(asc(freedNumber.freedAt)).limit(limit).all();
+  }
+
+  freed(number: number): FreedRow | undefined {
+    return this.orm.select().from(freedNumber).where(eq(freedNumber.number, number)).get();
+  }
+
+  /** Badges whose end has passed without being recorded, the first to end first. @param now milliseconds */
+  endedBadges(now: number, limit: number): IssuedBadge[] {
+    return this.orm
+      .select()
+      .from(badge)
+      .where(and(sql`expires_at IS NOT NULL AND ended_at IS NULL`, lte(badge.expiresAt, now)))
+      .orderBy(badge.expiresAt)
+      .limit(limit)
+      .all()
+      .filter(isIssued);
+  }
+
+  /** Pending invitations whose end has passed, the first to end first. @param now milliseconds */
+  endedInvitations(now: number, limit: number): InvitationRow[] {
+    return this.orm
+      .select()
+      .from(invitation)
+      .where(and(sql`state = 'pending'`, lte(invitation.expiresAtTime, now)))
+      .orderBy(invitation.expiresAtTime)
+      .limit(limit)
+      .all();
+  }
+
+  /** When the next badge or pending invitation ends, in milliseconds; null: none does. */
+  nextEnd(): number | null {
+    const [first] = this.orm
+      .select({ at: badge.expiresAt })
+      .from(badge)
+      .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`)
+      .orderBy(badge.expiresAt)
+      .limit(1)
+      .all();
+    const [invited] = this.orm
+      .select({ at: invitation.expiresAtTime })
+      .from(invitation)
+      .where(sql`state = 'pending'`)
+      .orderBy(invitation.expiresAtTime)
+      .limit(1)
+      .all();
+    const ends = [first?.at, invited?.at].filter((at) => at != null);
+    return ends.length === 0 ? null : Math.min(...ends);
+  }
+
+  /** The next invitations by digest, and of those that were claimed when their badge ended. */
+  invitationsAfter(digest: string, limit: number): { invitation: InvitationRow; badgeEndedAt: number | null }[] {
+    return this.orm
+      .select({ invitation, badgeEndedAt: badge.endedAt })
+      .from(invitation)
+      .leftJoin(badge, eq(badge.number, invitation.number))
+      .where(sql`${invitation.digest} > ${digest}`)
+      .orderBy(asc(invitation.digest))
+      .limit(limit)
+      .all();
+  }
+
+  /** @returns how many there were */
+  deleteFreedNumbers(numbers: readonly (string | number)[]): number {
+    const isOne = inArray(freedNumber.number, sql`(SELECT value FROM json_each(${JSON.stringify(numbers)}))`);
+    return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
+  }
+
+  /** D1's events up to one are to be looked through for an erased user. */
+  addErasure({ userId, alias, throughEvent }: Erasure): void {
+    this.orm
+      .insert(erasure)
+      .values({ alias, userId, afterEvent: "", throughEvent })
+      .onConflictDoUpdate({ target: erasure.alias, set: { afterEvent: "", throughEvent } })
+      .run();
+  }
+
+  erasures(limit: number): (typeof erasure.$inferSelect)[] {
+    return this.orm.select().from(erasure).orderBy(asc(erasure.alias)).limit(limit).all();
+  }
+
+  hasErasure(alias: string): boolean {
+    return this.orm.select({ alias: erasure.alias }).from(erasure).where(eq(erasure.alias, alias)).get() !== undefined;
+  }
+
+  hasInvitations(): boolean {
+    return this.orm.select({ digest: invitation.digest }).from(invitation).limit(1).get() !== undefined;
+  }
+
+  self(): typeof allocator.$inferSelect | undefined {
+    return this.orm.select().from(allocator).get();
+  }
+
+  insertSelf(applicationId: ApplicationId): void {
+    this.orm.insert(allocator).values({ id: 1, applicationId }).run();
+  }
+
+  changeSelf(columns: Partial<typeof allocator.$inferInsert>): void {
+    this.orm.update(allocator).set(columns).run();
+  }
+
+  /** Writes without a change. @throws in an instance that another has superseded */
+  touch(): void {
+    this.orm
+      .update(allocator)
+      .set({ touches: sql`${allocator.touches} + 1` })
+      .run();
+  }
+}
+
+/** A placeholder for each column of a table, by the column's name in the schema. */
+const placeholders = (table: typeof badge): Record<string, Placeholder> =>
+  Object.fromEntries(Object.keys(getTableColumns(table)).map((name) => [name, sql.placeholder(name)]));

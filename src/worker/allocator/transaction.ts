@@ -1,0 +1,310 @@
+import { eq } from "drizzle-orm";
+import type { Origin } from "../../shared/actor.ts";
+import type { EventName } from "../../shared/events.ts";
+import { type HistoryAction, historyId } from "../../shared/history.ts";
+import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
+import { MAX_ENTRY_CHARACTERS } from "../../shared/limits.ts";
+import type { RangePart } from "../../shared/schema.ts";
+import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
+import { isIssued } from "../storage/rows.ts";
+import type { Rules } from "./commands.ts";
+import { type Counters, copyCounters } from "./counters.ts";
+import { type EntryChanges, type Erasure, type NewEvent, type NewHistory, NO_CHANGES, type RowTable } from "./entry.ts";
+import { NetChanges } from "./net-changes.ts";
+import { countBadge, countInvitation } from "./statistics.ts";
+import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
+import type { Tables } from "./tables/tables.ts";
+
+/** What decisions need besides rows. */
+export interface Sources {
+  /** Milliseconds. */
+  now: number;
+  /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
+  numberAt?(part: RangePart, index: number): number;
+  /** A whole number from 0 to `limit - 1`, each equally likely. */
+  randomBelow(limit: number): number;
+}
+
+/** What one entry is to store, and the counters as it leaves them. */
+export interface DraftedEntry {
+  counters: Counters;
+  changes: EntryChanges;
+}
+
+interface Draft {
+  rows: NetChanges;
+  history: NewHistory[];
+  events: NewEvent[];
+  erasures: Erasure[];
+  results: EntryChanges["results"];
+  keys: EntryChanges["keys"];
+  withdrawn: number[];
+  /** Whether the entry is needed for its counters alone. */
+  isForced: boolean;
+  /** Characters, roughly. */
+  size: number;
+}
+
+/**
+ * The local transaction in which a group of calls is decided. Every change is made in the allocator's own tables at once, so
+ * each call sees the rows as the one before left them, and is recorded for D1. Nothing here waits.
+ */
+export class Transaction {
+  readonly tables: Tables;
+  readonly now: number;
+  readonly sources: Sources;
+  readonly counters: Counters;
+  /** The earliest end of a badge or an invitation that was written, in milliseconds; null: there was none. */
+  nextEnd: number | null = null;
+  readonly #rangeBefore: number;
+  readonly #full: DraftedEntry[] = [];
+  #draft = newDraft();
+  #historyRows = 0;
+
+  constructor(tables: Tables, counters: Counters, sources: Sources) {
+    this.tables = tables;
+    this.now = sources.now;
+    this.sources = sources;
+    this.counters = copyCounters(counters);
+    this.#rangeBefore = counters.fresh.length;
+  }
+
+  /** Stores a new badge, or a number that is reserved from now on. */
+  insertBadge(row: BadgeRow): void {
+    this.tables.insertBadge.run({ ...row });
+    this.#record("insert", "badge", row.number, row);
+    this.#noteEnd(isIssued(row) ? row.expiresAt : null);
+    countBadge(this.counters, undefined, row, this.now);
+  }
+
+  /**
+   * Changes columns of an issued badge, or of a reserved number that becomes one. Only what differs is written: every column that a
+   * statement names is written into every index that has it.
+   */
+  #updateBadge(before: BadgeRow, after: BadgeRow): void {
+    const columns = differences(before, after);
+    if (columns === null) return;
+    this.tables.orm.update(badge).set(columns).where(eq(badge.number, before.number)).run();
+    this.#record("update", "badge", before.number, columns);
+    if ("expiresAt" in columns) this.#noteEnd(after.expiresAt);
+    countBadge(this.counters, before, after, this.now);
+  }
+
+  deleteBadge(row: BadgeRow): void {
+    this.tables.orm.delete(badge).where(eq(badge.number, row.number)).run();
+    this.#record("delete", "badge", row.number, {});
+    countBadge(this.counters, row, undefined, this.now);
+  }
+
+  /** Stores a badge as it is after a change that callers see. */
+  changeBadge<Row extends BadgeRow>(before: BadgeRow, after: Row): Row {
+    const change = ++this.counters.lastChange;
+    const isOfStatus =
+      isIssued(before) &&
+      (before.state !== after.state || before.endedAt !== after.endedAt || before.expiresAt !== after.expiresAt);
+    const changed = { ...after, change, changedAt: this.now, ...(isOfStatus && { statusChange: change }) };
+    this.#updateBadge(before, changed);
+    return changed;
+  }
+
+  /** Stores a badge without a change that callers see. */
+  keepBadge(before: BadgeRow, after: BadgeRow): void {
+    this.#updateBadge(before, after);
+  }
+
+  insertInvitation(row: InvitationRow): void {
+    this.tables.orm.insert(invitation).values(row).run();
+    this.#record("insert", "invitation", row.digest, row);
+    this.#noteEnd(row.expiresAtTime);
+    countInvitation(this.counters, undefined, row);
+  }
+
+  updateInvitation(before: InvitationRow, after: InvitationRow): void {
+    const columns = differences(before, after);
+    if (columns === null) return;
+    this.tables.orm.update(invitation).set(columns).where(eq(invitation.digest, before.digest)).run();
+    this.#record("update", "invitation", before.digest, columns);
+    countInvitation(this.counters, before, after);
+  }
+
+  deleteInvitation(row: InvitationRow): void {
+    this.tables.orm.delete(invitation).where(eq(invitation.digest, row.digest)).run();
+    this.#record("delete", "invitation", row.digest, {});
+    countInvitation(this.counters, row, undefined);
+  }
+
+  insertBlock(row: BlockRow): void {
+    this.tables.orm.insert(blockedUser).values(row).run();
+    this.#record("insert", "blockedUser", row.userId, row);
+  }
+
+  deleteBlock({ userId }: BlockRow): void {
+    this.tables.orm.delete(blockedUser).where(eq(blockedUser.userId, userId)).run();
+    this.#record("delete", "blockedUser", userId, {});
+  }
+
+  insertFreed(row: FreedRow): void {
+    this.tables.orm.insert(freedNumber).values(row).run();
+    this.#record("insert", "freedNumber", row.number, row);
+    this.counters.statistics.freed++;
+  }
+
+  deleteFreed({ number }: FreedRow): void {
+    this.tables.orm.delete(freedNumber).where(eq(freedNumber.number, number)).run();
+    this.#record("delete", "freedNumber", number, {});
+    this.counters.statistics.freed--;
+  }
+
+  /** The turn with which a badge becomes its device's current one. */
+  nextTurn(device: DeviceId): number {
+    return this.tables.lastTurn(device) + 1;
+  }
+
+  /**
+   * Records a webhook event, which is sent if the application subscribes to it.
+   *
+   * @param number the badge that it is about
+   * @param payloadOf makes the body from the event's ID
+   */
+  addEvent(event: EventName, number: number, payloadOf: (id: string) => string): string {
+    const id = newEventId(this.now);
+    const payload = payloadOf(id);
+    this.#draft.events.push({ id, event, payload, createdAt: this.now, number });
+    this.#draft.size += 100 + payload.length;
+    return id;
+  }
+
+  addHistory(
+    action: HistoryAction,
+    { actor, requestId, reason }: Origin,
+    about: { badge?: number; userId?: string | null; detail?: Record<string, unknown> },
+  ): void {
+    this.#draft.history.push({
+      id: historyId(this.now, this.#historyRows++),
+      at: this.now,
+      action,
+      actorKind: actor.kind,
+      actorName: actor.name ?? null,
+      badge: about.badge ?? null,
+      userId: about.userId ?? null,
+      requestId: requestId ?? null,
+      reason: reason ?? null,
+      detail: about.detail ? JSON.stringify(about.detail) : null,
+    });
+    this.#draft.size += 300;
+  }
+
+  /** The result of a command of the script, which is stored with what the command changed. */
+  addScriptResult(id: string, result: string): void {
+    this.#draft.results.push({ id, result });
+  }
+
+  /** A badge is issued with this key; the first such entry carries the key, so that a restore does not lose it. */
+  useSigningKey(key: Rules["signingKey"]): void {
+    if (this.counters.lastSigningKey !== key.id) this.#draft.keys.push(key);
+    this.counters.lastSigningKey = key.id;
+  }
+
+  /**
+   * Puts an alias in place of a user in what only D1 has: history and events. Events of this group are changed here, because
+   * they are not in D1 yet; the others are looked through afterwards (replica/erase-events.ts).
+   *
+   * @param withoutPerson changes the body of an event that names the user
+   */
+  eraseFromD1(userId: string, alias: string, withoutPerson: (payload: string) => string): void {
+    for (const drafted of this.#full) eraseFromEvents(drafted.changes.events, withoutPerson);
+    eraseFromEvents(this.#draft.events, withoutPerson);
+    const done = { userId, alias, throughEvent: newEventId(this.now) };
+    this.#draft.erasures.push(done);
+    this.tables.addErasure(done);
+  }
+
+  /** D1 has another application's row with this number: it is as if it had never been drawn, and is never drawn again. */
+  addWithdrawn(number: number): void {
+    this.#draft.withdrawn.push(number);
+  }
+
+  /** Fresh numbers, places in the order of issue and change numbers that are left out, because they may have been used. */
+  skip(fresh: RangePart[], count: number): void {
+    this.counters.fresh = fresh;
+    this.counters.lastPosition += count;
+    this.counters.lastChange += count;
+    this.#draft.isForced = true;
+  }
+
+  /** The feed is followed anew: cursors expire. */
+  renewEpoch(): void {
+    this.counters.epoch = newRandomId();
+    this.#draft.isForced = true;
+  }
+
+  /**
+   * Here a large command may be split into several entries: whatever one change consists of is complete. While D1 has only some
+   * of the entries, that is what readers see.
+   */
+  allowSplit(): void {
+    if (this.#draft.size > MAX_ENTRY_CHARACTERS) this.#close();
+  }
+
+  /** Whether the group has as much as one entry may store: it takes no further call. */
+  get isFull(): boolean {
+    return this.#full.length > 0 || this.#draft.size > MAX_ENTRY_CHARACTERS;
+  }
+
+  /** What has been decided, as the entries that store it; none if nothing has changed. */
+  finish(): DraftedEntry[] {
+    if (!isEmpty(this.#draft)) this.#close();
+    return this.#full;
+  }
+
+  #close(): void {
+    const { rows, size: _size, isForced: _isForced, ...others } = this.#draft;
+    const last = this.counters.fresh.at(-1);
+    const isGrown = this.#full.length === 0 && this.counters.fresh.length > this.#rangeBefore;
+    const lastNumber = isGrown && last ? last.first + last.size - 1 : null;
+    const changes = { ...NO_CHANGES, ...others, rows: rows.toWrites(), lastNumber };
+    this.#full.push({ counters: copyCounters(this.counters), changes });
+    this.#draft = newDraft();
+  }
+
+  #record(op: "insert" | "update" | "delete", table: RowTable, key: string | number, columns: object): void {
+    this.#draft.size += this.#draft.rows.add(op, table, key, columns);
+  }
+
+  #noteEnd(time: number | null): void {
+    if (time !== null) this.nextEnd = Math.min(this.nextEnd ?? time, time);
+  }
+}
+
+const newDraft = (): Draft => ({
+  rows: new NetChanges(),
+  history: [],
+  events: [],
+  erasures: [],
+  results: [],
+  keys: [],
+  withdrawn: [],
+  isForced: false,
+  size: 0,
+});
+
+const isEmpty = ({ rows, history, events, erasures, results, keys, withdrawn, isForced }: Draft): boolean =>
+  !isForced && rows.isEmpty && [history, events, erasures, results, keys, withdrawn].every((list) => list.length === 0);
+
+function eraseFromEvents(events: NewEvent[], withoutPerson: (payload: string) => string): void {
+  for (const [index, event] of events.entries()) {
+    events[index] = { ...event, payload: withoutPerson(event.payload) };
+  }
+}
+
+/** The columns that have other values than before; null: all are equal. */
+function differences<Row extends object>(before: Row, after: Row): Partial<Row> | null {
+  const columns: Partial<Row> = {};
+  let isChanged = false;
+  for (const name in after) {
+    if (after[name] === before[name]) continue;
+    columns[name] = after[name];
+    isChanged = true;
+  }
+  return isChanged ? columns : null;
+}

@@ -1,0 +1,67 @@
+import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { ALLOCATORS_CALLED_AT_ONCE, TICK_CHUNK_APPLICATIONS } from "../../shared/limits.ts";
+import { HOME_RECIPIENT } from "../../shared/script-commands.ts";
+import type { Context } from "../context.ts";
+import { log } from "../log.ts";
+import { listApplications } from "../storage/application-list.ts";
+import { findRecipients } from "../storage/script-commands.ts";
+
+/** Wakes allocators for which the script has left commands (contract section 21). @throws Unavailable */
+export async function wakeForCommands(context: Context): Promise<void> {
+  for (let after = ""; ; ) {
+    const recipients = await findRecipients(context.db, after, TICK_CHUNK_APPLICATIONS);
+    const applications = recipients.filter((recipient) => recipient !== HOME_RECIPIENT);
+    await wake(
+      context,
+      applications.map((id) => applicationId.parse(id)),
+      false,
+    );
+    const last = recipients.at(-1);
+    if (last === undefined || recipients.length < TICK_CHUNK_APPLICATIONS) return;
+    after = last;
+  }
+}
+
+/**
+ * After a restore of D1, has a chunk of the home's allocators compare themselves with it.
+ *
+ * @param after the last application of the chunk before
+ * @returns the same for the next chunk; null: all have compared
+ * @throws Unavailable
+ */
+export async function compareAllocators(context: Context, after: string): Promise<string | null> {
+  const applications = await listApplications(context.db, after, TICK_CHUNK_APPLICATIONS);
+  const failed = await wake(context, applications, true);
+  // One that fails twice compares when it is called next, or by its alarm.
+  await wake(context, failed, true);
+  const next = applications.length < TICK_CHUNK_APPLICATIONS ? null : (applications.at(-1) ?? null);
+  log("info", {
+    event: "allocators-compared",
+    home: context.home,
+    compared: applications.length,
+    isFinished: next === null,
+  });
+  return next;
+}
+
+/** Side by side, so that one that hangs delays no other. @returns those that failed */
+async function wake(
+  context: Context,
+  applications: readonly ApplicationId[],
+  isInDoubt: boolean,
+): Promise<ApplicationId[]> {
+  const waiting = [...applications];
+  const failed: ApplicationId[] = [];
+  const wakeNext = async () => {
+    for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+      try {
+        await context.allocator.wake(id, isInDoubt);
+      } catch (error) {
+        failed.push(id);
+        log("warn", { event: "allocator-not-woken", application: id, error });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: ALLOCATORS_CALLED_AT_ONCE }, wakeNext));
+  return failed;
+}

@@ -1,0 +1,90 @@
+import { DurableObject } from "cloudflare:workers";
+import * as z from "zod";
+import { type Context, createContext } from "../context.ts";
+import { findHome } from "../homes.ts";
+import { log } from "../log.ts";
+import { stampClock } from "../storage/clock.ts";
+import { compareAllocators, wakeForCommands } from "./allocators.ts";
+import { recordTick, type Tick } from "./restores.ts";
+import type { Cursors } from "./retention.ts";
+import { sweepHome } from "./sweep.ts";
+
+const cursor = z.array(z.string()).nullable();
+
+const tickRow = z.object({
+  home: z.number(),
+  sequence: z.number(),
+  ticked_at: z.number(),
+  compare_after: z.string().nullable(),
+});
+
+/**
+ * One home's scheduler (contract section 17), named by the home's number: cron calls it every minute, in an invocation of its own,
+ * so that no home waits for another. In between it sleeps.
+ */
+export class HomeClock extends DurableObject<Env> {
+  readonly #cursors: Cursors = {
+    get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
+    set: (name, value) => this.ctx.storage.kv.put(name, value),
+  };
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env);
+    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
+      sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
+  }
+
+  /** Once a minute: all that has become due, in bounded chunks. All of it may be repeated, even by two ticks at once. */
+  async tick(home: number): Promise<void> {
+    const context = this.#open(home);
+    await attempt(home, "tick", async () => this.#write(home, await recordTick(context, this.#read())));
+    await Promise.all([
+      attempt(home, "compare", () => this.#compare(context)),
+      attempt(home, "commands", () => wakeForCommands(context)),
+      sweepHome(context, this.#cursors),
+    ]);
+  }
+
+  /** After a restore of D1: the home's allocators compare themselves with it, chunk by chunk. */
+  async #compare(context: Context): Promise<void> {
+    for (;;) {
+      const tick = this.#read();
+      if (tick?.compareAfter == null) return;
+      const next = await compareAllocators(context, tick.compareAfter);
+      // Unless another restore was noticed meanwhile.
+      const isCurrent = this.#read()?.compareAfter === tick.compareAfter;
+      if (isCurrent) this.#write(context.home, { ...tick, compareAfter: next });
+      if (next === null && isCurrent) await stampClock(context.db, context.now());
+    }
+  }
+
+  #open(number: number): Context {
+    const home = findHome(this.env, number);
+    if (!home) throw new Error(`home ${number} is not bound`);
+    return createContext(this.env, (work) => this.ctx.waitUntil(work), home);
+  }
+
+  #read(): Tick | undefined {
+    const row = tickRow.optional().parse(this.ctx.storage.sql.exec("SELECT * FROM tick").toArray()[0]);
+    return row && { sequence: row.sequence, tickedAt: row.ticked_at, compareAfter: row.compare_after };
+  }
+
+  #write(home: number, { sequence, tickedAt, compareAfter }: Tick): void {
+    this.ctx.storage.sql.exec(
+      "INSERT OR REPLACE INTO tick VALUES (1, ?, ?, ?, ?)",
+      home,
+      sequence,
+      tickedAt,
+      compareAfter,
+    );
+  }
+}
+
+/** What fails is repeated by the next tick, and stops nothing else. */
+async function attempt(home: number, work: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    log("error", { event: "tick-part-failed", home, part: work, error });
+  }
+}
