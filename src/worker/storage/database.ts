@@ -2,6 +2,7 @@ import * as z from "zod";
 import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { retryPlatform, withDeadline } from "../platform.ts";
+import type { Statement } from "./statement.ts";
 
 /**
  * One home's D1, for one request, one batch of messages or one sweep. Counts far trips and retries transient failures, so
@@ -32,6 +33,22 @@ export class Database {
   /** @param bookmark of a session that the allocator had; null: it had none */
   noteBookmark(bookmark: string | null): void {
     this.#bookmark = bookmark;
+  }
+
+  /** The rows of a statement. One round trip. */
+  all<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
+    return this.run((d1) => statement.all(d1, values));
+  }
+
+  /** The same, in a session. */
+  allAtPrimary<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
+    return this.atPrimary((session) => statement.all(session, values));
+  }
+
+  /** Runs a statement that returns nothing. One round trip. @returns how many rows it changed */
+  async write<Values>(statement: Statement<Values, never>, values: Values): Promise<number> {
+    const { meta } = await this.run((d1) => statement.bind(d1, values).run());
+    return meta.changes;
   }
 
   /** The rows of a query. One round trip. */
