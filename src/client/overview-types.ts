@@ -24,6 +24,20 @@ export interface Application {
   signedIn?: { name: string; role: Role } | undefined;
 }
 
+/** Somebody who has a console secret. */
+export interface ConsolePerson {
+  name: string;
+  role: Role;
+  /** When the secret was made. */
+  createdAt: string;
+}
+
+export interface AccessPage {
+  people: ConsolePerson[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
 /** What was done, when and by whom (contract section 23). */
 export interface HistoryEntry {
   /** ISO 8601, UTC. */

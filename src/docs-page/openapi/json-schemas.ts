@@ -1,5 +1,6 @@
 import * as z from "zod";
 import {
+  accessPage,
   applicationView,
   eventPage,
   historyPage,
@@ -68,6 +69,7 @@ const NAMED = {
   Invitations: invitations,
   BlockedUserPage: blockedUserPage,
   ErasedUser: erasedUser,
+  AccessPage: accessPage,
   HistoryPage: historyPage,
   BadgeView: badgeView,
   OwnBadges: ownBadges,
