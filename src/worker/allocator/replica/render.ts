@@ -274,13 +274,17 @@ export class RenderedEntries {
     if (inserted.length > 0) this.#refused.push(statements.length);
     add(NOTE_REFUSED, inserted);
     add(NOTE_WITHDRAWN, withdrawn);
+    const erase = (from: readonly Statement<ErasureValues, never>[]) => {
+      for (const { userId, alias } of erasures) {
+        for (const one of from) statements.push(one.bind(session, { applicationId, userId, alias }));
+      }
+    };
+    // What the group recorded itself names the person only if it came after the erasure.
+    erase([ERASE_HISTORY, ERASE_ACTOR]);
     add(INSERT_HISTORY, history);
     add(STORE_RESULTS, results);
-    for (const { userId, alias } of erasures) {
-      for (const erase of [ERASE_HISTORY, ERASE_ACTOR, ERASE_COMMANDS]) {
-        statements.push(erase.bind(session, { applicationId, userId, alias }));
-      }
-    }
+    // With its result, the command that erases names the person no more.
+    erase([ERASE_COMMANDS]);
     if (events.length === 0) return;
     this.#events.push(statements.length);
     const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;
