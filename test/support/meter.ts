@@ -6,11 +6,11 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import { carryOutCommands } from "../../src/worker/scheduling/due.ts";
-import { noteTick } from "../../src/worker/scheduling/restorations.ts";
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
+import { carryOutCommands } from "../../src/worker/scheduling/due.ts";
+import { noteTick } from "../../src/worker/scheduling/restorations.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
 import { sweep } from "../support/sweep.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";

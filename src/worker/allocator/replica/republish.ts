@@ -31,7 +31,7 @@ interface RepublishParts {
  * @throws Unavailable
  */
 export async function republish(parts: RepublishParts): Promise<void> {
-  const { db, applicationId, tables, log, now } = parts;
+  const { db, applicationId, log, now } = parts;
   const from = await readHead(db, applicationId);
   const newest = log.head();
   if (!from || !newest) throw new Unavailable("D1", new Error("D1 does not know the application"));
