@@ -182,7 +182,7 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
 }
 
 const render = (
-  { applicationId, now }: RepublishParts,
+  { applicationId, now, tables }: RepublishParts,
   session: D1DatabaseSession,
   changes: EntryChanges,
 ): D1PreparedStatement[] => new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], now()).statements;
