@@ -1,5 +1,6 @@
 import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
+import { KnownApplications } from "./applications/known-applications.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
@@ -23,6 +24,7 @@ interface Isolate {
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
+  knownApplications: KnownApplications;
   sender: Sender;
   health: Health;
   statistics: CountedStatistics;
@@ -87,6 +89,7 @@ export function createIsolate(env: Env): Isolate {
     custody: new Custody(sealingKeys),
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
+    knownApplications: new KnownApplications(),
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
     health: new Health(),

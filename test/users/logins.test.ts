@@ -3,7 +3,9 @@ import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { invite } from "../http/support/invitations.ts";
+import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -70,6 +72,45 @@ describe("a login to an application that has its users verified (contract sectio
       expect(outcome(refused)).toBe("401 INVALID_USERTOKEN");
       expect(refused.headers.get("www-authenticate"), authorization).toBe("Bearer");
     }
+  });
+
+  it("counts for its address when its token is missing or wrong, apart from logins that are accepted", async () => {
+    const twice = countedLimit(2);
+    const token = await provider.token("alice");
+    const send = async (udid: string, authorization: string, more: object = {}) => {
+      const headers = { applicationid: application.id, udid, authorization, "cf-connecting-ip": "192.0.2.1" };
+      const body = JSON.stringify({ userId: "alice", ...more });
+      const request = new Request("https://badges.example/v1/badge", { method: "POST", headers, body });
+      return outcome(await callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: twice }, request));
+    };
+    const refused = "401 INVALID_USERTOKEN";
+    expect([await send("one", ""), await send("two", "Bearer made-up")]).toEqual([refused, refused]);
+    expect(await send("three", "Bearer made-up")).toBe("429 RATE_LIMITED");
+    expect(await send("four", `Bearer ${token}`)).toBe("201");
+    const [first, second, third, accepted, ...others] = twice.keys;
+    expect([second, third, others]).toEqual([first, first, []]);
+    expect(accepted).not.toBe(first);
+  });
+
+  it("with a made-up invitation and proof is bounded before the allocator is called", async () => {
+    let calls = 0;
+    const bindings = {
+      DEVICE_LIMIT: UNLIMITED,
+      CLIENT_IP_LIMIT: countedLimit(2),
+      ALLOCATOR: aroundAllocators((_, work) => {
+        calls++;
+        return work();
+      }),
+    };
+    const outcomes: string[] = [];
+    for (const udid of ["one", "two", "three", "four"]) {
+      const phone = await newPhone(application, udid);
+      const more = { invitationToken: `inv_${udid}` };
+      outcomes.push(outcome(await phone.logInTo(bindings, { more, address: "192.0.2.1" })));
+    }
+    const [refused, limited] = ["401 INVALID_USERTOKEN", "429 RATE_LIMITED"];
+    expect(outcomes).toEqual([refused, refused, limited, limited]);
+    expect(calls).toBe(2);
   });
 
   it("may write its scheme in any case", async () => {

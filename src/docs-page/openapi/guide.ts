@@ -101,7 +101,7 @@ const LIMITS = `# Limits
 | \`DPoP\` | ${format(MAX_PROOF_CHARACTERS)} characters |
 | calls by one device of an application; with valid proofs, by each key of it | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | device calls of an application from one address, without a proof or for a new badge | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
-| the same, refused as malformed, with \`INVALID_PROOF\` or \`INVALID_USERTOKEN\`, or with an unknown invitation token: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| the same, refused as malformed, with \`INVALID_PROOF\` or \`INVALID_USERTOKEN\`, or with a proof and an invitation token that cannot be claimed: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
 | calls of one person to \`/v1/user\` | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 

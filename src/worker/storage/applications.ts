@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { ROLES } from "../../shared/actor.ts";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits.ts";
 import { application } from "../../shared/schema.ts";
 import { selectOf } from "./columns.ts";
 import type { Database } from "./database.ts";
@@ -66,4 +67,12 @@ const SELECT_APPLICATION = `
 export async function findApplication(db: Database, id: ApplicationId): Promise<ApplicationRow | undefined> {
   const [row] = await db.rows(applicationRow, SELECT_APPLICATION, [id]);
   return row;
+}
+
+const applicationIdRow = columns.pick({ id: true });
+
+/** The IDs of all applications of the home, at most `MAX_KNOWN_APPLICATIONS`. One round trip. */
+export async function listApplicationIds(db: Database): Promise<ApplicationId[]> {
+  const rows = await db.rows(applicationIdRow, "SELECT id FROM application LIMIT ?1", [MAX_KNOWN_APPLICATIONS]);
+  return rows.map(({ id }) => id);
 }
