@@ -1,3 +1,4 @@
+import type { Role } from "../../shared/actor.ts";
 import { base64Url, type DeviceId, deviceId, invitationTokenOf } from "../../shared/identifiers.ts";
 import type { Custody } from "../keys/custody.ts";
 import { deriveBytes } from "../keys/derivation.ts";
@@ -23,7 +24,7 @@ export type Inviter =
   /** By either of the server's two secrets. */
   | { kind: "server" }
   /** By a secret for people; `name` is unique within the application. */
-  | { kind: "person"; name: string }
+  | { kind: "person"; name: string; role: Role }
   | { kind: "device"; device: DeviceId };
 
 /**

@@ -127,7 +127,7 @@ export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<Inv
 }
 
 const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
-  person === null ? { kind: "server" } : { kind: "person", name: person.name };
+  person === null ? { kind: "server" } : { kind: "person", ...person };
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { requiresSecret } from "../../shared/required-secret.ts";
 import { application } from "../../shared/schema.ts";
 import { selectOf } from "./columns.ts";
 import type { Database } from "./database.ts";
@@ -15,9 +16,14 @@ const settingsRow = z.object({
   reuseAfterSeconds: z.number(),
   webhookUrl: z.string().nullable(),
   invitationLink: z.string().nullable(),
+  userIssuer: z.string().nullable(),
 });
 
-const settings = z.object({ applicationId, ...settingsRow.shape });
+/** Of an issuer, which requires the secret for invitations, callers learn nothing more. */
+const settings = z.object({ applicationId, ...settingsRow.shape }).transform(({ userIssuer, ...shown }) => ({
+  ...shown,
+  requireSecret: requiresSecret({ requireSecret: shown.requireSecret, userIssuer }),
+}));
 
 const SELECT_SETTINGS = `
   SELECT id AS applicationId, ${selectOf(application, "application", settingsRow)} FROM application WHERE id = ?1`;
