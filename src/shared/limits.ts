@@ -14,6 +14,8 @@ export const DEFAULT_RANGE_SIZE = 10_000_000;
 // Homes (contract section 17)
 /** What one D1 holds (D1: Limits). */
 export const MAX_DATABASE_BYTES = 10_000_000_000;
+/** Share of that, in percent, from which on `home-fills-up` is logged and the script's doctor says so. */
+export const HOME_WARNING_PERCENT = 70;
 /** How old a registration of numbers must be before it may be cleared, if its application does not exist. */
 export const UNUSED_REGISTRATION_HOURS = 24;
 

@@ -4,6 +4,7 @@ import { KnownApplications } from "./applications/known-applications.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
 import { CountedStatistics } from "./applications/statistics.ts";
+import { HourBrakes } from "./badges/hour-brakes.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
 import { type Retention, readRetention } from "./clock/retention-days.ts";
@@ -25,6 +26,7 @@ interface Isolate {
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
   knownApplications: KnownApplications;
+  hourBrakes: HourBrakes;
   sender: Sender;
   health: Health;
   statistics: CountedStatistics;
@@ -90,6 +92,7 @@ export function createIsolate(env: Env): Isolate {
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
     knownApplications: new KnownApplications(),
+    hourBrakes: new HourBrakes(),
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
     health: new Health(),
