@@ -18,7 +18,7 @@ CREATE TABLE `application` (
 	`status_lifetime_seconds` integer DEFAULT 86400 NOT NULL,
 	`require_proof` integer DEFAULT false NOT NULL,
 	`bind_until` integer,
-	`new_badges_per_hour` integer,
+	`new_badges_per_hour` integer DEFAULT 10000,
 	`user_issuer` text,
 	`user_audience` text,
 	`user_claim` text DEFAULT 'sub' NOT NULL,

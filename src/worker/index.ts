@@ -1,4 +1,5 @@
 import { createContext } from "./context.ts";
+import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
@@ -24,7 +25,9 @@ export default {
     else await consumeWakeUps(at, batch);
   },
 
-  async scheduled(_controller, env) {
-    await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+  async scheduled({ scheduledTime }, env) {
+    const homes = homesOf(env);
+    const measured = isFirstOfHour(scheduledTime) ? homes : [];
+    await Promise.all([...homes.map((home) => callHomeClock(env, home)), ...measured.map(warnIfHomeFills)]);
   },
 } satisfies ExportedHandler<Env>;

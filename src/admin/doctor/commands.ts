@@ -17,7 +17,7 @@ export const doctorCommand = command("doctor", {
   summary: "check what can be checked, and say what to do",
   description:
     "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, clocks, deliveries " +
-    "that wait, ranges that fill up, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues and secrets of the platform. It " +
+    "that wait, ranges and homes that fill up, new badges of the hour, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues and secrets of the platform. It " +
     "changes nothing. The exit code is 1 when something is broken.",
   options: { address: option("--address <url>", "where the service is reached, if not at its own address", String) },
   examples: ["", "--env production"],

@@ -1,6 +1,11 @@
 import * as z from "zod";
-import { MAX_COPY_AGE_SECONDS, RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
-import { isoTime } from "../../shared/time.ts";
+import {
+  HOME_WARNING_PERCENT,
+  MAX_COPY_AGE_SECONDS,
+  MAX_DATABASE_BYTES,
+  RANGE_WARNING_PERCENTS,
+} from "../../shared/limits.ts";
+import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -25,6 +30,8 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Clock", run: () => checkClock(homes) },
     { name: "Deliveries", run: () => checkDeliveries(session) },
     { name: "Number ranges", run: () => checkRanges(session) },
+    { name: "New badges", run: () => checkHourBrakes(session) },
+    { name: "Homes", run: () => checkHomeSizes(session) },
   ];
 }
 
@@ -155,5 +162,36 @@ async function checkRanges(session: Session) {
   return look(
     nearlyFull.map((each) => `${each.id} (${each.name}): ${Math.floor(percentOf(each))} % used`).join("; "),
     `Make the range longer: ${shownCommand(session, "application update ID --last N")}.`,
+  );
+}
+
+const brake = z.object({ id: z.string(), name: z.string(), limit: z.number() });
+/** Applications whose fresh numbers of the present hour are used up (contract section 7). */
+const REACHED_BRAKES = `
+  SELECT application.id, name, new_badges_per_hour AS "limit" FROM application
+    JOIN position ON position.application_id = application.id
+  WHERE disabled_at IS NULL AND hour_used >= new_badges_per_hour AND hour_started_at > ?1`;
+
+async function checkHourBrakes(session: Session) {
+  const reached = await askHomes(session.homes, brake, REACHED_BRAKES, Date.now() - HOUR_MILLISECONDS);
+  if (reached.length === 0) return fine("no application has used up those of this hour");
+  return look(
+    reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour`).join("; "),
+    `If that is a roll-out: ${shownCommand(session, "application update ID --new-badges-per-hour N")}. If it is a stranger: --user-issuer keeps strangers out.`,
+  );
+}
+
+async function checkHomeSizes(session: Session) {
+  const sizes = await session.homes.everywhere(async ({ number, database }) => {
+    // D1 reports the size of the database with every result (D1: Return object).
+    const { meta } = await database.run((_, d1) => d1.prepare("SELECT 1").all());
+    return { number, percent: Math.floor((meta.size_after / MAX_DATABASE_BYTES) * 100) };
+  });
+  const full = sizes.filter(({ percent }) => percent >= HOME_WARNING_PERCENT);
+  const fullest = Math.max(...sizes.map(({ percent }) => percent));
+  if (full.length === 0) return fine(`the fullest has ${fullest} % of the 10 GB that D1 holds`);
+  return look(
+    full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
+    `Make another home for new applications: ${shownCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
   );
 }

@@ -4,6 +4,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { Application, Person } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
+import type { LimitedAddress } from "./rate-limits.ts";
 
 /** Hono's variables of a request. */
 export interface HttpEnv {
@@ -19,8 +20,8 @@ export interface HttpEnv {
     anyOrigin?: true;
     /** The body, once it was read. */
     body?: Uint8Array<ArrayBuffer>;
-    /** Application and client address of a call that is limited (contract section 7). */
-    limitedAddress?: string;
+    /** Application and client address of a call that is limited, and how it was counted (contract section 7). */
+    limitedAddress?: LimitedAddress;
     /** Who calls, of a server-side call: as the history names it. Absent: a device calls. */
     actor?: Actor;
     /** Who has signed in, of a call with a console secret. */
