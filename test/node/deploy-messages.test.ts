@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
-import { lackingRightIn } from "../../src/admin/platform/rights.ts";
+import { knownErrorIn } from "../../src/admin/platform/rights.ts";
 
 it("a deployment says what it waits for while the service is not well yet (contract section 25)", async () => {
   let isWell = false;
@@ -30,8 +30,6 @@ it.each([
     const printed = `✘ [ERROR] Some triggers were not updated:
   - A request to the Cloudflare API (${path}) failed.
     - Authentication error [code: 10000]`;
-    expect(lackingRightIn(printed)?.message).toContain(
-      `lacks the right "${right}" (Authentication error [code: 10000])`,
-    );
+    expect(knownErrorIn(printed)?.message).toContain(`lacks the right "${right}" (Authentication error [code: 10000])`);
   },
 );

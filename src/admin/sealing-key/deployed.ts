@@ -36,7 +36,7 @@ function sealingSecretName(version: number, publicKey: string): string {
   return `SEALING_KEY_${version}_${fingerprint.slice(0, FINGERPRINT_DIGITS)}`;
 }
 
-/** Whether a secret holds a key of this version. Names from release 1.0 have no fingerprint. */
+/** Whether a secret holds a key of this version. Local names have no fingerprint. */
 const isSealingSecret = (name: string, version: number): boolean =>
   name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 
