@@ -74,9 +74,19 @@ export async function runWrangler(words: readonly string[], input = ""): Promise
   throw new UserError(`${shownWrangler(words)} failed: ${reasonIn(stderr) ?? reasonIn(stdout) ?? "it gave no reason"}`);
 }
 
+/**
+ * wrangler's warning about each home that only local development has. No environment has to bind the same homes (contract section
+ * 17), and following the advice would bind a database that nothing uses.
+ */
+const ABOUT_LOCAL_HOMES =
+  /- There is a d1_databases binding with name "DB_\d+" at the top level, but not on "env\.[\w-]+"\..*?Please add a binding for "DB_\d+" to "env\.[\w-]+\.d1_databases\.bindings"\. ?/g;
+const HEADINGS = /^Processing \S+ configuration: (- "env\.[\w-]+" environment configuration ?)*$/;
+
 /** Each of wrangler's warnings with the indented lines below it, on one line. */
 export const warningsIn = (plain: string): string[] =>
-  [...plain.matchAll(/\[WARNING\] *(.+(?:\n(?: .*)?)*)/g)].map(([, warning = ""]) => oneLine(warning));
+  [...plain.matchAll(/\[WARNING\] *(.+(?:\n(?: .*)?)*)/g)]
+    .map(([, warning = ""]) => oneLine(warning).replaceAll(ABOUT_LOCAL_HOMES, "").trim())
+    .filter((warning) => !HEADINGS.test(warning));
 
 /** wrangler's first error with the indented lines below it, which have the platform's words; else its first line. */
 function reasonIn(output: string): string | undefined {

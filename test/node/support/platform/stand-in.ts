@@ -68,6 +68,11 @@ export class PlatformStandIn {
     };
   }
 
+  /** Calls that may have changed something: a check of rights deletes what nobody has. */
+  writes(): string[] {
+    return this.calls.filter((call) => !/^GET |^DELETE \/d1\/database\/ID$|^DELETE \/queues\/0{32}$/.test(call));
+  }
+
   /** What the cron trigger does each minute. */
   sweep(): Promise<void> {
     return this.#runtime.sweep();
