@@ -76,16 +76,15 @@ async function checkCron({ homes }: Session, waitSeconds: number) {
 
 /** Cron comes once a minute. */
 export const TICK_WAIT_SECONDS = 75;
-const TICK_POLL_MILLISECONDS = 2000;
 
 /** Waits for a tick that nobody has asked for. @returns null when none came */
 async function secondsOfNextTick(homes: Session["homes"], waitSeconds: number): Promise<number | null> {
   const [before] = await lastTicks(homes);
   const startedAt = Date.now();
-  while (Date.now() - startedAt < waitSeconds * 1000) {
+  for (let waited = 0; waited < waitSeconds; waited++) {
+    await wait(1000);
     const [now] = await lastTicks(homes);
     if (now !== before) return Math.round((Date.now() - startedAt) / 1000);
-    await wait(TICK_POLL_MILLISECONDS);
   }
   return null;
 }

@@ -73,6 +73,12 @@ export class PlatformStandIn {
     return this.calls.filter((call) => !/^GET |^DELETE \/d1\/database\/ID$|^DELETE \/queues\/0{32}$/.test(call));
   }
 
+  /** Runs a statement on the database of home 1. */
+  async execute(sql: string): Promise<void> {
+    const [{ uuid } = { uuid: "" }] = this.account.databases;
+    await this.#runtime.query(uuid, [{ sql }]);
+  }
+
   /** What the cron trigger does each minute. */
   sweep(): Promise<void> {
     return this.#runtime.sweep();
