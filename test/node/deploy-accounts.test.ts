@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { reasonToRefuse } from "../../src/admin/deploy/release.ts";
+import { RELEASE_NUMBER } from "../../src/admin/deploy/release-number.ts";
 import { checkoutCommit, containsCommit } from "../../src/admin/platform/git.ts";
 import { Rehearsal } from "./support/platform/rehearsal.ts";
 import { type Fault, LIMITED } from "./support/platform/stand-in.ts";
@@ -143,7 +144,9 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     expect(stderr).toContain("✓ https://badge-distribution-production.acme.workers.dev/health\n");
     expect(rehearsal.platform.account.scripts.get("badge-distribution-production")?.isReachable).toBe(true);
     const response = await fetch(`${rehearsal.platform.address}/health`);
-    expect(response.headers.get("release")).toMatch(/^0\.9\.0\+[0-9a-f]{12}$/);
+    expect(response.headers.get("release")).toMatch(
+      new RegExp(`^${RELEASE_NUMBER.replaceAll(".", "\\.")}\\+[0-9a-f]{12}$`),
+    );
   });
 
   it("says what to do when a secret is to be changed during a gradual deployment", async () => {
@@ -187,6 +190,9 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
 
   it("makes another environment, with names of its own and none of production's data", async () => {
     const before = rehearsal.configuration();
+    expect((await rehearsal.admin("deploy", "--env", "No name")).stderr).toBe(
+      '"No name" cannot be an environment: use up to 20 of a-z, 0-9 and hyphens.\n',
+    );
     const plan = await rehearsal.admin("deploy", "--env", "staging", "--location", "weur", "--check");
     expect(plan.stderr).toContain("✗ Environment staging in wrangler.toml: would add its tables");
     expect(rehearsal.configuration()).toBe(before);
@@ -209,13 +215,13 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
   });
 
   it("refuses a checkout that is older than what is deployed, with both releases, unless somebody insists", async () => {
-    await rehearsal.platform.execute("UPDATE deployment SET release = '0.10.0'");
+    await rehearsal.platform.execute("UPDATE deployment SET release = '99.0.0'");
     const before = rehearsal.platform.writes().filter((call) => !call.endsWith("/raw")).length;
     const { code, stderr } = await rehearsal.deploy();
     expect({ code, stderr }).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(
-        /it is older; this checkout is 0\.9\.0, and 0\.10\.0 was deployed at .* --force insists\.\n$/,
+        /is older than what is deployed: it is \d+\.\d+\.\d+, and 99\.0\.0 was deployed at .* --force insists\.\n$/,
       ),
     });
     expect(rehearsal.platform.writes().filter((call) => !call.endsWith("/raw"))).toHaveLength(before);
@@ -254,11 +260,11 @@ describe("a checkout under git (contract section 25)", () => {
   });
 
   it.each([
-    ["0.8.9", "unknown", "it is older"],
+    ["0.8.9", "unknown", "is older than what is deployed"],
     ["0.9.0", "unknown", null],
     ["0.10.0", "contained", null],
-    ["0.9.0", "older", "it is older: the deployed commit comes after it"],
-    ["0.9.1", "foreign", "its history does not contain the deployed commit"],
+    ["0.9.0", "older", "is older than what is deployed"],
+    ["0.9.1", "foreign", "does not contain the commit that is deployed"],
   ] as const)("of release %s, whose history has the deployed commit as %s: %s", (own, containment, reason) => {
     expect(reasonToRefuse(deployed, own, containment)).toBe(reason);
   });

@@ -1,3 +1,8 @@
+import { UserError } from "../command-line/errors.ts";
+
+/** Names of environments become part of the names of Workers, databases and queues. */
+const NAME = /^[a-z][a-z0-9-]{0,19}$/;
+
 /** The environment that others are copied from. */
 const TEMPLATE = "production";
 
@@ -14,8 +19,12 @@ const FURTHER_HOME = /^\s*(?:binding\s*=\s*"\w+_\d+"|queue\s*=\s*"[^"]*-\d{1,3}"
  * data, places and addresses. Comments stay with production. wrangler reads the result before it is kept.
  *
  * @param text wrangler.toml, as far as wrangler-toml.ts knows TOML
+ * @throws UserError for a name that resources cannot have
  */
 export function withEnvironment(text: string, environment: string): string {
+  if (!NAME.test(environment)) {
+    throw new UserError(`"${environment}" cannot be an environment: use up to 20 of a-z, 0-9 and hyphens.`);
+  }
   const counters = nextCounters(text);
   const tables = text
     .split(/^(?=\s*\[)/m)

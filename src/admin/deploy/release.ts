@@ -35,15 +35,15 @@ export function compareReleases(one: string, other: string): number {
 }
 
 /**
- * Why this checkout must not replace what is deployed; null when it may.
+ * Why this checkout must not replace what is deployed, as the end of a sentence about it; null when it may.
  *
  * @param own the release of this checkout
  * @param containment whether the history of this checkout contains the deployed commit
  */
 export function reasonToRefuse(deployed: DeployedRelease, own: string, containment: Containment): string | null {
-  if (compareReleases(own, deployed.release) < 0) return "it is older";
-  if (containment === "older") return "it is older: the deployed commit comes after it";
-  if (containment === "foreign") return "its history does not contain the deployed commit";
+  if (compareReleases(own, deployed.release) < 0) return "is older than what is deployed";
+  if (containment === "older") return "is older than what is deployed";
+  if (containment === "foreign") return "does not contain the commit that is deployed";
   return null;
 }
 
@@ -65,10 +65,11 @@ export function releaseStep(deployment: Deployment, isForced: boolean): Step {
       if (deployed === undefined) return null;
       const reason = reasonToRefuse(deployed, RELEASE_NUMBER, containsCommit(deployed.commit));
       if (reason === null) return null;
-      const both = `this checkout is ${shown(RELEASE_NUMBER, checkoutCommit())}, and ${shown(deployed.release, deployed.commit)} was deployed at ${isoTime(deployed.deployedAt)}`;
-      if (isForced) return { action: `go on by --force, although ${reason} (${both})`, make: async () => {} };
+      const both = `it is ${shown(RELEASE_NUMBER, checkoutCommit())}, and ${shown(deployed.release, deployed.commit)} was deployed at ${isoTime(deployed.deployedAt)}`;
+      if (isForced)
+        return { action: `go on by --force, although this checkout ${reason} (${both})`, make: async () => {} };
       throw new UserError(
-        `This checkout would not be an upgrade: ${reason}; ${both}. Get the deployed one (git pull), or, to go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
+        `This checkout ${reason}: ${both}. Get that one (git pull). To go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
       );
     },
   };
