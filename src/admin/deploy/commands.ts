@@ -113,9 +113,12 @@ export function* stepsOf(
   output: Output,
   { isUploaded, isForced, workersDev, replication }: DeploymentPlan,
 ): Generator<Step> {
-  yield rightsStep(deployment);
-  yield releaseStep(deployment, isForced);
-  yield workersDevStep(deployment, workersDev);
+  // Without an account there is nothing to check: a plan without a login begins with what an empty one lacks.
+  if (!deployment.isOffline) {
+    yield rightsStep(deployment);
+    yield releaseStep(deployment, isForced);
+    yield workersDevStep(deployment, workersDev);
+  }
   yield planStep(deployment);
   yield environmentStep(deployment);
   const numbers = new Set([1, ...deployment.target.homes.map(({ number }) => number), wanted.number]);

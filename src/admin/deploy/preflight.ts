@@ -23,7 +23,6 @@ export function rightsStep(deployment: Deployment): Step {
   return {
     name: "Rights of the token",
     async inspect() {
-      if (deployment.isOffline) return null;
       for (const path of PROBES) {
         await deployment.account.call(z.unknown(), { method: "DELETE", path }).catch((error: unknown) => {
           // No such database and no such queue: it may delete them.
@@ -54,7 +53,6 @@ export function workersDevStep(deployment: Deployment, given: string | undefined
   return {
     name: "workers.dev name of the account",
     async inspect() {
-      if (deployment.isOffline) return null;
       if ((await workersDevName(deployment)) !== null) return null;
       return {
         action: given === undefined ? "ask for one, and register it" : `register ${given}`,

@@ -62,8 +62,9 @@ async function reasonToUpload(deployment: Deployment, build: string): Promise<st
   const { worker, crons, isOnWorkersDev, customDomains } = deployment.target;
   const script = `/workers/scripts/${worker}`;
   const deployed = await deployment.find(settings, `${script}/settings`);
-  const current = deployed?.bindings.find(({ name }) => name === RELEASE)?.text;
-  if (current === undefined) return NOT_THERE;
+  // A draft has no database.
+  if (!deployed?.bindings.some(({ type }) => type === "d1")) return NOT_THERE;
+  const current = deployed.bindings.find(({ name }) => name === RELEASE)?.text ?? "an upload by hand";
   if (current !== build) return `${current} is deployed, and this is ${build}`;
   const [unconsumed] = await missingConsumers(deployment);
   if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
