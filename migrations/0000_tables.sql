@@ -120,6 +120,13 @@ CREATE TABLE `console_secret` (
 	FOREIGN KEY (`application_id`) REFERENCES `application`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
+CREATE TABLE `deployment` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`release` text NOT NULL,
+	`commit` text,
+	`deployed_at` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `freed_number` (
 	`number` integer PRIMARY KEY NOT NULL,
 	`freed_at` integer NOT NULL,

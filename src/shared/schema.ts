@@ -565,3 +565,16 @@ export const statusList = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
+
+/**
+ * What is deployed, one row, in home 1. `deploy` writes it before it uploads, and refuses a checkout that is older; the Worker
+ * does not use it.
+ */
+export const deployment = sqliteTable("deployment", {
+  id: integer("id").primaryKey(),
+  /** The version of package.json. */
+  release: text("release").notNull(),
+  /** The commit of the checkout, 40 hexadecimal digits; null: it was no clone. */
+  commit: text("commit"),
+  deployedAt: integer("deployed_at").notNull(),
+});

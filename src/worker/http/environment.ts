@@ -11,6 +11,8 @@ export interface HttpEnv {
   Bindings: Env & {
     /** Only `npm start` sets it: /docs tries its calls with this application. */
     DEMO_APPLICATION_ID?: string;
+    /** The release and what the Worker was made from, such as `0.9.0+1f0c93ab77de`; only `deploy` sets it. */
+    RELEASE?: string;
   };
   Variables: {
     /** The caller's `X-Request-Id` if it is well-formed, otherwise a UUID. */
