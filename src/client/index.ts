@@ -79,6 +79,7 @@ export type {
   BlockedUserPage,
   ChangePage,
   CurrentBadge,
+  DescribedInvitation,
   ErasedUser,
   HistoryActor,
   Invitation,

@@ -31,7 +31,7 @@ export const applicationView = z.object({
   ),
   invitationLink: described(
     z.string(),
-    "What the QR code of an invitation opens, with its token for `{token}`; absent: it has the token alone.",
+    "What the QR code of an invitation opens, with its token for `{token}`: the service's page for visitors unless an administrator has set another. Absent: it has the token alone.",
     "https://app.example.com/visit/{token}",
   ).optional(),
   signedIn: z

@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
-import decodeQr from "qr/decode.js";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
@@ -15,6 +14,7 @@ import { faultsOf } from "./support/axe.ts";
 import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
+import { scan } from "./support/scan.ts";
 
 /** Milliseconds: a browser's work on a busy machine. */
 const LIMIT = 240_000;
@@ -744,19 +744,3 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
   });
 });
-
-/** Reads a QR code off the screen, as a phone's camera does. */
-async function scan(code: Locator): Promise<string> {
-  const png = (await code.screenshot({ scale: "css" })).toString("base64");
-  const { width, height, data } = await code.page().evaluate(async (base64) => {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
-    const { width, height } = bitmap;
-    const drawing = new OffscreenCanvas(width, height).getContext("2d");
-    drawing?.drawImage(bitmap, 0, 0);
-    const pixels = drawing?.getImageData(0, 0, width, height).data ?? new Uint8ClampedArray();
-    // As an array of numbers they would take a second to be sent.
-    return { width, height, data: Array.from(pixels, (byte) => String.fromCharCode(byte)).join("") };
-  }, png);
-  return decodeQr({ width, height, data: Uint8ClampedArray.from(Buffer.from(data, "latin1")) });
-}

@@ -41,6 +41,11 @@ export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
   if (address !== undefined) await requireWithin(c.get("context").clientIpLimit, address);
 }
 
+/** Remembers the address of a call for what may be counted later. */
+export function rememberAddress(c: HonoContext<HttpEnv>, application: { id: string }, clientAddress: string): void {
+  c.set("limitedAddress", addressKey(application, clientAddress));
+}
+
 /** Counts a person's call, which names no device, for its address. @throws Refusal RATE_LIMITED */
 export async function limitAddressOfPerson(
   c: HonoContext<HttpEnv>,
@@ -58,6 +63,11 @@ export async function limitAddressOfPerson(
  */
 export async function limitPerson(c: HonoContext<HttpEnv>, { id }: { id: string }, userId: string): Promise<void> {
   await requireWithin(c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`);
+}
+
+/** Counts a visitor's call for its invitation: as many as for a device (contract section 27). @throws Refusal RATE_LIMITED */
+export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: string }, token: string): Promise<void> {
+  await requireWithin(c.get("context").deviceLimit, `${id}:invitation ${await digestOf(token)}`);
 }
 
 const addressKey = ({ id }: { id: string }, clientAddress: string): string => `${id}:${clientBlock(clientAddress)}`;
