@@ -16,12 +16,28 @@ export interface Application {
   requireProof: boolean;
   /** Whether it publishes status lists. */
   statusList: boolean;
+  /** How long signatures are valid. Absent: for ever. */
+  signatureLifetimeSeconds?: number | undefined;
   /** Null: no webhooks are sent. */
   webhookUrl: string | null;
   /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */
   invitationLink?: string | undefined;
   /** Whose console secret this client uses. Absent: the application's own secret. */
   signedIn?: { name: string; role: Role } | undefined;
+}
+
+/** Somebody who has a console secret. */
+export interface ConsolePerson {
+  name: string;
+  role: Role;
+  /** When the secret was made. */
+  createdAt: string;
+}
+
+export interface AccessPage {
+  people: ConsolePerson[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
 }
 
 /** What was done, when and by whom (contract section 23). */
