@@ -164,6 +164,7 @@ CREATE TABLE `invitation` (
 --> statement-breakpoint
 CREATE INDEX `invitation_page` ON `invitation` (`application_id`,`created_at`);--> statement-breakpoint
 CREATE INDEX `invitation_state` ON `invitation` (`application_id`,`state`,`created_at`);--> statement-breakpoint
+CREATE INDEX `invitation_visit` ON `invitation` (`application_id`,(((CASE WHEN "badge_expires_at_time" IS NULL THEN "expires_at_time" ELSE "badge_expires_at_time" END) - (CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END) > 86400000) + ((CASE WHEN "badge_expires_at_time" IS NULL THEN "expires_at_time" ELSE "badge_expires_at_time" END) - (CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END) > 604800000) + ((CASE WHEN "badge_expires_at_time" IS NULL THEN "expires_at_time" ELSE "badge_expires_at_time" END) - (CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END) > 2764800000)),(CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END));--> statement-breakpoint
 CREATE INDEX `invitation_due` ON `invitation` (`application_id`,`expires_at_time`) WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX `invitation_user` ON `invitation` (`application_id`,`user_id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `number_range` (

@@ -60,7 +60,22 @@ export const invitationPage = z.object({
         userId: described(z.string(), "The user who claimed it, or who is to.", "alice").optional(),
       }),
     )
-    .meta({ description: "Newest first. Tokens are never listed: the service has only their digests." }),
+    .meta({
+      description:
+        "Newest first; with `from` or `until`, in the order in which visits begin. Tokens are never listed: the service has only their digests.",
+    }),
+});
+
+export const accessPage = z.object({
+  people: z
+    .array(
+      z.object({
+        name: described(z.string(), "Whose console secret it is.", "Ann Lee"),
+        role: described(z.enum(ROLES), "What it may do.", "operator"),
+        createdAt: described(time, "When the secret was made.", "2027-01-15T08:00:00.500Z"),
+      }),
+    )
+    .meta({ description: "By name. Secrets are never listed: the service has only their digests." }),
 });
 
 const eventState = described(

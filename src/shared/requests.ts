@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { BADGE_STATES } from "./badge-life/states.ts";
 import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
+import { HISTORY_ACTIONS } from "./history.ts";
 import {
   DEFAULT_PER_PAGE,
   MAX_BADGE_DAYS,
@@ -18,6 +19,7 @@ import {
   MIN_SEARCH_CHARACTERS,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
+import { INVITATION_STATES } from "./schema.ts";
 import { isSearchable } from "./text-search.ts";
 
 /**
@@ -191,22 +193,24 @@ export const pageQuery = z.object({
   cursor: z.string().optional(),
 });
 
+/** Part of a user ID or a name. */
+const searchText = z
+  .string()
+  .refine((value) => hasAtLeast(value, MIN_SEARCH_CHARACTERS) && hasAtMost(value, MAX_USER_ID_CHARACTERS))
+  .refine(isSearchable)
+  .meta({
+    minLength: MIN_SEARCH_CHARACTERS,
+    maxLength: MAX_USER_ID_CHARACTERS,
+    description: "Part of the user ID or of the name, in any case.",
+  });
+
 /** A page of things in a state. */
 export const statePageQuery = <States extends readonly [string, ...string[]]>(states: States) =>
   pageQuery.extend({ state: z.enum(states).optional() });
 
 /** The query of `GET /v1/badges` (contract section 24). */
 export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
-  q: z
-    .string()
-    .refine((value) => hasAtLeast(value, MIN_SEARCH_CHARACTERS) && hasAtMost(value, MAX_USER_ID_CHARACTERS))
-    .refine(isSearchable)
-    .meta({
-      minLength: MIN_SEARCH_CHARACTERS,
-      maxLength: MAX_USER_ID_CHARACTERS,
-      description: "Part of the user ID or of the name, in any case.",
-    })
-    .optional(),
+  q: searchText.optional(),
   endsBefore: dateTime(
     "Only badges that end before this time: ISO 8601 with a zone.",
     "2027-01-23T00:00:00+01:00",
@@ -215,6 +219,19 @@ export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
 });
 
 const hasAtLeast = (value: string, minCharacters: number): boolean => [...value].length >= minCharacters;
+
+/** The query of `GET /v1/invitations` (contract section 19). */
+export const invitationPageQuery = statePageQuery(INVITATION_STATES).extend({
+  from: dateTime(
+    "Only invitations whose visit ends after this time: ISO 8601 with a zone.",
+    "2027-01-22T00:00:00+01:00",
+  ).optional(),
+  until: dateTime(
+    "Only invitations whose visit begins before this time: ISO 8601 with a zone.",
+    "2027-01-23T00:00:00+01:00",
+  ).optional(),
+  q: searchText.optional(),
+});
 
 /** The query of `GET /v1/users`. */
 export const userPageQuery = pageQuery.extend({ state: z.literal("blocked") });
@@ -226,4 +243,14 @@ export const historyPageQuery = pageQuery.extend({
     .regex(/^[1-9]\d{0,15}$/)
     .optional(),
   user: z.string().optional(),
+  since: dateTime(
+    "Only what was done at this time or later: ISO 8601 with a zone.",
+    "2027-01-15T00:00:00+01:00",
+  ).optional(),
+  until: dateTime("Only what was done before this time: ISO 8601 with a zone.", "2027-01-16T00:00:00+01:00").optional(),
+  actor: actorName.meta({ description: "Only what somebody of this name did.", examples: ["Ann Lee"] }).optional(),
+  action: z
+    .enum(HISTORY_ACTIONS)
+    .meta({ description: "Only this action.", examples: ["badge:revoked"] })
+    .optional(),
 });

@@ -1,10 +1,11 @@
-import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { type SQL, sql } from "drizzle-orm";
+import { index, integer, primaryKey, type SQLiteColumn, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest } from "./identifiers.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
+import { DAY_MILLISECONDS } from "./time.ts";
 
 /**
  * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
@@ -302,6 +303,29 @@ export const clock = sqliteTable("clock", {
   tickedAt: integer("ticked_at").notNull(),
 });
 
+/**
+ * The longest visits of each class in milliseconds; those of the last class are longer. Which visits touch a span? Of each
+ * class only those that begin within its length before it, or in it.
+ */
+export const VISIT_CLASSES = [1, 7, 32].map((days) => days * DAY_MILLISECONDS);
+
+type VisitTimes = Record<"createdAt" | "badgeStartsAtTime" | "badgeExpiresAtTime" | "expiresAtTime", SQLiteColumn>;
+
+/** When the visit of an invitation begins (contract section 19). Without commas, at which drizzle-kit would split an index. */
+export const visitBegin = ({ badgeStartsAtTime, createdAt }: VisitTimes): SQL<number> =>
+  sql`(CASE WHEN ${badgeStartsAtTime} IS NULL THEN ${createdAt} ELSE ${badgeStartsAtTime} END)`;
+
+/** When it ends. */
+export const visitEnd = ({ badgeExpiresAtTime, expiresAtTime }: VisitTimes): SQL<number> =>
+  sql`(CASE WHEN ${badgeExpiresAtTime} IS NULL THEN ${expiresAtTime} ELSE ${badgeExpiresAtTime} END)`;
+
+/** How many of `VISIT_CLASSES` it is longer than. */
+export const visitClass = (times: VisitTimes): SQL<number> =>
+  sql`(${sql.join(
+    VISIT_CLASSES.map((length) => sql`(${visitEnd(times)} - ${visitBegin(times)} > ${sql.raw(String(length))})`),
+    sql` + `,
+  )})`;
+
 /** Where an invitation is in its life; all but `pending` are final. */
 export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
 export type InvitationState = (typeof INVITATION_STATES)[number];
@@ -345,6 +369,8 @@ export const invitation = sqliteTable(
     index("invitation_page").on(table.applicationId, table.createdAt),
     // GET /v1/invitations?state=…, newest first.
     index("invitation_state").on(table.applicationId, table.state, table.createdAt),
+    // GET /v1/invitations?from=…&until=…, in the order in which visits begin (src/worker/storage/invitation-list.ts).
+    index("invitation_visit").on(table.applicationId, visitClass(table), visitBegin(table)),
     // Which of an application's invitations are past their time?
     index("invitation_due").on(table.applicationId, table.expiresAtTime).where(sql`state = 'pending'`),
     // Erasing a user: which invitations name them?

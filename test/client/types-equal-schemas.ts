@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type {
+  AccessPage,
   Application,
   Badge,
   BadgeChange,
@@ -59,6 +60,7 @@ export type Checks = [
   Same<Omit<BlockedUserPage, "nextCursor">, z.infer<typeof responses.blockedUserPage>>,
   Same<ErasedUser, z.infer<typeof responses.erasedUser>>,
   Same<Application, z.infer<typeof overview.applicationView>>,
+  Same<Omit<AccessPage, "nextCursor">, z.infer<typeof overview.accessPage>>,
   Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof overview.invitationPage>>,
   Same<Omit<EventPage, "nextCursor">, z.infer<typeof overview.eventPage>>,
   Same<Omit<HistoryPage, "nextCursor">, z.infer<typeof overview.historyPage>>,

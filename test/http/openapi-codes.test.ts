@@ -107,7 +107,7 @@ async function replacedBadge(): Promise<string> {
 
 const LISTS = [
   ...["GET /v1/badges", "GET /v1/users/{id}/badges", "GET /v1/users", "GET /v1/history", "GET /v1/changes"],
-  ...["GET /v1/invitations", "GET /v1/events"],
+  ...["GET /v1/invitations", "GET /v1/events", "GET /v1/access"],
 ];
 /** They change something, and read no body. */
 const WITHOUT_BODY = [
@@ -325,13 +325,22 @@ const OWN_CASES: Record<string, Cases> = {
   "GET /v1/history": {
     "404 UNKNOWN_BADGE": () => list("/v1/history?badge=none"),
     "422 INVALID_USERID": () => list("/v1/history?user=a&user=b"),
+    "422 INVALID_EXPIRESAT": () => list("/v1/history?since=yesterday"),
+    "422 INVALID_STATE": () => list("/v1/history?action=none"),
   },
   "GET /v1/changes": {
     "410 EXPIRED_CURSOR": () => {
       return list(`/v1/changes?cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000 })}`);
     },
   },
-  "GET /v1/invitations": { "422 INVALID_STATE": () => list("/v1/invitations?state=none") },
+  "GET /v1/invitations": {
+    "422 INVALID_STATE": () => list("/v1/invitations?state=none"),
+    "422 INVALID_NAME": () => list("/v1/invitations?q=a"),
+    "422 INVALID_EXPIRESAT": () => list("/v1/invitations?from=today"),
+  },
+  "GET /v1/access": {
+    "403 READ_ONLY": async () => call("GET", "/v1/access", { headers: await signIn(application, "reception") }),
+  },
   "GET /v1/events": { "422 INVALID_STATE": () => list("/v1/events?state=none") },
   "POST /v1/events/{id}/replay": {
     "202": replayEvent,

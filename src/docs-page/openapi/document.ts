@@ -21,6 +21,7 @@ import { listBadges, listUserBadges } from "./list-operations.ts";
 import {
   getApplication,
   getStatistics,
+  listAccess,
   listEvents,
   listHistory,
   listInvitations,
@@ -99,6 +100,7 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
       "/v1/application": { get: getApplication() },
       "/v1/invitations": { get: listInvitations(), post: createInvitations(now) },
+      "/v1/access": { get: listAccess() },
       "/v1/history": { get: listHistory() },
       "/v1/events": { get: listEvents() },
       "/v1/events/{id}/replay": { post: replayEvent() },

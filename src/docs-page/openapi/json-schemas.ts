@@ -1,5 +1,6 @@
 import * as z from "zod";
 import {
+  accessPage,
   applicationView,
   eventPage,
   historyPage,
@@ -70,6 +71,7 @@ const NAMED = {
   Invitations: invitations,
   BlockedUserPage: blockedUserPage,
   ErasedUser: erasedUser,
+  AccessPage: accessPage,
   HistoryPage: historyPage,
   BadgeView: badgeView,
   OwnBadges: ownBadges,

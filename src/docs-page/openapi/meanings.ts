@@ -133,7 +133,8 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
   },
   INVALID_STATE: {
-    meaning: "`state` is not one of the states that this list knows, or `order` is not `newest`.",
+    meaning:
+      "`state` is not one of the states that this list knows, `order` is not `newest`, or `action` is none of the history.",
     remedy: FIX_REQUEST,
   },
   INVALID_STARTSAT: {
@@ -149,7 +150,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Split a longer list into several calls, each with an `Idempotency-Key` of its own.",
   },
   INVALID_ACTOR: {
-    meaning: `The \`actor\` header is not 1 to ${MAX_NAME_CHARACTERS} characters in percent-encoded UTF-8, or has a control character.`,
+    meaning: `The \`actor\` header, or \`actor\` of a history, is not 1 to ${MAX_NAME_CHARACTERS} characters in percent-encoded UTF-8, or has a control character.`,
     remedy: "Encode the name, as `encodeURIComponent` does.",
   },
   CLAIMED_INVITATION: {
@@ -187,7 +188,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Use the standard alphabet (`+`, `/`, `=`), not the URL-safe one.",
   },
   INVALID_EXPIRESAT: {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone, or is longer than ${MAX_DATE_TIME_CHARACTERS} characters (so is \`endsBefore\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone, or is longer than ${MAX_DATE_TIME_CHARACTERS} characters (so are \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
   INVALID_INVITATIONTOKEN: {

@@ -1,11 +1,35 @@
-import * as z from "zod";
+import { and, eq, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { type ScannedPage, scanPage } from "./bounded-scan.ts";
+import { blockedUser } from "../../shared/schema.ts";
+import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
+import { byShape, orm, type Placeholders, statement } from "./statement.ts";
 
 /** A blocked user. `blockedAt` is milliseconds. */
-const blockedUserRow = z.object({ userId: z.string(), blockedAt: z.number() });
-export type BlockedUserRow = z.infer<typeof blockedUserRow>;
+export type BlockedUserRow = Pick<typeof blockedUser.$inferSelect, "userId" | "blockedAt">;
+
+const scanned = alias(blockedUser, SCANNED);
+
+interface PageValues {
+  applicationId: ApplicationId;
+  blockedAt: number | undefined;
+  userId: string | undefined;
+}
+
+const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
+  scanStatements((p: Placeholders<PageValues>) => ({
+    table: blockedUser,
+    ranges: [
+      and(
+        eq(blockedUser.applicationId, p.applicationId),
+        isFirst ? undefined : sql`(${blockedUser.blockedAt}, ${blockedUser.userId}) > (${p.blockedAt}, ${p.userId})`,
+      ),
+    ],
+    order: sql`${sql.identifier(blockedUser.blockedAt.name)}, ${sql.identifier(blockedUser.userId.name)}`,
+    fields: { userId: scanned.userId, blockedAt: scanned.blockedAt },
+  })),
+);
 
 /** An application's blocked users, in the order in which they were blocked. One round trip. */
 export function listBlockedUsers(
@@ -13,26 +37,21 @@ export function listBlockedUsers(
   applicationId: ApplicationId,
   { after, perPage }: { after: BlockedUserRow | null; perPage: number },
 ): Promise<ScannedPage<BlockedUserRow>> {
-  return scanPage(db, {
-    table: "blocked_user",
-    ranges: (bind) => {
-      const start = after && `AND (blocked_at, user_id) > (${bind(after.blockedAt)}, ${bind(after.userId)})`;
-      return [`application_id = ${bind(applicationId)} ${start ?? ""}`];
-    },
-    order: "blocked_at, user_id",
-    columns: "user_id AS userId, blocked_at AS blockedAt",
-    rows: z.array(blockedUserRow),
-    perPage,
-  });
+  const pages = PAGES({ isFirst: after === null });
+  return scanPage(db, pages, { applicationId, blockedAt: after?.blockedAt, userId: after?.userId }, perPage);
 }
 
-const IS_BLOCKED = "SELECT 1 FROM blocked_user WHERE application_id = ?1 AND user_id = ?2";
+const FIND_BLOCK = statement((p: Placeholders<{ applicationId: ApplicationId; userId: string }>) =>
+  orm
+    .select({ blockedAt: blockedUser.blockedAt })
+    .from(blockedUser)
+    .where(and(eq(blockedUser.applicationId, p.applicationId), eq(blockedUser.userId, p.userId))),
+);
 
 /** Whether a user gets no badge (contract section 12). One round trip. */
 export async function isBlocked(
   db: Database,
-  { applicationId, userId }: { applicationId: ApplicationId; userId: string },
+  user: { applicationId: ApplicationId; userId: string },
 ): Promise<boolean> {
-  const rows = await db.rows(z.unknown(), IS_BLOCKED, [applicationId, userId]);
-  return rows.length > 0;
+  return (await db.all(FIND_BLOCK, user)).length > 0;
 }

@@ -1,41 +1,32 @@
-import * as z from "zod";
+import { and, eq, sql } from "drizzle-orm";
 import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
-import { INVITATION_STATES } from "../../shared/schema.ts";
+import { application, invitation } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-
-const nullableText = z.string().nullable();
-
-const describedRow = z.object({
-  /** As stored: a pending invitation may be past its time. */
-  state: z.enum(INVITATION_STATES),
-  /** Times as they were sent. */
-  expiresAt: z.string(),
-  /** When the invitation ends, in milliseconds. */
-  expiresAtTime: z.number(),
-  badgeStartsAt: nullableText,
-  badgeExpiresAt: nullableText,
-  name: nullableText,
-  /** The user who may claim it; null: anybody with the token. */
-  userId: nullableText,
-  applicationName: z.string(),
-});
-
-export type DescribedInvitation = z.infer<typeof describedRow>;
+import { orm, type Placeholders, statement } from "./statement.ts";
 
 /** The plus sign keeps SQLite from searching by application, which would read all of its invitations. */
-const SELECT_DESCRIBED = `
-  SELECT invitation.state, invitation.expires_at AS expiresAt, invitation.expires_at_time AS expiresAtTime,
-    invitation.badge_starts_at AS badgeStartsAt, invitation.badge_expires_at AS badgeExpiresAt,
-    invitation.name, invitation.user_id AS userId, application.name AS applicationName
-  FROM invitation JOIN application ON application.id = invitation.application_id
-  WHERE invitation.digest = ?1 AND +invitation.application_id = ?2`;
+const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: ApplicationId; digest: InvitationDigest }>) =>
+  orm
+    .select({
+      /** As stored: a pending invitation may be past its time. */
+      state: invitation.state,
+      expiresAt: invitation.expiresAt,
+      expiresAtTime: invitation.expiresAtTime,
+      badgeStartsAt: invitation.badgeStartsAt,
+      badgeExpiresAt: invitation.badgeExpiresAt,
+      name: invitation.name,
+      /** The user who may claim it; null: whoever has the token. */
+      userId: invitation.userId,
+      // Under a name of its own: the invitation has a name, too.
+      applicationName: sql<string>`${application.name}`.as("application_name"),
+    })
+    .from(invitation)
+    .innerJoin(application, eq(application.id, invitation.applicationId))
+    .where(and(eq(invitation.digest, p.digest), sql`+${invitation.applicationId} = ${p.applicationId}`)),
+);
 
 /** An invitation with the name of its application. One round trip, to the primary. */
-export async function findDescription(
-  db: Database,
-  applicationId: ApplicationId,
-  digest: InvitationDigest,
-): Promise<DescribedInvitation | undefined> {
-  const [row] = await db.rows(describedRow, SELECT_DESCRIBED, [digest, applicationId]);
-  return row;
+export async function findDescription(db: Database, applicationId: ApplicationId, digest: InvitationDigest) {
+  const [found] = await db.all(SELECT_DESCRIBED, { applicationId, digest });
+  return found;
 }

@@ -1,13 +1,26 @@
+import { and, getTableColumns, sql } from "drizzle-orm";
 import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
+import { invitation } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { SELECT_INVITATIONS } from "./group-reads.ts";
-import { type InvitationRow, invitationRow } from "./rows.ts";
+import { eachOf, orm, type Placeholders, statement } from "./statement.ts";
+
+const { applicationId: _, ...columns } = getTableColumns(invitation);
+
+/** The plus sign keeps SQLite from searching by application, which would read all of its invitations. */
+const SELECT_INVITATIONS = statement(
+  (p: Placeholders<{ applicationId: ApplicationId; digests: readonly InvitationDigest[] }>) =>
+    orm
+      .select(columns)
+      .from(invitation)
+      .where(
+        and(
+          sql`${invitation.digest} IN (SELECT value FROM ${eachOf(p.digests)})`,
+          sql`+${invitation.applicationId} = ${p.applicationId}`,
+        ),
+      ),
+);
 
 /** An application's invitations, those that there are. One round trip, to the primary. */
-export function findInvitations(
-  db: Database,
-  applicationId: ApplicationId,
-  digests: readonly InvitationDigest[],
-): Promise<InvitationRow[]> {
-  return db.rows(invitationRow, SELECT_INVITATIONS, [JSON.stringify(digests), applicationId]);
+export function findInvitations(db: Database, applicationId: ApplicationId, digests: readonly InvitationDigest[]) {
+  return db.all(SELECT_INVITATIONS, { applicationId, digests });
 }

@@ -1,12 +1,46 @@
-import * as z from "zod";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import { and, desc, eq, getTableColumns, gt, isNotNull, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
+import { badge, position } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { BADGE } from "./group-reads.ts";
-import { type IssuedBadge, issuedBadge } from "./rows.ts";
+import { orm, type Placeholders, type Returning, type RowOf, statement } from "./statement.ts";
+
+const { applicationId: _, ...columns } = getTableColumns(badge);
+
+/** A reservation has none of these; an issued badge has all. */
+const FIELDS = {
+  ...columns,
+  device: issued<DeviceId>(badge.device),
+  userId: issued<string>(badge.userId),
+  signingKeyId: issued<number>(badge.signingKeyId),
+  position: issued<number>(badge.position),
+  turn: issued<number>(badge.turn),
+  issuedAt: issued<number>(badge.issuedAt),
+  change: issued<number>(badge.change),
+  changedAt: issued<number>(badge.changedAt),
+};
+
+function issued<Value>(column: (typeof columns)[keyof typeof columns]): SQL.Aliased<Value> {
+  return sql<Value>`${column}`.as(column.name);
+}
+
+/** A badge that was issued, in any state, without the application ID. */
+export type IssuedBadge = RowOf<Returning<typeof FIELDS>>;
+
+interface OfUser {
+  applicationId: ApplicationId;
+  userId: string;
+  limit: number;
+}
 
 /** The plus sign keeps SQLite from searching by application, which would read all of its badges. */
-const SELECT_ISSUED = `
-  SELECT ${BADGE} FROM badge WHERE badge.number = ?2 AND +badge.application_id = ?1 AND badge.position IS NOT NULL`;
+const SELECT_ISSUED = statement((p: Placeholders<{ applicationId: ApplicationId; number: number }>) =>
+  orm
+    .select(FIELDS)
+    .from(badge)
+    .where(
+      and(eq(badge.number, p.number), sql`+${badge.applicationId} = ${p.applicationId}`, isNotNull(badge.position)),
+    ),
+);
 
 /** An application's badge by its number; undefined if the number is only reserved. One round trip. */
 export async function findIssuedBadge(
@@ -14,15 +48,26 @@ export async function findIssuedBadge(
   applicationId: ApplicationId,
   number: number,
 ): Promise<IssuedBadge | undefined> {
-  const [row] = await db.rows(issuedBadge, SELECT_ISSUED, [applicationId, number]);
+  const [row] = await db.all(SELECT_ISSUED, { applicationId, number });
   return row;
 }
 
 /** As the index `badge_user_page` has it. */
-const SELECT_LISTED_OF_USER = `
-  SELECT ${BADGE} FROM badge WHERE badge.application_id = ?1 AND badge.user_id = ?2 AND badge.position IS NOT NULL
-    AND (badge.ended_at IS NOT NULL) = 0
-  ORDER BY badge.position DESC LIMIT ?3`;
+const SELECT_LISTED_OF_USER = statement((p: Placeholders<OfUser>) =>
+  orm
+    .select(FIELDS)
+    .from(badge)
+    .where(
+      and(
+        eq(badge.applicationId, p.applicationId),
+        eq(badge.userId, p.userId),
+        isNotNull(badge.position),
+        sql`(${badge.endedAt} IS NOT NULL) = 0`,
+      ),
+    )
+    .orderBy(desc(badge.position))
+    .limit(p.limit),
+);
 
 /** A user's badges that are not noted to have ended, newest first. One round trip. */
 export function findListedOfUser(
@@ -31,16 +76,21 @@ export function findListedOfUser(
   userId: string,
   limit: number,
 ): Promise<IssuedBadge[]> {
-  return db.rows(issuedBadge, SELECT_LISTED_OF_USER, [applicationId, userId, limit]);
+  return db.all(SELECT_LISTED_OF_USER, { applicationId, userId, limit });
 }
 
-const SELECT_EPOCH = "SELECT epoch FROM position WHERE application_id = ?1";
+const SELECT_EPOCH = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
+  orm.select({ epoch: position.epoch }).from(position).where(eq(position.applicationId, p.applicationId)),
+);
 
-const SELECT_CHANGES = `
-  SELECT ${BADGE} FROM badge WHERE badge.application_id = ?1 AND badge.position IS NOT NULL AND badge.change > ?2
-  ORDER BY badge.change LIMIT ?3`;
-
-const epochRows = z.tuple([z.object({ epoch: z.string() })]);
+const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId; after: number; limit: number }>) =>
+  orm
+    .select(FIELDS)
+    .from(badge)
+    .where(and(eq(badge.applicationId, p.applicationId), isNotNull(badge.position), gt(badge.change, p.after)))
+    .orderBy(badge.change)
+    .limit(p.limit),
+);
 
 export interface Changes {
   /** Cursors of another epoch have expired. */
@@ -55,11 +105,10 @@ export async function listChanges(
   after: number,
   limit: number,
 ): Promise<Changes> {
-  const [position, badges] = await db.run((d1) =>
-    d1.batch([
-      d1.prepare(SELECT_EPOCH).bind(applicationId),
-      d1.prepare(SELECT_CHANGES).bind(applicationId, after, limit),
-    ]),
+  const [epochs, badges] = await db.run((d1) =>
+    d1.batch([SELECT_EPOCH.bind(d1, { applicationId }), SELECT_CHANGES.bind(d1, { applicationId, after, limit })]),
   );
-  return { epoch: epochRows.parse(position?.results)[0].epoch, badges: z.array(issuedBadge).parse(badges?.results) };
+  const [position] = SELECT_EPOCH.rows(epochs);
+  if (!position) throw new Error("an application is made together with its position");
+  return { epoch: position.epoch, badges: SELECT_CHANGES.rows(badges) };
 }

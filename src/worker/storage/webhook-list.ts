@@ -1,30 +1,15 @@
+import { and, eq, lt, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
 import type { Origin } from "../../shared/actor.ts";
-import { EVENTS } from "../../shared/events.ts";
 import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { EVENT_STATES, type EventState } from "../../shared/schema.ts";
-import { type ScannedPage, scanLimit, scanPage } from "./bounded-scan.ts";
+import { type EventState, webhookEvent } from "../../shared/schema.ts";
+import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
+import { byShape, type Placeholders } from "./statement.ts";
 
 /** Events as an application's server sees them (contract section 19). */
-
-/** Times are milliseconds. */
-const eventRow = z.object({
-  id: z.string(),
-  event: z.enum(EVENTS),
-  payload: z.string(),
-  state: z.enum(EVENT_STATES),
-  attempts: z.number(),
-  /** When the next attempt is due, or if one is running, when it would be repeated should its result not come. */
-  dueAt: z.number(),
-  lastStatus: z.number().nullable(),
-  lastOutcome: z.string().nullable(),
-  lastResponse: z.string().nullable(),
-  createdAt: z.number(),
-  deliveredAt: z.number().nullable(),
-});
-export type EventRow = z.infer<typeof eventRow>;
 
 /** Conditions for an application's pending events to be sent. */
 const endpointState = z.object({
@@ -37,9 +22,45 @@ export type EndpointState = z.infer<typeof endpointState>;
 const SELECT_ENDPOINT = `
   SELECT webhook_url AS webhookUrl, webhook_held_at AS heldAt, disabled_at AS disabledAt FROM application WHERE id = ?1`;
 
-const COLUMNS = `
-  id, event, payload, state, attempts, max(due_at, lease_until) AS dueAt, last_status AS lastStatus,
-  last_outcome AS lastOutcome, last_response AS lastResponse, created_at AS createdAt, delivered_at AS deliveredAt`;
+const scanned = alias(webhookEvent, SCANNED);
+
+interface EventShape extends Record<string, string | boolean | null> {
+  state: EventState | null;
+  isFirst: boolean;
+  areFewPending: boolean;
+}
+
+const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
+  const { index, range } = rangeOf(state, areFewPending);
+  return scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string | null }>) => ({
+    table: sql`${webhookEvent}${index}`,
+    ranges: [
+      and(eq(webhookEvent.applicationId, p.applicationId), range, isFirst ? undefined : lt(webhookEvent.id, p.after)),
+    ],
+    order: sql`${sql.identifier(webhookEvent.id.name)} DESC`,
+    // Delivered events have no index: most events are delivered.
+    conditions: [
+      state === "delivered" || (state === "pending" && !areFewPending) ? eq(scanned.state, state) : undefined,
+    ],
+    fields: {
+      id: scanned.id,
+      event: scanned.event,
+      payload: scanned.payload,
+      state: scanned.state,
+      attempts: scanned.attempts,
+      /** When the next attempt is due, or if one is running, when it would be repeated should its result not come. */
+      dueAt: sql<number>`max(${scanned.dueAt}, ${scanned.leaseUntil})`,
+      lastStatus: scanned.lastStatus,
+      lastOutcome: scanned.lastOutcome,
+      lastResponse: scanned.lastResponse,
+      createdAt: scanned.createdAt,
+      deliveredAt: scanned.deliveredAt,
+    },
+  }));
+});
+
+/** Times are milliseconds. */
+export type EventRow = Awaited<ReturnType<typeof listEvents>>["items"][number];
 
 /**
  * An application's events, newest first, and the endpoint they go to. Two round trips, or three of pending events.
@@ -50,29 +71,12 @@ export async function listEvents(
   db: Database,
   applicationId: ApplicationId,
   page: { state: EventState | null; after: string | null; perPage: number },
-): Promise<ScannedPage<EventRow> & { endpoint: EndpointState | undefined }> {
+) {
   const { state, after, perPage } = page;
   const limit = Math.floor(scanLimit(perPage) / 2);
   const areFewPending = state === "pending" && (await countPending(db, applicationId, limit)) < limit;
-  const { index, range } = rangeOf(state, areFewPending);
-  const events = await scanPage(
-    db,
-    {
-      table: `webhook_event ${index}`,
-      ranges: (bind) => {
-        const ofApplication = `application_id = ${bind(applicationId)}`;
-        return [`${ofApplication} ${range} ${after === null ? "" : `AND id < ${bind(after)}`}`];
-      },
-      order: "id DESC",
-      // Delivered events have no index: most events are delivered.
-      conditions: () =>
-        state === "delivered" || (state === "pending" && !areFewPending) ? [`state = '${state}'`] : [],
-      columns: COLUMNS,
-      rows: z.array(eventRow),
-      perPage,
-    },
-    limit,
-  );
+  const pages = PAGES({ state, isFirst: after === null, areFewPending });
+  const events = await scanPage(db, pages, { applicationId, after }, perPage, limit);
   const [endpoint] = await db.rows(endpointState, SELECT_ENDPOINT, [applicationId]);
   return { ...events, endpoint };
 }
@@ -80,14 +84,14 @@ export async function listEvents(
 /**
  * The index of pending events orders them by due time. So a few are all read and put into order; of many, the newest events have enough.
  */
-function rangeOf(state: EventState | null, areFewPending: boolean): { index: string; range: string } {
-  if (areFewPending) return { index: "INDEXED BY webhook_event_due", range: "AND state = 'pending'" };
+function rangeOf(state: EventState | null, areFewPending: boolean): { index: SQL; range: SQL | undefined } {
+  if (areFewPending) return { index: sql` INDEXED BY webhook_event_due`, range: eq(webhookEvent.state, "pending") };
   if (state === "exhausted" || state === "held") {
     // The second condition is that of the index.
-    const range = `AND state = '${state}' AND state IN ('exhausted', 'held')`;
-    return { index: "INDEXED BY webhook_event_stopped", range };
+    const range = sql`${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')`;
+    return { index: sql` INDEXED BY webhook_event_stopped`, range };
   }
-  return { index: "", range: "" };
+  return { index: sql``, range: undefined };
 }
 
 const COUNT_PENDING = `

@@ -21,7 +21,7 @@ import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
 import type { Call, Command, Outcome, Rules } from "../../../../src/worker/core/commands.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
-import { SELECT_BADGE, SELECT_CURRENT_BADGE } from "../../../../src/worker/storage/device-badges.ts";
+import { OF_USER, SIGNING } from "../../../../src/worker/storage/device-badges.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { HomeClock } from "../../../../src/worker/clock/home-clock.ts";
@@ -94,7 +94,7 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
   const { userId, invitationToken: token } = body;
   const digest = token === undefined ? null : await invitationDigestOf(token);
   const session = env.DB.withSession("first-unconstrained");
-  const look = session.prepare(SELECT_BADGE).bind(application.id, device, userId);
+  const look = OF_USER.atPrimary.bind(session, { applicationId: application.id, device, userId });
   const [existing] = (await look.all<{ number: number }>()).results;
   if (existing) return Response.json({ badgeId: String(existing.number) }, bookmarkOf(session));
   const outcome = await carryOut(env, application, {
@@ -124,7 +124,8 @@ async function sign({ request, env, application, device }: Asked): Promise<Respo
   const { base64 } = await request.json<{ base64: string }>();
   const { id: applicationId, signingKey, privateKey, signatureLifetimeSeconds: lifetime } = application;
   const session = env.DB.withSession("first-primary");
-  const [current] = await session.prepare(SELECT_CURRENT_BADGE.atPrimary).bind(applicationId, device).raw<[number]>();
+  const signer = { applicationId, device, thumbprint: null, number: null };
+  const [current] = await SIGNING.current.atPrimary.bind(session, signer).raw<[number]>();
   if (!current) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };

@@ -1,0 +1,153 @@
+import { type Column, is, type Placeholder, SQL, type SQLWrapper, sql } from "drizzle-orm";
+import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
+import { drizzle } from "drizzle-orm/sqlite-proxy";
+import { BoundedCache } from "../bounded-cache.ts";
+import { type CompiledQuery, compileQuery, rowOfArray, rowOfObject } from "./compiled-query.ts";
+
+/**
+ * The one manner in which D1 is reached: a query is built with Drizzle once, with placeholders, and afterwards only bound.
+ * To build it for each call would cost 50 to 100 µs, more than all else that the Worker does for a signature.
+ */
+
+/**
+ * Builds inserts, updates, deletes and selects from src/shared/schema.ts. It runs none: a statement is bound to the session of
+ * its call.
+ */
+export const orm = drizzle(() => Promise.reject(new Error("a statement is bound to a session, not run by Drizzle")));
+
+/** One placeholder for each value that a call binds. */
+export type Placeholders<Values> = { readonly [Name in keyof Values & string]: Placeholder<Name, Values[Name]> };
+
+/** Columns and expressions by the names of a row's fields. An `sql` text that has another type than D1's value has `mapWith`. */
+export type Fields = Record<string, Column | SQL | SQL.Aliased>;
+
+/** A select of Drizzle's, or an SQL text with the fields that it returns: what Drizzle cannot express. */
+type Query = Select | Returning<Fields> | SQLWrapper;
+
+interface Select extends SQLWrapper {
+  _: { result: unknown[]; selectedFields: object };
+}
+
+/** An SQL text and the fields of its rows. */
+export interface Returning<Selected extends Fields> {
+  fields: Selected;
+  query: SQLWrapper;
+}
+
+/** The row of a query. Of one without fields there is none. */
+export type RowOf<Of> =
+  Of extends Returning<infer Selected>
+    ? SelectResultFields<Selected>
+    : Of extends { _: { result: (infer Row)[] } }
+      ? Row
+      : never;
+
+/** The row of a statement. */
+export type RowOfStatement<Of> = Of extends Statement<never, infer Row> ? Row : never;
+
+/** What a statement is bound to: D1 itself or a session. */
+export type Session = Pick<D1DatabaseSession, "prepare">;
+
+/** A query that is bound to the values of a call. */
+export interface Statement<Values, Row> {
+  /** As D1 gets it. Built at the first use. */
+  readonly sql: string;
+  /** To be run, alone or in a batch. Drizzle's own errors have the values in them; D1's do not. */
+  bind(session: Session, values: Values): D1PreparedStatement;
+  /** Rows of a batch or of `all()`, which come as objects by column name. */
+  rows(result: { results: unknown[] } | undefined): Row[];
+  /** Runs it alone, as a read: the rows come without column names, which costs least. One round trip. */
+  all(session: Session, values: Values): Promise<Row[]>;
+}
+
+/**
+ * A query of one shape, built at its first use.
+ *
+ * A value that is not a placeholder is a constant: it stands in the text, so that SQLite sees which partial index fits. A
+ * placeholder is bound once, however often it is used (D1: at most 100 parameters a statement).
+ *
+ * @param build from the placeholders, whose names and types are those of `Values`
+ * @throws Error at the first use, if two fields have the same column name: a batch would give one value for both
+ */
+export function statement<Values extends object, Of extends Query>(
+  build: (placeholders: Placeholders<Values>) => Of,
+): Statement<Values, RowOf<Of>> {
+  let compiled: CompiledQuery | undefined;
+  const use = () => {
+    compiled ??= compile(build(placeholdersOf<Values>()));
+    return compiled;
+  };
+  const bind = (session: Session, values: Values) => {
+    const { text, parameters } = use();
+    return session.prepare(text).bind(...parameters.map(({ name, encode }) => encode(Reflect.get(values, name))));
+  };
+  return {
+    get sql() {
+      return use().text;
+    },
+    bind,
+    rows: (result) => typed<RowOf<Of>>((result?.results ?? []).map((row) => rowOfObject(use().fields, row))),
+    async all(session, values) {
+      const { fields } = use();
+      const rows = await bind(session, values).raw();
+      return typed<RowOf<Of>>(rows.map((row) => rowOfArray(fields, row)));
+    },
+  };
+}
+
+/** Rows have the type of their query's fields, because D1's tables are those of the schema: nothing is checked a second time. */
+const typed = <Row>(rows: object[]): Row[] => rows as Row[];
+
+/**
+ * What Drizzle's builder lacks (INDEXED BY, json_each, RETURNING of a selection): an SQL text with columns of the schema. Also for
+ * a field with a subquery that names the outer table: a select of one table drops the table's name there.
+ *
+ * @param write gets the fields as what follows SELECT or RETURNING, each under its own name
+ */
+export function query<Selected extends Fields>(
+  fields: Selected,
+  write: (columns: SQL) => SQLWrapper,
+): Returning<Selected> {
+  const named = Object.entries(fields).map(([name, field]) => {
+    return sql`${is(field, SQL.Aliased) ? field.sql : field} AS ${sql.identifier(name)}`;
+  });
+  return { fields, query: write(sql.join(named, sql`, `)) };
+}
+
+/**
+ * Statements of one query by their shape: a filter that is not set leaves no trace in the statement.
+ *
+ * @param build for a shape; shapes with the same values are the same
+ */
+export function byShape<Shape extends Readonly<Record<string, string | number | boolean | null>>, Built>(
+  build: (shape: Shape) => Built,
+): (shape: Shape) => Built {
+  const known = new BoundedCache<{ built: Built }>(MAX_SHAPES);
+  return (shape) => {
+    const key = JSON.stringify(Object.values(shape));
+    const found = known.get(key);
+    if (found) return found.built;
+    const built = build(shape);
+    known.set(key, { built });
+    return built;
+  };
+}
+
+/** More than any list has with its filters; the letters of a search make more (text-search.ts). */
+const MAX_SHAPES = 500;
+
+/** The members of a list that is bound as one value. */
+export const eachOf = <Name extends string>(list: Placeholder<Name, readonly unknown[]>): SQL =>
+  sql`json_each(${sql.param(list, { mapToDriverValue: JSON.stringify })})`;
+
+/** Each is made when it is named; those of one name are the same parameter of a statement. */
+export const placeholdersOf = <Values>(): Placeholders<Values> =>
+  new Proxy(Object.create(null), { get: (_, name) => sql.placeholder(String(name)) });
+
+function compile(built: Query): CompiledQuery {
+  if ("fields" in built) return compileQuery(built.query, built.fields, true);
+  return compileQuery(built, isSelect(built) ? { ...built._.selectedFields } : {}, false);
+}
+
+const isSelect = (built: Query): built is Select =>
+  "_" in built && built._ !== undefined && "selectedFields" in built._;
