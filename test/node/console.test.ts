@@ -627,12 +627,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         ["blocked", "Blocked people", "mallory"],
         ["history", "History", "Visitor invited"],
         ["deliveries?state=all", "Deliveries", "The receiver has confirmed it."],
+        ["badges?q=li&state=all", "Badges", "the person with exactly the user ID"],
+        ["access", "Access", "Operator: may do everything here"],
         ["figures", "Figures", "Numbers left"],
         [`badge?id=${number("alice")}`, "Badge", "Bound to the phone's key"],
         ["person?user=mallory", "mallory", "Person blocked"],
       ] as const) {
         await view(hash, title);
-        await page.getByText(shown).first().waitFor();
+        await page.getByText(shown).filter({ visible: true }).first().waitFor();
         await look(hash);
       }
       await view("badges", "Badges");
@@ -641,6 +643,11 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("menuitem", { name: "Change start or end" }).click();
       await dialog().getByLabel("Until").waitFor();
       await look("dialog");
+      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await page.getByLabel("Select all that are shown").check();
+      await page.getByRole("button", { name: "Change end…" }).click();
+      await dialog().getByLabel("Until").waitFor();
+      await look("dialog of many");
       await dialog().getByRole("button", { name: "Cancel" }).click();
       expect(faults).toEqual([]);
     });
@@ -655,12 +662,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .fill(["Name\tHost\tUser ID", ...lines, "Dot\tTom\t.."].join("\n"));
       const calls: string[] = [];
       page.on("request", (request) => request.method() === "POST" && calls.push(request.url()));
-      await page.getByRole("button", { name: "Invite all" }).click();
+      await page.getByRole("button", { name: "Check the list" }).click();
+      await page.getByRole("button", { name: "Invite 100 visitors" }).click();
       await page.getByText("99 passes").waitFor();
       await page.getByText("Dot: That cannot be a user ID.").waitFor();
       expect(calls).toEqual([`${service.origin}/v1/invitations`]);
       expect(await page.getByRole("article").count()).toBe(99);
       await page.getByRole("button", { name: "Done" }).click();
+      await view("visitors?day=all", "Visitors");
       await row("Guest 98").waitFor();
     });
 

@@ -28,7 +28,7 @@ export function VisitFilters(props: {
       <search>
         <form class="find" onSubmit={search}>
           <label>
-            Part of a visitor's name or user ID
+            Search by name or user ID
             <input
               key={params.q}
               type="search"
