@@ -16,6 +16,8 @@ export interface Application {
   requireProof: boolean;
   /** Whether it publishes status lists. */
   statusList: boolean;
+  /** How long signatures are valid. Absent: for ever. */
+  signatureLifetimeSeconds?: number | undefined;
   /** Null: no webhooks are sent. */
   webhookUrl: string | null;
   /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */

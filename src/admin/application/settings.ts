@@ -33,10 +33,10 @@ export const SETTING_OPTIONS = {
   invitationLink: orNo(
     option(
       "--invitation-link <url>",
-      "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme",
+      "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme; where PUBLIC_URL is set, by default the service's page for visitors, /pass",
       urlOrNone,
     ),
-    "let those QR codes have the token alone",
+    "let those QR codes open the default again; without PUBLIC_URL they have the token alone",
   ),
   requireSecret: orNo(
     option(

@@ -199,7 +199,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: `\`expiresAt\` is not ISO 8601 with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or is not of the years ${MIN_YEAR} to ${MAX_YEAR} (so are \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
-  INVALID_INVITATIONTOKEN: { meaning: "`invitationToken` is not a string.", remedy: FIX_REQUEST },
+  INVALID_INVITATIONTOKEN: {
+    meaning: "`invitationToken` is not a string, or the `invitationtoken` header is missing or blank.",
+    remedy: FIX_REQUEST,
+  },
   INVALID_PER_PAGE: { meaning: "`per_page` is not a positive integer.", remedy: FIX_REQUEST },
   INVALID_CURSOR: {
     meaning: "`cursor` is not a cursor from this service.",

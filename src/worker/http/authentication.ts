@@ -8,7 +8,7 @@ import type { Application } from "../applications/registry.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, checkProofOfCall } from "./proof.ts";
-import { limitAddress, limitDevice, rememberAddress } from "./rate-limits.ts";
+import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
@@ -72,6 +72,19 @@ export async function requirePerson(c: HonoContext<HttpEnv>): Promise<Applicatio
   c.set("actor", { kind: "user" });
   rememberAddress(c, application, credentials.clientAddress);
   return application;
+}
+
+/** Identifies the application and the invitation that a visitor's call names (contract section 27). */
+export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ application: Application; token: string }> {
+  const credentials = readCredentials(c);
+  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  c.set("application", application.id);
+  rememberAddress(c, application, credentials.clientAddress);
+  const token = header(c, "invitationtoken");
+  if (token === null) throw new Refusal("INVALID_INVITATIONTOKEN");
+  await limitAddress(c);
+  await limitInvitation(c, application, token);
+  return { application, token };
 }
 
 /**

@@ -74,6 +74,11 @@ export async function limitPerson(c: HonoContext<HttpEnv>, { id }: { id: string 
   await requireWithin(c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`);
 }
 
+/** Counts a visitor's call for its invitation: as many as for a device (contract section 27). @throws Refusal RATE_LIMITED */
+export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: string }, token: string): Promise<void> {
+  await requireWithin(c.get("context").deviceLimit, `${id}:invitation ${await digestOf(token)}`);
+}
+
 /**
  * Counts the calls that a handler refuses as malformed, by INVALID_PROOF or by INVALID_USERTOKEN. Over the limit they are refused
  * with RATE_LIMITED instead.

@@ -15,6 +15,7 @@ const SELECT_SETTINGS = statement((p: Placeholders<{ id: ApplicationId }>) =>
       requireSecret: application.requireSecret,
       requireProof: application.requireProof,
       statusList: application.statusList,
+      signatureLifetimeSeconds: application.signatureLifetimeSeconds,
       reuseAfterSeconds: application.reuseAfterSeconds,
       webhookUrl: application.webhookUrl,
       invitationLink: application.invitationLink,
