@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { ENTRY } from "../core/support.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { ENTRY } from "../core/support.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

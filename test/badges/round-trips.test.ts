@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import worker from "../../src/worker/index.ts";
-import { ENTRY } from "../core/support.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

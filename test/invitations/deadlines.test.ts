@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { ENTRY } from "../core/support.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { HeldTrips } from "../support/held.ts";
