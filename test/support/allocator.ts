@@ -1,4 +1,4 @@
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import type { Allocator } from "../../src/worker/allocator/allocator.ts";
@@ -11,8 +11,9 @@ export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator
 export const wake = ({ id }: { id: ApplicationId }, isInDoubt = false): Promise<void> =>
   allocatorOf({ id }).wake(id, isInDoubt);
 
-/** The allocator's alarm, whenever it is set for. @returns whether it is set */
-export const ring = (application: { id: string }): Promise<boolean> => runDurableObjectAlarm(allocatorOf(application));
+/** What the allocator's alarm does, whenever it is set for: where time stands still, the platform's own clock runs on. */
+export const ring = (application: { id: string }): Promise<void> =>
+  runInDurableObject(allocatorOf(application), (allocator) => allocator.alarm());
 
 /** The allocator ends; its storage stays. */
 export const endAllocator = (application: { id: string }): Promise<void> =>
