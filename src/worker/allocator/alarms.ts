@@ -42,7 +42,8 @@ export class Alarms {
   async ensure(at: number): Promise<void> {
     if (this.#at === undefined) this.#at = await this.#storage.getAlarm();
     if (this.#at !== null && this.#at <= at) return;
-    await this.#storage.setAlarm(at);
+    // An end may have been set to 1970, which the platform takes for no alarm.
+    await this.#storage.setAlarm(Math.max(1, at));
     this.#at = at;
   }
 
