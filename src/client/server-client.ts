@@ -30,6 +30,7 @@ import type {
   BlockedUserPage,
   ChangePage,
   CurrentBadge,
+  ErasedInvitation,
   ErasedUser,
   Invitation,
   InvitationRequest,
@@ -361,6 +362,15 @@ export class ServerClient {
     return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, bodyAs(revokedInvitation), options);
   }
 
+  /**
+   * Deletes the name and the user ID of an invitation, and revokes it if it is pending.
+   *
+   * @param id the invitation token, or the badge number while it is reserved
+   */
+  async eraseInvitation(id: string, options: ChangeOptions = {}): Promise<ErasedInvitation> {
+    return this.#change(`/v1/invitation/${pathSegment(id)}/erase`, bodyAs(erasedInvitation), options);
+  }
+
   /** Lists invitations, newest first or by visit (`from`, `until`), like `listBadges`. Tokens are not listed. */
   listInvitations({ state, from, until, q, perPage, signal }: InvitationQuery = {}): InvitationPages {
     const span = { from: from && dateTime(from), until: until && dateTime(until) };
@@ -497,6 +507,7 @@ const revokedInvitation = object<RevokedInvitation>({ id: "string", badgeId: "st
 const application = object<Application>({ applicationId: "string" });
 const invitationPage = object<Omit<InvitationPage, "nextCursor">>({ invitations: "array" });
 const blockedUserPage = object<Omit<BlockedUserPage, "nextCursor">>({ users: "array" });
+const erasedInvitation = object<ErasedInvitation>({ badgeId: "string" });
 const erasedUser = object<ErasedUser>({ userId: "string", erased: "number" });
 const accessPage = object<Omit<AccessPage, "nextCursor">>({ people: "array" });
 const historyPage = object<Omit<HistoryPage, "nextCursor">>({ history: "array" });

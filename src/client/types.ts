@@ -192,3 +192,7 @@ export interface RevokedInvitation extends Pick<Invitation, "id" | "badgeId" | "
   /** When it was first revoked: ISO 8601, UTC. */
   revokedAt: string;
 }
+
+export interface ErasedInvitation {
+  badgeId: string;
+}

@@ -159,6 +159,8 @@ export const revokedInvitation = z.object({
   revokedAt: described(time, "When it was first revoked: the same in every response.", "2027-01-16T09:30:00.000Z"),
 });
 
+export const erasedInvitation = z.object({ badgeId: invitationFields.badgeId });
+
 export const publicJwk = z
   .object({
     kty: described(z.literal("EC"), "Key type.", "EC"),

@@ -15,7 +15,7 @@ import {
 import { HEADERS, SECURITY_SCHEMES } from "./components.ts";
 import { issueBadge, signBadge } from "./device-operations.ts";
 import { guide } from "./guide.ts";
-import { createInvitation, createInvitations, revokeInvitation } from "./invitation-operations.ts";
+import { createInvitation, createInvitations, eraseInvitation, revokeInvitation } from "./invitation-operations.ts";
 import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
 import {
@@ -94,6 +94,7 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/users/{id}/erase": { patch: eraseUser() },
       "/v1/invitation": { post: createInvitation(now) },
       "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
+      "/v1/invitation/{id}/erase": { patch: eraseInvitation() },
       "/v1/application": { get: getApplication() },
       "/v1/invitations": { get: listInvitations(), post: createInvitations(now) },
       "/v1/access": { get: listAccess() },

@@ -309,6 +309,7 @@ export const getStatistics = (): Operation => ({
             osVersion: values("16"),
             sdkVersion: values("4.2.0"),
           },
+          sampled: 7,
           invitations: { pending: 1, claimed: 2, revoked: 0, expired: 0 },
           badgesByState: { active: 6, suspended: 1, revoked: 0, expired: 0, replaced: 0 },
           badgesPerDay: [{ day: "2027-01-15", badges: 7 }],

@@ -14,7 +14,15 @@ import type { Alarms } from "./alarms.ts";
 import { Calls, type Reply, type WaitingCall } from "./calls.ts";
 import type { Call, Result } from "./commands.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
-import { type DecidedCall, decideGroup, type Group, splitByNumbers, withdrawNumbers } from "./group.ts";
+import {
+  appendEmpty,
+  type DecidedCall,
+  decideGroup,
+  type Group,
+  splitByNumbers,
+  UndecidableCall,
+  withdrawNumbers,
+} from "./group.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 import { eraseEvents } from "./replica/erase-events.ts";
@@ -63,6 +71,7 @@ export class Engine {
     this.replicator = new Replicator({
       ...{ applicationId, tables, log, openDatabase, enqueue, now },
       withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
+      appendEmpty: () => appendEmpty(log, now()),
     });
   }
 
@@ -241,6 +250,7 @@ export class Engine {
       this.#endCalls(calls, error);
       return;
     }
+    this.#calls.putBack(this.#group.rest);
     if (this.#group.nextEnd !== null) await alarms.ensure(this.#group.nextEnd);
     this.#replyIfSent();
   }
@@ -253,9 +263,12 @@ export class Engine {
       return;
     }
     logLine("error", { event: "group-failed", application: this.applicationId, calls: calls.length, error });
+    const faulty = error instanceof UndecidableCall ? [error.waiting] : calls;
     try {
       this.#parts.tables.touch();
-      for (const waiting of calls) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+      for (const waiting of faulty) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+      // The others are decided without it.
+      this.#calls.putBack(calls.filter((waiting) => !faulty.includes(waiting)));
     } catch (superseded) {
       // The caller tries again, at the instance that took over.
       for (const waiting of calls) this.#calls.fail(waiting, superseded);
@@ -305,8 +318,8 @@ export class Engine {
 
   #withdraw(numbers: readonly number[], isAgain: boolean): void {
     const { tables, log, now } = this.#parts;
-    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     withdrawNumbers(tables, log, numbers, isAgain, { now: now(), randomBelow });
+    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     this.#calls.forget(numbers);
     const group = this.#group;
     if (!group) return;

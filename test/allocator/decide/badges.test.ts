@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { REBIND_WINDOW_HOURS } from "../../../src/shared/limits.ts";
-import { decideBadge } from "../../../src/worker/core/decide/badge.ts";
 import type { Step } from "../../../src/worker/allocator/decide/states.ts";
+import { decideBadge } from "../../../src/worker/core/decide/badge.ts";
 import { decideStepCommand } from "../../../src/worker/core/decide/step.ts";
 import {
   actionsOf,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
-import { decideBadge } from "../../../src/worker/core/decide/badge.ts";
 import { decideInvite, decideRevocation } from "../../../src/worker/allocator/decide/invitation.ts";
+import { decideBadge } from "../../../src/worker/core/decide/badge.ts";
 import { RowSet } from "../../../src/worker/core/decide/row-set.ts";
 import { isEmpty, toEntry } from "../../../src/worker/core/entry.ts";
 import {

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
 import { BEYOND_CHUNK_NUMBERS, MAX_GROUP_CHARACTERS } from "../../../src/shared/limits.ts";
 import type { NewInvitation, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
+import { decideInvite, decideRevocation } from "../../../src/worker/allocator/decide/invitation.ts";
 import { AGAIN } from "../../../src/worker/core/decide/block.ts";
 import type { Draft } from "../../../src/worker/core/decide/draft.ts";
 import { decideDue, expireInvitations } from "../../../src/worker/core/decide/due.ts";
-import { decideInvite, decideRevocation } from "../../../src/worker/allocator/decide/invitation.ts";
 import { takeNumber } from "../../../src/worker/core/decide/numbers.ts";
 import {
   actionsOf,

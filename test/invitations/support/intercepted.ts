@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
-import type { Context } from "../../../src/worker/context.ts";
 import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
+import type { Context } from "../../../src/worker/context.ts";
 import { Database } from "../../../src/worker/storage/database.ts";
 import type { Statement } from "../../../src/worker/storage/statement.ts";
 import { testContext } from "../../support/context.ts";

@@ -1,10 +1,10 @@
-import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS, SEND_CHARACTERS, SEND_ENTRIES } from "../../../shared/limits.ts";
 import { log as logLine } from "../../log.ts";
 import { withDeadline } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
 import type { Mark } from "../counters.ts";
-import type { Log, LoggedEntry, LogHead } from "../tables/log.ts";
+import type { Log, LoggedEntry } from "../tables/log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { type CopyStep, copyStep } from "./copy.ts";
 import { closeToReaders, fence, readHead } from "./head.ts";
@@ -34,6 +34,8 @@ interface ReplicatorParts {
    * @param isAgain whether results that name them may have been returned already
    */
   withdraw(numbers: readonly number[], isAgain: boolean): void;
+  /** Logs an entry that changes nothing. */
+  appendEmpty(): void;
 }
 
 /**
@@ -45,6 +47,8 @@ export class Replicator {
   #standing: Standing = { kind: "unknown" };
   /** The sequence from which readers may read again: set by a comparison that found D1 behind. */
   #readableFrom = 0;
+  /** Whether D1's own flag is not to be kept. */
+  #isFlagReset = false;
   #bookmark: string | null = null;
 
   constructor(parts: ReplicatorParts) {
@@ -86,7 +90,7 @@ export class Replicator {
 
   /** Finds out where D1 is. @throws Unavailable */
   async compare(): Promise<void> {
-    const { openDatabase, applicationId, tables, log, now, withdraw } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, withdraw, appendEmpty } = this.#parts;
     const db = openDatabase();
     const head = await readHead(db, applicationId);
     this.#bookmark = db.bookmark ?? this.#bookmark;
@@ -112,6 +116,9 @@ export class Replicator {
         logLine("warn", { event: "catching-up", application: applicationId, at: head.sequence, to: newest.sequence });
       }
     }
+    // Readers were stopped for good while D1's head was unknown, and D1 was restored since.
+    this.#isFlagReset = head.readableFrom > newest.sequence;
+    if (this.#isFlagReset) appendEmpty();
     if (head.refused.length > 0) withdraw(head.refused, true);
     this.#standing = { kind: "following", at: head };
   }
@@ -134,7 +141,7 @@ export class Replicator {
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
-        readableFrom: { keep: true, sequence: this.#readableFrom },
+        readableFrom: { keep: !this.#isFlagReset, sequence: this.#readableFrom },
       });
       const [, ...results] = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
         session.batch([move, ...rendered.statements]),
@@ -146,6 +153,7 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
+      this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
       enqueue(rendered.newEvents(results));
       return true;
@@ -191,9 +199,3 @@ function isRefusal(error: unknown): boolean {
   }
   return false;
 }
-
-export const newLogHead = ({ sequence, counters }: LogHead): LogHead => ({
-  sequence: sequence + 1,
-  entry: newRandomId(),
-  counters: { ...counters, epoch: newRandomId() },
-});
