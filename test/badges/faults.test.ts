@@ -154,28 +154,31 @@ describe("a request that fails half-way and is retried by the client (contract s
 });
 
 describe("an object that crashes while it works (contract sections 1 and 21)", () => {
-  it.each(["before D1 has its entry", "once D1 has its entry"])("%s leaves the number to its device", async (moment) => {
-    const application = await prepareApplication();
-    await aroundObjectD1(application, (state) => async (statements, send) => {
-      if (!isAbout(statements, ENTRY)) return send();
-      // A call leaves a real object only when what it has stored before is safe (Durable Objects: output gates).
-      await state.storage.sync();
-      if (moment === "once D1 has its entry") await send();
-      state.abort("the object dies");
-      return send();
-    });
-    const first = await requestQuietly(application, "device", ALICE);
-    const other = await requestQuietly(application, "other", { userId: "bob" });
-    expect(other.status).toBe(201);
-    const answers = [first, ...(await askUntilAnswered(application))];
-    // The call is repeated, and the next instance finds its result in the log.
-    expect(statusesOf(answers)).toEqual([201, 200, 200]);
-    expect(new Set([other, ...answers].map(numberOf)).size).toBe(2);
-    const rows = await badgeRows(application);
-    expect(rows).toHaveLength(2);
-    expect(new Set(rows.map(({ change }) => change)).size).toBe(2);
-    expect(await eventRows(application)).toHaveLength(2);
-  });
+  it.each(["before D1 has its entry", "once D1 has its entry"])(
+    "%s leaves the number to its device",
+    async (moment) => {
+      const application = await prepareApplication();
+      await aroundObjectD1(application, (state) => async (statements, send) => {
+        if (!isAbout(statements, ENTRY)) return send();
+        // A call leaves a real object only when what it has stored before is safe (Durable Objects: output gates).
+        await state.storage.sync();
+        if (moment === "once D1 has its entry") await send();
+        state.abort("the object dies");
+        return send();
+      });
+      const first = await requestQuietly(application, "device", ALICE);
+      const other = await requestQuietly(application, "other", { userId: "bob" });
+      expect(other.status).toBe(201);
+      const answers = [first, ...(await askUntilAnswered(application))];
+      // The call is repeated, and the next instance finds its result in the log.
+      expect(statusesOf(answers)).toEqual([201, 200, 200]);
+      expect(new Set([other, ...answers].map(numberOf)).size).toBe(2);
+      const rows = await badgeRows(application);
+      expect(rows).toHaveLength(2);
+      expect(new Set(rows.map(({ change }) => change)).size).toBe(2);
+      expect(await eventRows(application)).toHaveLength(2);
+    },
+  );
 
   it("leaves nothing behind when it crashes before it has decided", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });

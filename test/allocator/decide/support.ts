@@ -1,10 +1,24 @@
+import { runInDurableObject } from "cloudflare:test";
 import { BY_CLOCK, type Origin } from "../../../src/shared/actor.ts";
-import { type DeviceId, deviceId, invitationDigest } from "../../../src/shared/identifiers.ts";
+import {
+  type DeviceId,
+  deviceId,
+  invitationDigest,
+  newApplicationId,
+  type UserDigest,
+  userDigest,
+} from "../../../src/shared/identifiers.ts";
+import { INITIAL_HEAD } from "../../../src/shared/initial-head.ts";
 import type { BadgeCommand, NewInvitation, Rules } from "../../../src/worker/allocator/commands.ts";
-import { Draft } from "../../../src/worker/core/decide/draft.ts";
-import type { InvitationRow, IssuedBadge, Position } from "../../../src/worker/storage/rows.ts";
+import type { Counters } from "../../../src/worker/allocator/counters.ts";
+import { ROW_KEYS, type RowTable } from "../../../src/worker/allocator/entry.ts";
+import { clearRows, insertRows } from "../../../src/worker/allocator/tables/bulk.ts";
+import { Tables } from "../../../src/worker/allocator/tables/tables.ts";
+import { Transaction } from "../../../src/worker/allocator/transaction.ts";
+import type { InvitationRow, IssuedBadge } from "../../../src/worker/storage/rows.ts";
+import { allocatorOf } from "../../support/allocator.ts";
 
-/** Rows as D1 would have them, for decisions without a database. */
+/** Decisions on an allocator's own tables, in a transaction at noon. */
 
 export const NOW = Date.UTC(2026, 10, 22, 12);
 export const HOUR = 3600 * 1000;
@@ -15,24 +29,99 @@ export { BY_CLOCK };
 export const PHONE = deviceId.parse("phone");
 export const DIGEST = invitationDigest.parse("digest");
 
-const POSITION: Position = {
-  sequence: 7,
-  entry: "entry 7",
+const COUNTERS: Counters = {
+  ...INITIAL_HEAD,
   fresh: [{ first: 1000, size: 100, used: 10 }],
   lastPosition: 20,
   lastChange: 40,
   lastSigningKey: 5,
   epoch: "epoch",
-  hourStartedAt: NOW - HOUR / 2,
-  hourUsed: 0,
 };
 
-/** A draft at noon: fresh numbers come in rising order, and the last of several freed ones is drawn. */
-export const draftAt = (now = NOW, position: Partial<Position> = {}): Draft =>
-  new Draft(
-    { ...POSITION, ...position },
-    { now, numberAt: ({ first }, index) => first + index, randomBelow: (limit) => limit - 1 },
-  );
+type Values = Record<string, unknown>;
+
+/** The transaction of a test: fresh numbers come in rising order, and the last of several freed ones is drawn. */
+export class Scene extends Transaction {
+  constructor(tables: Tables, counters: Partial<Counters>, now: number) {
+    const numberAt = ({ first }: { first: number }, index: number) => first + index;
+    super(tables, { ...COUNTERS, ...counters }, { now, numberAt, randomBelow: (limit) => limit - 1 });
+  }
+
+  get entries() {
+    return this.finish();
+  }
+
+  get events() {
+    return this.entries.flatMap(({ changes }) => changes.events);
+  }
+
+  get history() {
+    return this.entries.flatMap(({ changes }) => changes.history);
+  }
+
+  get actions(): string[] {
+    return this.history.map(({ action }) => action);
+  }
+
+  /** What the entries store of one table; columns that are null in an inserted row are left out. */
+  changes(table: RowTable): { inserted: Values[]; updated: { key: unknown; columns: Values }[]; deleted: unknown[] } {
+    const writes = this.entries.flatMap(({ changes }) => changes.rows).filter((write) => write.table === table);
+    const rowsOf = (op: string) =>
+      writes
+        .filter((write) => write.op === op)
+        .flatMap(({ columns, rows }) =>
+          rows.map((row): Values => Object.fromEntries(columns.map((name, index) => [name, row[index]]))),
+        );
+    const key = ROW_KEYS[table];
+    return {
+      inserted: rowsOf("insert"),
+      updated: rowsOf("update").map(({ [key]: value, ...columns }) => ({ key: value, columns })),
+      deleted: rowsOf("delete").map((row) => row[key]),
+    };
+  }
+
+  issued(number: number): IssuedBadge | undefined {
+    return this.tables.issued(number);
+  }
+
+  /** The allocator has an issued badge. */
+  loadBadge(more: Partial<IssuedBadge> = {}): IssuedBadge {
+    const badge = { ...BADGE, ...more };
+    insertRows(this.tables.orm, "badge", [badge]);
+    return badge;
+  }
+
+  /** The allocator has an invitation, with its reservation while it is pending. */
+  loadInvitation(more: Partial<InvitationRow> = {}): InvitationRow {
+    const ended = { state: "pending", endedAt: null, claimDevice: null, claimUserId: null } as const;
+    const invitation = { ...NEW_INVITATION, ...ended, number: 1050, ...more };
+    insertRows(this.tables.orm, "invitation", [{ ...invitation }]);
+    const { number, digest, state } = invitation;
+    if (state === "pending") insertRows(this.tables.orm, "badge", [{ number, invitation: digest, state: "active" }]);
+    return invitation;
+  }
+
+  loadBlock(userId: string, blockedAt = NOW, digest: UserDigest | null = null): void {
+    insertRows(this.tables.orm, "blockedUser", [{ userId, blockedAt, userDigest: digest }]);
+  }
+
+  loadFreed(number: number, freedAt = 0): void {
+    insertRows(this.tables.orm, "freedNumber", [{ number, freedAt }]);
+  }
+}
+
+/** Begins a transaction on tables without rows. */
+type Open = (counters?: Partial<Counters>, now?: number) => Scene;
+
+/** Runs a test in an allocator that nobody has called. */
+export const inAllocator = (run: (open: Open) => void): Promise<void> =>
+  runInDurableObject(allocatorOf({ id: newApplicationId(1) }), (_, { storage }) => {
+    const tables = new Tables(storage);
+    run((counters = {}, now = NOW) => {
+      clearRows(tables.orm);
+      return new Scene(tables, counters, now);
+    });
+  });
 
 export const RULES: Rules = {
   range: { first: 1000, last: 1099 },
@@ -68,18 +157,11 @@ const BADGE: IssuedBadge = {
   statusChange: null,
 };
 
-/** Puts an issued badge into the draft, as D1 has it. */
-export function loadBadge(draft: Draft, more: Partial<IssuedBadge> = {}): IssuedBadge {
-  const badge = { ...BADGE, ...more };
-  draft.badges.load(badge.number, badge);
-  draft.turns.set(badge.device, Math.max(badge.turn, draft.turns.get(badge.device) ?? 0));
-  return badge;
-}
-
 export const NEW_INVITATION: NewInvitation = {
   digest: DIGEST,
   creatorDevice: deviceId.parse("server's device"),
   withSecret: true,
+  byReception: false,
   isRepeatable: true,
   expiresAt: "2026-11-23T12:00:00Z",
   expiresAtTime: NOW + 24 * HOUR,
@@ -92,29 +174,18 @@ export const NEW_INVITATION: NewInvitation = {
   createdAt: NOW - HOUR,
 };
 
-/** Puts an invitation into the draft, with its reservation while it is pending. */
-export function loadInvitation(draft: Draft, more: Partial<InvitationRow> = {}): InvitationRow {
-  const ended = { state: "pending", endedAt: null, claimDevice: null, claimUserId: null } as const;
-  const invitation = { ...NEW_INVITATION, ...ended, number: 1050, ...more };
-  draft.invitations.load(invitation.digest, invitation);
-  if (invitation.state !== "pending") return invitation;
-  const { number, digest } = invitation;
-  const nothing = { device: null, userId: null, signingKeyId: null, eventId: null, position: null, turn: null };
-  const reservation = { ...nothing, issuedAt: null, change: null, changedAt: null };
-  draft.badges.load(number, { ...BADGE, ...reservation, number, invitation: digest });
-  return invitation;
-}
+export const digestOfUser = (userId: string): UserDigest => userDigest.parse(`digest of ${userId}`);
 
 /** `POST /v1/badge` of alice's phone. */
-export const request = (more: Partial<BadgeCommand> = {}): BadgeCommand => ({
+export const request = ({ userId = "alice", ...more }: Partial<BadgeCommand> = {}): BadgeCommand => ({
   kind: "badge",
   rules: RULES,
   device: PHONE,
-  userId: "alice",
+  userId,
+  userDigest: digestOfUser(userId),
   metadata: null,
   keyThumbprint: null,
   isVerified: true,
-  isNew: false,
   invitation: null,
   ...more,
 });
@@ -125,9 +196,7 @@ export const claimOf = (more: Partial<BadgeCommand> = {}): BadgeCommand =>
 export const device = (name: string): DeviceId => deviceId.parse(name);
 
 /** Bodies of the events that were decided, without their IDs and times. */
-export const eventsOf = (draft: Draft): { event: string; data: unknown }[] =>
-  draft.events.map(({ event, payload }) => ({ event, data: JSON.parse(payload).data }));
-
-export const actionsOf = (draft: Draft): string[] => draft.history.map(({ action }) => action);
+export const eventsOf = (scene: Scene): { event: string; data: unknown }[] =>
+  scene.events.map(({ event, payload }) => ({ event, data: JSON.parse(payload).data }));
 
 export const refused = (code: string) => ({ kind: "refused", code });
