@@ -45,9 +45,11 @@ export class Alarms {
 
   /** The alarm comes at this time at the latest. @param at milliseconds; null: it need not come */
   async ensure(at: number | null): Promise<void> {
+    if (this.#at === undefined) await this.load();
     if (at === null || (this.#at != null && this.#at <= at)) return;
     this.#at = at;
-    await this.#storage.setAlarm(at);
+    // An end may have been set to 1970, which the platform takes for no alarm.
+    await this.#storage.setAlarm(Math.max(1, at));
   }
 
   /** Something has been changed: D1 is compared a minute after the first change. */

@@ -52,8 +52,8 @@ class InterceptedAllocator extends AllocatorClient {
     this.#intercept = intercept;
   }
 
-  override carryOut(...call: Parameters<AllocatorClient["carryOut"]>): ReturnType<AllocatorClient["carryOut"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.carryOut(...call));
+  override execute(...call: Parameters<AllocatorClient["execute"]>): ReturnType<AllocatorClient["execute"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.execute(...call));
   }
 
   override wake(...call: Parameters<AllocatorClient["wake"]>): ReturnType<AllocatorClient["wake"]> {

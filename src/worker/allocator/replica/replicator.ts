@@ -84,6 +84,9 @@ export class Replicator {
     const step = await copyStep({ db, applicationId, tables, log, now });
     this.#bookmark = db.bookmark ?? this.#bookmark;
     if (step === "unknown") this.#standing = { kind: "closed" };
+    // The last page was read together with D1's head, so both sides have been compared.
+    const head = log.head();
+    if (step === "done" && head) this.#standing = { kind: "following", at: head };
     return step;
   }
 
