@@ -2,7 +2,7 @@ import { useRef, useState } from "preact/hooks";
 import { BadgeServiceError, type BadgeState, type ListedBadge } from "../../client/index.ts";
 import { actorWords } from "../history/words.ts";
 import { type OpenList, pagesOf, useList, useLoaded, useSession } from "../parts/hooks.ts";
-import { Person } from "../parts/identity.tsx";
+import { Person, Plainly } from "../parts/identity.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
@@ -203,7 +203,9 @@ function LastChange({ badge: { changedAt, changedBy, issuedAt } }: { badge: List
   return (
     <>
       <When at={changedAt} />
-      <span class="second">{actorWords(changedBy)}</span>
+      <span class="second">
+        <Plainly text={actorWords(changedBy)} />
+      </span>
     </>
   );
 }

@@ -7,6 +7,7 @@ import { goTo, hrefOf } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Digits, When } from "../parts/texts.tsx";
+import { By } from "./by.tsx";
 import { actionWords, actorWords, detailWords } from "./words.ts";
 
 const PER_PAGE = 100;
@@ -78,7 +79,7 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
       ),
       csv: ({ action }) => action,
     },
-    { title: "By", cell: ({ actor }) => <Plainly text={actorWords(actor)} />, csv: ({ actor }) => actorWords(actor) },
+    { title: "By", cell: ({ actor }) => <By actor={actor} />, csv: ({ actor }) => actorWords(actor) },
   ];
   if (badgeId === undefined) {
     columns.push({
