@@ -1,6 +1,7 @@
 import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
+import { floodReport } from "./flood.ts";
 import { limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
@@ -47,5 +48,6 @@ signatures near, callers in ${places} places; homes filled to ${fill} of a limit
       ["", "usual month", "roll-out month"],
       [...usual].map(([name, figure]) => [name, figure, rollOutMonth.get(name) ?? ""]),
     ),
+    floodReport(),
   ].join("\n\n");
 }
