@@ -163,6 +163,16 @@ describe("who did what (contract section 23)", () => {
     expect(await historyOf(application)).toMatchObject([{ actor: { kind: "server" } }]);
   });
 
+  it("has no reason of an erasure, which would name the person again (contract section 24)", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "ada");
+    const erased = await callServer(application, "PATCH", "/v1/users/ada/erase", { reason: "Ada Lovelace has left" });
+    expect(erased.status).toBe(200);
+    const [row] = await historyOf(application);
+    expect(row).toMatchObject({ action: "user:erased" });
+    expect(JSON.stringify(await historyOf(application))).not.toContain("Lovelace");
+  });
+
   it("has the end or return of a badge that another end brings about, besides that it was rescheduled", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");

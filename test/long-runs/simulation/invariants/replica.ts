@@ -146,7 +146,13 @@ export class Replica extends Member {
     const name = `${id} ${entry}`;
     const known = this.#rows.get(name);
     const isSame = known === undefined || known === now || refused !== "[]";
-    this.world.verdict.expect(isSame, "an entry that is applied again does what it did", now, "instead of", known ?? "");
+    this.world.verdict.expect(
+      isSame,
+      "an entry that is applied again does what it did",
+      now,
+      "instead of",
+      known ?? "",
+    );
     if (known === undefined) this.#rows.set(name, now);
   }
 
