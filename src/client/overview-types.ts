@@ -157,7 +157,10 @@ export interface Statistics {
     /** Rounded down to a tenth. */
     usedPercent: number;
   };
+  /** By metadata, of those that are sampled. */
   badges: Record<MetadataField, ValueCounts>;
+  /** The newest badges, of which metadata is counted: 20,000 at most. */
+  sampled: number;
   invitations: Record<InvitationState, number>;
   badgesByState: Record<BadgeState, number>;
   /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
