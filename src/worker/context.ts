@@ -1,4 +1,3 @@
-import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
@@ -13,8 +12,7 @@ import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
 import { ObservedLogins } from "./users/observed-logins.ts";
-import type { Sender } from "./webhooks/sender.ts";
-import type { WakeUp } from "./webhooks/wake-up.ts";
+import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
 /** What an isolate keeps between invocations. */
 interface Isolate {
@@ -22,7 +20,6 @@ interface Isolate {
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
-  sender: Sender;
   health: Health;
   issuerKeys: IssuerKeys;
   observedLogins: ObservedLogins;
@@ -41,7 +38,7 @@ export interface Context extends Isolate {
   home: number;
   db: Database;
   allocator: AllocatorClient;
-  queue: Queue<WakeUp>;
+  queue: Queue<DeliveryMessage>;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
@@ -85,8 +82,6 @@ export function createIsolate(env: Env): Isolate {
     custody: new Custody(sealingKeys),
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
-    // Like a binding, a stub does not belong to a request: one is enough.
-    sender: exports.WebhookSender,
     health: new Health(),
     issuerKeys: new IssuerKeys(),
     observedLogins: new ObservedLogins(),

@@ -2,11 +2,10 @@ import { createContext } from "./context.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
-import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
-export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */
 const DEAD_LETTERS = "-dead";
@@ -21,7 +20,7 @@ export default {
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
     if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, batch);
-    else await consumeWakeUps(at, batch);
+    else await consumeDeliveries(at, batch);
   },
 
   async scheduled(_controller, env) {

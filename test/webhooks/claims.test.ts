@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
-import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
+import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
@@ -43,7 +43,7 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
   it("takes no event that another consumer claimed in the same millisecond", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
-    const claim = (db: Database, random: number) => claimEvents(db, ids, { now: outbox.now, random });
+    const claim = (db: Database, random: number) => leaseEvents(db, ids, { now: outbox.now, random });
     const rival = () => claim(outbox.context.db, 0.5);
     // The rival comes between the lost claim and its repetition, and finds nothing due.
     const rivals: Awaited<ReturnType<typeof claim>>[] = [];
@@ -62,7 +62,7 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
   it("claims only due events at its first try, even if its random part equals another's", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
-    const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
+    const claim = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
     expect((await claim()).events).toHaveLength(1);
     expect((await claim()).events).toEqual([]);
   });
@@ -75,7 +75,7 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
       const outbox = await Outbox.open({ webhookUrl: receiver().url });
       const event = await outbox.issue();
       const ids = [{ applicationId: outbox.application.id, eventId: event }];
-      await claimEvents(outbox.context.db, ids, { now: outbox.now, random });
+      await leaseEvents(outbox.context.db, ids, { now: outbox.now, random });
       const { leaseUntil } = await outbox.event(event);
       expect(leaseUntil - outbox.now).toBeGreaterThanOrEqual(least);
       expect(leaseUntil - outbox.now).toBeLessThanOrEqual(most);
@@ -88,7 +88,7 @@ describe("an event that a sender has claimed (contract section 8)", () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const eventId = await outbox.issue();
     const ids = [{ applicationId: outbox.application.id, eventId }];
-    const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0 });
+    const claim = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0 });
     expect((await claim()).events).toHaveLength(1);
     return { outbox, eventId, claim };
   }

@@ -9,7 +9,7 @@ import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { findDueEvents } from "../../src/worker/storage/webhook-backlog.ts";
-import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
@@ -153,7 +153,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const event = await outbox.issue("Zoë", '{"os":"ünïcode"}');
     for (let attempt = 1; attempt <= 4; attempt++) {
       await outbox.deliver(event);
-      outbox.now = (await outbox.event(event)).dueAt;
+      if (attempt < 4) outbox.now = await outbox.dueTime(event);
     }
     expect(endpoint.received).toHaveLength(4);
     expect(new Set(endpoint.received.map(({ text }) => text)).size).toBe(1);
@@ -177,10 +177,11 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("by one consumer at a time, even if many get its message at once", async () => {
+  it("by one consumer at a time once it has a due time, even if many get its message at once", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
+    await outbox.change(event, { dueAt: 0 });
     await Promise.all(Array.from({ length: 10 }, () => outbox.consume(event, event)));
     await outbox.settle();
     expect(endpoint.received).toHaveLength(1);
@@ -204,7 +205,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     vi.spyOn(outbox.queue, "sendBatch").mockRejectedValue(new Error("Queue is overloaded"));
     const event = await outbox.issue();
-    expect(warn).toHaveBeenCalledWith(expect.stringContaining("wake-up-lost"));
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("enqueue-failed"));
     vi.restoreAllMocks();
     outbox.now += 60_000;
     expect(await outbox.sweep()).toEqual([event]);
@@ -215,17 +216,17 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const ours = { applicationId: outbox.application.id, eventId: await outbox.issue() };
-    await consumeWakeUps(
+    await consumeDeliveries(
       () => outbox.context,
       messagesOf([null, "text", { applicationId: 1 }, ours, { ...ours, eventId: "evt_x" }]),
     );
     await outbox.settle();
     expect(endpoint.received).toHaveLength(1);
-    const dropped = linesOf(error).filter((line) => line.event === "message-not-understood");
+    const dropped = linesOf(error).filter((line) => line.event === "malformed-message");
     expect(dropped.map(({ messageId }) => messageId)).toEqual(["0", "1", "2"]);
     const { db } = outbox.context;
     const before = db.farTrips;
-    await consumeWakeUps(() => outbox.context, messagesOf([null]));
+    await consumeDeliveries(() => outbox.context, messagesOf([null]));
     expect(db.farTrips, "alone, it asks D1 nothing").toBe(before);
   });
 });
@@ -348,7 +349,7 @@ describe("a slow receiver delays no other application's events (contract section
       trips++;
       return send();
     });
-    await consumeWakeUps(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
+    await consumeDeliveries(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
     expect(trips).toBe(1);
     await until(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
     await until(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));
@@ -372,13 +373,14 @@ describe("a slow receiver delays no other application's events (contract section
     other.now = dead.now + 1000;
     const waiting = await other.issue();
     const now = dead.now + 60_000;
-    const found = await findDueEvents(dead.context.db, { now, createdBefore: now, perApplication: 5, limit: 100 });
+    dead.now = now;
+    await dead.sweep();
+    const found = await findDueEvents(dead.context.db, { now, perApplication: 5, limit: 100 });
     const of = ({ application: { id } }: Outbox) => found.filter(({ applicationId }) => applicationId === id);
     expect(of(dead).map(({ eventId }) => eventId)).toEqual((await dead.events()).slice(0, 5).map(({ id }) => id));
     expect(of(other).map(({ eventId }) => eventId)).toEqual([waiting]);
     const limited = await findDueEvents(dead.context.db, {
       now,
-      createdBefore: now,
       perApplication: 5,
       limit: found.length - 4,
     });
