@@ -30,7 +30,8 @@ describe("the events of a disabled application wait (contract section 8)", () =>
       await outbox.deliver(...events, test);
     }
     expect(endpoint.received).toEqual([]);
-    expect(await outbox.events()).toEqual(before);
+    // Only that they are due may be recorded.
+    expect(await outbox.events()).toEqual(before.map((event) => ({ ...event, dueAt: event.dueAt ?? 0 })));
 
     await setDisabled(outbox, null);
     outbox.now += 60_000;
