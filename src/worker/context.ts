@@ -1,4 +1,3 @@
-import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
 import { KnownApplications } from "./applications/known-applications.ts";
@@ -15,8 +14,7 @@ import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
 import { ObservedLogins } from "./users/observed-logins.ts";
-import type { Sender } from "./webhooks/sender.ts";
-import type { WakeUp } from "./webhooks/wake-up.ts";
+import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
 /** What an isolate keeps between invocations. */
 interface Isolate {
@@ -26,7 +24,6 @@ interface Isolate {
   refusedCalls: RefusedCalls;
   knownApplications: KnownApplications;
   hourBrakes: HourBrakes;
-  sender: Sender;
   health: Health;
   issuerKeys: IssuerKeys;
   observedLogins: ObservedLogins;
@@ -45,7 +42,7 @@ export interface Context extends Isolate {
   home: number;
   db: Database;
   allocator: AllocatorClient;
-  queue: Queue<WakeUp>;
+  queue: Queue<DeliveryMessage>;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
@@ -91,8 +88,6 @@ export function createIsolate(env: Env): Isolate {
     refusedCalls: new RefusedCalls(),
     knownApplications: new KnownApplications(),
     hourBrakes: new HourBrakes(),
-    // Like a binding, a stub does not belong to a request: one is enough.
-    sender: exports.WebhookSender,
     health: new Health(),
     issuerKeys: new IssuerKeys(),
     observedLogins: new ObservedLogins(),

@@ -4,11 +4,10 @@ import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
-import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
-export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */
 const DEAD_LETTERS = "-dead";
@@ -27,7 +26,7 @@ export default {
     const others = isTicking ? withMessages(batch, messages) : batch;
     await Promise.all([
       isTicking ? tickEveryHome(env) : undefined,
-      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeWakeUps(at, others),
+      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others),
     ]);
   },
 

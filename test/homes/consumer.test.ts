@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { newApplicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { type Context, createContext } from "../../src/worker/context.ts";
-import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import type { Delivery } from "../../src/worker/webhooks/sender.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
@@ -83,7 +83,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     const events = [await dueEvent(1), await dueEvent(2), await dueEvent(1), await dueEvent(2)];
     const consumer = new Consumer();
     const batch = messagesOf(events);
-    await consumeWakeUps(consumer.contextOf, batch);
+    await consumeDeliveries(consumer.contextOf, batch);
     await consumer.settle();
     expect(consumer.claims).toEqual({ 1: 1, 2: 1 });
     expect(consumer.sent.flat().toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
@@ -97,7 +97,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     const down: AroundTrip = () => Promise.reject(new Error("D1 DB is overloaded"));
     const consumer = new Consumer((home) => (home === 1 ? down : (_, send) => send()));
     const [batch, dead] = [messagesOf([one, two]), messagesOf([one, two])];
-    await consumeWakeUps(consumer.contextOf, batch);
+    await consumeDeliveries(consumer.contextOf, batch);
     await consumer.settle();
     expect(consumer.sent).toEqual([[two.eventId]]);
     expect(await retried(batch)).toEqual(["0"]);
@@ -114,7 +114,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
       if (home === 1) await hanging.promise;
       return send();
     });
-    const consumed = consumeWakeUps(consumer.contextOf, messagesOf([one, two]));
+    const consumed = consumeDeliveries(consumer.contextOf, messagesOf([one, two]));
     await until(() => expect(consumer.sent).toEqual([[two.eventId]]));
     hanging.resolve();
     await consumed;
@@ -127,7 +127,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     for (let index = 0; index < 36; index++) events.push(await dueEvent(1 + (index % 2)));
     const consumer = new Consumer();
     // The queue may bring a message twice.
-    await consumeWakeUps(consumer.contextOf, messagesOf([...events, ...events]));
+    await consumeDeliveries(consumer.contextOf, messagesOf([...events, ...events]));
     await consumer.settle();
     expect(consumer.sent.length).toBeLessThanOrEqual(30);
     expect(Math.max(...consumer.sent.map((batch) => batch.length))).toBeLessThanOrEqual(5);
@@ -141,7 +141,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     const event = await dueEvent(2);
     const consumer = new Consumer();
     const batch = messagesOf([{ applicationId: newApplicationId(9), eventId: "evt_9" }, event]);
-    await consumeWakeUps(consumer.contextOf, batch);
+    await consumeDeliveries(consumer.contextOf, batch);
     await consumer.settle();
     expect(consumer.sent).toEqual([[event.eventId]]);
     expect(await retried(batch)).toEqual([]);

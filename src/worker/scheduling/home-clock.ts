@@ -6,10 +6,10 @@ import { log } from "../log.ts";
 import { stampClock } from "../storage/clock.ts";
 import { compareAllocators, wakeForCommands } from "./allocators.ts";
 import { recordTick, type Tick } from "./restores.ts";
-import type { Cursors } from "./retention.ts";
+import type { Checkpoints } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
 
-const cursor = z.array(z.string()).nullable();
+const checkpoint = z.tuple([z.string(), z.string()]).nullable();
 
 const tickRow = z.object({
   home: z.number(),
@@ -23,8 +23,8 @@ const tickRow = z.object({
  * so that no home waits for another. In between it sleeps.
  */
 export class HomeClock extends DurableObject<Env> {
-  readonly #cursors: Cursors = {
-    get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
+  readonly #checkpoints: Checkpoints = {
+    get: (name) => checkpoint.parse(this.ctx.storage.kv.get(name) ?? null),
     set: (name, value) => this.ctx.storage.kv.put(name, value),
   };
 
@@ -41,7 +41,7 @@ export class HomeClock extends DurableObject<Env> {
     await Promise.all([
       attempt(home, "compare", () => this.#compare(context)),
       attempt(home, "commands", () => wakeForCommands(context)),
-      sweepHome(context, this.#cursors),
+      sweepHome(context, this.#checkpoints),
     ]);
   }
 
