@@ -59,6 +59,14 @@ export interface Context extends Isolate {
 
 let isolate: Isolate | undefined;
 
+/** `PUBLIC_URL` as it was last parsed: each signature of an application with status lists needs it. */
+let publicUrl: { text: string; parsed: string | null } | undefined;
+
+function readPublicUrl(text: string): string | null {
+  if (publicUrl?.text !== text) publicUrl = { text, parsed: parsePublicUrl(text) };
+  return publicUrl.parsed;
+}
+
 export function createContext(env: Env, defer: (work: Promise<unknown>) => void, home: Home): Context {
   isolate ??= createIsolate(env);
   return {
@@ -72,7 +80,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
     // Read where they are needed: most requests need neither.
     retention: () => readRetention(env),
-    publicUrl: () => parsePublicUrl(env.PUBLIC_URL),
+    publicUrl: () => readPublicUrl(env.PUBLIC_URL),
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,
