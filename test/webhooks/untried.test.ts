@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
+import { isoTime } from "../../src/shared/time.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { noteUntriedFrom, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
 import { findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
+import { pageEvents } from "../../src/worker/webhooks/list.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { type Bill, billOf } from "../support/bill.ts";
 import { aroundD1 } from "../support/d1.ts";
@@ -156,6 +158,26 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect(await tick(outbox, 20)).toEqual([]);
     await runSql("UPDATE application SET disabled_at = NULL WHERE id = ?", outbox.application.id);
     expect(await outbox.sweep()).toEqual([event]);
+  });
+});
+
+describe("GET /v1/events?state=pending (contract section 19)", () => {
+  it("lists events that nobody has tried among those that wait for a retry, newest first, as due when they were made", async () => {
+    const outbox = await openOutbox();
+    const [oldest, failed, newest] = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
+    const dueAt = outbox.now + HOUR;
+    await outbox.change(failed, { attempts: 1, dueAt });
+    await insertEvents(outbox, [outbox.now], "delivered");
+    const page = { state: "pending", after: null, perPage: 2 } as const;
+    const first = await pageEvents(outbox.context, outbox.application.id, page);
+    const times = (await outbox.events()).map(({ createdAt }) => isoTime(createdAt));
+    expect(first.events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([
+      [newest, times[2]],
+      [failed, isoTime(dueAt)],
+    ]);
+    const { events, next } = await pageEvents(outbox.context, outbox.application.id, { ...page, after: first.next });
+    expect(events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([[oldest, times[0]]]);
+    expect(next).toBeNull();
   });
 });
 

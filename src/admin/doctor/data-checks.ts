@@ -141,7 +141,7 @@ async function checkDeliveries(session: Session) {
   if (overdue > 0) {
     return broken(
       `${counted(overdue, "event")} due for over ${OVERDUE_MINUTES} minutes`,
-      "The queue or the sweep does not get on: see the checks of both, and the lines delivery-not-sent.",
+      "The queue or the sweep does not get on: see the checks of both, and the lines webhook-secret-unusable.",
     );
   }
   if (held + exhausted === 0) return fine("nothing waits");

@@ -169,11 +169,11 @@ export async function leaseEvents(
 
 const MARK_DEAD_LETTERED = statement(
   (p: Placeholders<Pick<LeaseValues, "ids">>) =>
-    sql`UPDATE ${webhookEvent} SET ${nameOf(lastOutcome)} = 'dead-lettered', ${nameOf(dueAt)} = coalesce(${dueAt}, 0)
+    sql`UPDATE ${webhookEvent} SET ${nameOf(lastOutcome)} = 'dead-lettered'
       WHERE ${isAsked(p)} AND ${isPending}`,
 );
 
-/** Records that events' messages reached the dead-letter queue. They are due, so the tick finds them. One round trip. */
+/** Records that events' messages reached the dead-letter queue. They stay pending, so the tick finds them. One round trip. */
 export async function markDeadLettered(db: Database, events: readonly EventId[]): Promise<void> {
   await db.write(MARK_DEAD_LETTERED, { ids: idsOf(events) });
 }
