@@ -2,6 +2,7 @@ import { createContext } from "./context.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
+import { takeWakeMessages, wakeRecipients } from "./scheduling/wake-messages.ts";
 import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
@@ -20,8 +21,12 @@ export default {
       const home = findHome(env, number);
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
-    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, batch);
-    else await consumeWakeUps(at, batch);
+    const { recipients, others } = takeWakeMessages(batch);
+    // A command may take long, and webhook events do not wait for it.
+    if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
+    if (others.messages.length === 0) return;
+    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, others);
+    else await consumeWakeUps(at, others);
   },
 
   async scheduled(_controller, env) {
