@@ -16,6 +16,8 @@ export interface Application {
   requireProof: boolean;
   /** Whether it publishes status lists. */
   statusList: boolean;
+  /** How long signatures are valid. Absent: for ever. */
+  signatureLifetimeSeconds?: number | undefined;
   /** Null: no webhooks are sent. */
   webhookUrl: string | null;
   /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */
@@ -156,6 +158,8 @@ export interface Statistics {
     usedPercent: number;
   };
   badges: Record<MetadataField, ValueCounts>;
+  /** The newest badges, of which metadata is counted: 20,000 at most. */
+  sampled: number;
   invitations: Record<InvitationState, number>;
   badgesByState: Record<BadgeState, number>;
   /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
@@ -164,6 +168,6 @@ export interface Statistics {
   deliveries: { state: EventState; outcome: string | null; events: number }[];
   /** Logins of the last day by what their user token was like, counted while tokens are only observed. */
   logins: { withToken: number; withoutToken: number; withWrongToken: number };
-  /** When this was counted: at most 5 minutes ago. */
+  /** When this was counted: now. */
   asOf: string;
 }

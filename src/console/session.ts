@@ -1,6 +1,6 @@
 import { type Application, BadgeServiceError, type Deed, mayDo, ServerClient } from "../client/index.ts";
 
-import type { Invited } from "./visitors/invite.tsx";
+import type { Invited } from "./visitors/send-invitations.ts";
 
 /** A person waits for each call, so a failure shows after seconds. */
 const MAX_TRIES = 3;

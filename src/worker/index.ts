@@ -1,4 +1,5 @@
 import { createContext } from "./context.ts";
+import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
@@ -21,15 +22,21 @@ export default {
       const home = findHome(env, number);
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
-    const { recipients, others } = takeWakeMessages(batch);
+    const { isTick, recipients, others } = takeWakeMessages(batch);
     // A command may take long, and webhook events do not wait for it.
     if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
-    if (others.messages.length === 0) return;
-    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, others);
-    else await consumeWakeUps(at, others);
+    await Promise.all([
+      isTick ? tickEveryHome(env) : undefined,
+      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeWakeUps(at, others),
+    ]);
   },
 
-  async scheduled(_controller, env) {
-    await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+  async scheduled({ scheduledTime }, env) {
+    const measured = isFirstOfHour(scheduledTime) ? homesOf(env) : [];
+    await Promise.all([tickEveryHome(env), ...measured.map(warnIfHomeFills)]);
   },
 } satisfies ExportedHandler<Env>;
+
+async function tickEveryHome(env: Env): Promise<void> {
+  await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+}

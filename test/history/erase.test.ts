@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ERASE_CHUNK_HISTORY, ERASE_CHUNK_INVITATIONS, USER_CHUNK_BADGES } from "../../src/shared/limits.ts";
 import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
-import { ENTRY, putIntoInbox, resultOf, wake } from "../core/support.ts";
+import { ENTRY, putIntoInbox, resultOf, wake } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";

@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
-import decodeQr from "qr/decode.js";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
@@ -15,6 +14,7 @@ import { faultsOf } from "./support/axe.ts";
 import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
+import { scan } from "./support/scan.ts";
 
 /** Milliseconds: a browser's work on a busy machine. */
 const LIMIT = 240_000;
@@ -627,12 +627,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         ["blocked", "Blocked people", "mallory"],
         ["history", "History", "Visitor invited"],
         ["deliveries?state=all", "Deliveries", "The receiver has confirmed it."],
+        ["badges?q=li&state=all", "Badges", "the person with exactly the user ID"],
+        ["access", "Access", "Operator: may do everything here"],
         ["figures", "Figures", "Numbers left"],
         [`badge?id=${number("alice")}`, "Badge", "Bound to the phone's key"],
         ["person?user=mallory", "mallory", "Person blocked"],
       ] as const) {
         await view(hash, title);
-        await page.getByText(shown).first().waitFor();
+        await page.getByText(shown).filter({ visible: true }).first().waitFor();
         await look(hash);
       }
       await view("badges", "Badges");
@@ -641,6 +643,11 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("menuitem", { name: "Change start or end" }).click();
       await dialog().getByLabel("Until").waitFor();
       await look("dialog");
+      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await page.getByLabel("Select all that are shown").check();
+      await page.getByRole("button", { name: "Change end…" }).click();
+      await dialog().getByLabel("Until").waitFor();
+      await look("dialog of many");
       await dialog().getByRole("button", { name: "Cancel" }).click();
       expect(faults).toEqual([]);
     });
@@ -655,12 +662,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .fill(["Name\tHost\tUser ID", ...lines, "Dot\tTom\t.."].join("\n"));
       const calls: string[] = [];
       page.on("request", (request) => request.method() === "POST" && calls.push(request.url()));
-      await page.getByRole("button", { name: "Invite all" }).click();
+      await page.getByRole("button", { name: "Check the list" }).click();
+      await page.getByRole("button", { name: "Invite 100 visitors" }).click();
       await page.getByText("99 passes").waitFor();
       await page.getByText("Dot: That cannot be a user ID.").waitFor();
       expect(calls).toEqual([`${service.origin}/v1/invitations`]);
       expect(await page.getByRole("article").count()).toBe(99);
       await page.getByRole("button", { name: "Done" }).click();
+      await view("visitors?day=all", "Visitors");
       await row("Guest 98").waitFor();
     });
 
@@ -744,19 +753,3 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
   });
 });
-
-/** Reads a QR code off the screen, as a phone's camera does. */
-async function scan(code: Locator): Promise<string> {
-  const png = (await code.screenshot({ scale: "css" })).toString("base64");
-  const { width, height, data } = await code.page().evaluate(async (base64) => {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
-    const { width, height } = bitmap;
-    const drawing = new OffscreenCanvas(width, height).getContext("2d");
-    drawing?.drawImage(bitmap, 0, 0);
-    const pixels = drawing?.getImageData(0, 0, width, height).data ?? new Uint8ClampedArray();
-    // As an array of numbers they would take a second to be sent.
-    return { width, height, data: Array.from(pixels, (byte) => String.fromCharCode(byte)).join("") };
-  }, png);
-  return decodeQr({ width, height, data: Uint8ClampedArray.from(Buffer.from(data, "latin1")) });
-}

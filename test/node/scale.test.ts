@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
-import { limitsOf, month, type Parameters, whole, zipf } from "../long-runs/scale/model.ts";
+import { billLines, limitsOf, month, type Parameters, whole, zipf } from "../long-runs/scale/model.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -86,6 +86,18 @@ describe("the model", () => {
     };
     const told = month({ ...parameters, devices: 1e8, applications: 1000 });
     expect(told.get("  logs: sampled, all lines")).toBe(whole(dollars(50), dollars(1)));
+  });
+
+  it("has a line for every object, alarm and deletion of a month, and names the largest", () => {
+    const lines = billLines({ ...parameters, devices: 1e8, applications: 1000 });
+    expect(lines.map(({ dollars }) => dollars)).toEqual(lines.map(({ dollars }) => dollars).toSorted((a, b) => b - a));
+    const dollars = new Map(lines.map((line) => [line.name, line.dollars]));
+    // An object that is awake for a month of 30 days: 2,592,000 s of 128 MB.
+    const homes = Number(month({ ...parameters, devices: 1e8, applications: 1000 }).get("homes"));
+    expect(dollars.get("clocks: kept awake")).toBeCloseTo((homes * 2_592_000 * 0.128 * 12.5) / 1e6);
+    expect(dollars.get("old events deleted")).toBeCloseTo(1e8 * 0.07 * 1.001e-6);
+    expect(dollars.get("alarms set")).toBeGreaterThan(0);
+    expect(printed()).toContain(`Largest: ${lines[0]?.name}.\n`);
   });
 
   it("accepts other numbers", () => {

@@ -1,10 +1,32 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import type { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { bindDatabase, homeDatabase } from "./home.ts";
 
 export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator> => env.ALLOCATOR.getByName(id);
+
+/** Has the allocator carry out the script's commands. @param isInDoubt after a restore of D1: then it compares itself first */
+export const wake = ({ id }: { id: ApplicationId }, isInDoubt = false): Promise<void> =>
+  allocatorOf({ id }).wake(id, isInDoubt);
+
+/** What the allocator's alarm does, whenever it is set for: where time stands still, the platform's own clock runs on. */
+export const ring = (application: { id: string }): Promise<void> =>
+  runInDurableObject(allocatorOf(application), (allocator) => allocator.alarm());
+
+/** The allocator ends; its storage stays. */
+export const endAllocator = (application: { id: string }): Promise<void> =>
+  runInDurableObject(allocatorOf(application), (_, state) => state.abort("the allocator ends")).catch(() => {});
+
+/** The allocator loses its storage, as when the Worker is deleted. */
+export async function loseStorage(application: { id: string }): Promise<void> {
+  await runInDurableObject(allocatorOf(application), async (_, state) => {
+    await state.storage.deleteAll();
+    await state.storage.deleteAlarm();
+    state.abort("its storage is lost");
+  }).catch(() => {});
+}
 
 /** From now on the object has these bindings instead of its own, until it ends. */
 export async function bindObject(

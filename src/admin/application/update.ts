@@ -23,7 +23,7 @@ import {
   unknownApplication,
 } from "./record.ts";
 import { requiredProofText } from "./required-proof.ts";
-import { readSettings, SETTING_OPTIONS, type Settings } from "./settings.ts";
+import { readSettings, requiredSecretError, SETTING_OPTIONS, type Settings } from "./settings.ts";
 
 export const updateCommand = rawCommand("update", {
   arguments: [APPLICATION],
@@ -81,11 +81,14 @@ export async function updateApplication(
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
-  if (changes.lastNumber !== undefined) {
+  const { lastNumber: last } = changes;
+  const dropsSecret = changes.requireSecret === false && changes.userIssuer === undefined;
+  if (last !== undefined || dropsSecret) {
     const before = await findApplication(database, id);
+    if (dropsSecret && before.userIssuer !== null) throw requiredSecretError();
     assertGrows(before, changes);
-    const range = { first: before.firstNumber, last: changes.lastNumber };
-    if (range.last > before.lastNumber) await registerNumbers(homes, submit, id, { range });
+    const isMore = last !== undefined && last > before.lastNumber;
+    if (isMore) await registerNumbers(homes, submit, id, { range: { first: before.firstNumber, last } });
   }
   const changed = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const note = await newNote(database, id, actor, { action: "application:updated", detail: { changed } });

@@ -1,7 +1,7 @@
 import type { HistoryActor, HistoryEntry } from "../../client/index.ts";
 import { shortTime } from "../parts/texts.tsx";
 
-const ACTION_WORDS: Readonly<Record<string, string>> = {
+export const ACTION_WORDS: Readonly<Record<string, string>> = {
   "badge:created": "Badge issued",
   "badge:suspended": "Badge suspended",
   "badge:resumed": "Badge resumed",

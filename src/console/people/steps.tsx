@@ -1,8 +1,10 @@
+import { doorsAfterEnd } from "../badges/doors.ts";
 import { Ask } from "../parts/ask.tsx";
 import { useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import type { Notice } from "../parts/notice.tsx";
 import { goTo } from "../parts/route.ts";
+import { useSettings } from "../parts/settings.ts";
 import { counted } from "../parts/texts.tsx";
 
 export type PersonStep = "block" | "unblock" | "erase";
@@ -35,6 +37,7 @@ const WORDS: Readonly<Record<PersonStep, { title: string; action: string; senten
 export function PersonStepDialog(props: { userId: string; step: PersonStep; onDone: () => void; onClose: () => void }) {
   const { userId, step, onDone, onClose } = props;
   const session = useSession();
+  const application = useSettings();
   const { title, action, sentences } = WORDS[step];
   const act = async (reason: string | undefined): Promise<Notice> => {
     const notice = await session.run(async (server): Promise<Notice> => {
@@ -63,6 +66,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
       {sentences.map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
+      {step !== "unblock" && <p>{doorsAfterEnd(application)}</p>}
     </Ask>
   );
 }

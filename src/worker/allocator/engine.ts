@@ -14,7 +14,15 @@ import type { Alarms } from "./alarms.ts";
 import { Calls, type Reply, type WaitingCall } from "./calls.ts";
 import type { Call, Result } from "./commands.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
-import { type DecidedCall, decideGroup, type Group, splitByNumbers, withdrawNumbers } from "./group.ts";
+import {
+  appendEmpty,
+  type DecidedCall,
+  decideGroup,
+  type Group,
+  splitByNumbers,
+  UndecidableCall,
+  withdrawNumbers,
+} from "./group.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 import { eraseEvents } from "./replica/erase-events.ts";
@@ -63,6 +71,7 @@ export class Engine {
     this.replicator = new Replicator({
       ...{ applicationId, tables, log, openDatabase, enqueue, now },
       withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
+      appendEmpty: () => appendEmpty(log, now()),
     });
   }
 
@@ -231,7 +240,7 @@ export class Engine {
     if (calls.length === 0) return;
     try {
       const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
-      await alarms.ensureComparison(now());
+      await alarms.load();
       const before = log.head()?.counters.fresh ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
@@ -241,7 +250,10 @@ export class Engine {
       this.#endCalls(calls, error);
       return;
     }
-    if (this.#group.nextEnd !== null) await alarms.ensure(this.#group.nextEnd);
+    const { rest, sequence, nextEnd } = this.#group;
+    this.#calls.putBack(rest);
+    // In the same step as the transaction, so that storage has both or neither.
+    if (sequence !== null) await Promise.all([alarms.ensureComparison(now()), alarms.ensure(nextEnd)]);
     this.#replyIfSent();
   }
 
@@ -253,9 +265,12 @@ export class Engine {
       return;
     }
     logLine("error", { event: "group-failed", application: this.applicationId, calls: calls.length, error });
+    const faulty = error instanceof UndecidableCall ? [error.waiting] : calls;
     try {
       this.#parts.tables.touch();
-      for (const waiting of calls) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+      for (const waiting of faulty) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+      // The others are decided without it.
+      this.#calls.putBack(calls.filter((waiting) => !faulty.includes(waiting)));
     } catch (superseded) {
       // The caller tries again, at the instance that took over.
       for (const waiting of calls) this.#calls.fail(waiting, superseded);
@@ -305,8 +320,8 @@ export class Engine {
 
   #withdraw(numbers: readonly number[], isAgain: boolean): void {
     const { tables, log, now } = this.#parts;
-    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     withdrawNumbers(tables, log, numbers, isAgain, { now: now(), randomBelow });
+    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     this.#calls.forget(numbers);
     const group = this.#group;
     if (!group) return;

@@ -1,19 +1,32 @@
 import { homeOf } from "../../shared/homes.ts";
 import { HOME_RECIPIENT, type Recipient, wakeMessage } from "../../shared/script-commands.ts";
+import { isTickMessage } from "../../shared/tick-message.ts";
 import type { Context } from "../context.ts";
 import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { wakeHomeClock } from "./client.ts";
 
-/** Takes the script's wake-ups out of a batch of the webhook queue. @returns whom to wake, and the other messages */
-export function takeWakeMessages(batch: MessageBatch): { recipients: Recipient[]; others: MessageBatch } {
+/** What a batch of the webhook queue has beside webhook events, and the messages about those. */
+export interface WakeMessages {
+  /** Whether the clock of every home is to tick. */
+  isTick: boolean;
+  /** For whom commands of the script wait. */
+  recipients: Recipient[];
+  others: MessageBatch;
+}
+
+export function takeWakeMessages(batch: MessageBatch): WakeMessages {
   const recipients = new Set<Recipient>();
+  let isTick = false;
   const messages = batch.messages.filter(({ body }) => {
     const message = wakeMessage.safeParse(body).data;
     if (message) recipients.add(message.wake);
-    return !message;
+    const isTickNow = isTickMessage(body);
+    isTick ||= isTickNow;
+    return !message && !isTickNow;
   });
-  return { recipients: [...recipients], others: recipients.size === 0 ? batch : withMessages(batch, messages) };
+  const others = messages.length === batch.messages.length ? batch : withMessages(batch, messages);
+  return { isTick, recipients: [...recipients], others };
 }
 
 /** A batch with some of its messages. */

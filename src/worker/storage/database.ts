@@ -1,7 +1,7 @@
 import type * as z from "zod";
-import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { NEAR_DEADLINE_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
-import { retryPlatform, withDeadline } from "../platform.ts";
+import { retryPlatform, Unavailable, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
@@ -96,6 +96,23 @@ export class Database {
       this.#farTrips++;
       log("warn", { event: "near-read-failed", error });
       return { rows: await this.allAtPrimary(statement, values), isPrimary: true };
+    }
+  }
+
+  /**
+   * Runs one batch at the primary once: to repeat it, the caller has to find out first what happened to it.
+   *
+   * @throws Unavailable when D1 fails or does not respond in time
+   */
+  async onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+    const session = this.d1.withSession("first-primary");
+    this.#farTrips++;
+    try {
+      const result = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => query(session));
+      this.#bookmark = session.getBookmark();
+      return result;
+    } catch (error) {
+      throw error instanceof Unavailable ? error : new Unavailable("D1", error, true);
     }
   }
 

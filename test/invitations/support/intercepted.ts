@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
-import type { Context } from "../../../src/worker/context.ts";
 import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
+import type { Context } from "../../../src/worker/context.ts";
 import { Database } from "../../../src/worker/storage/database.ts";
 import type { Statement } from "../../../src/worker/storage/statement.ts";
 import { testContext } from "../../support/context.ts";
@@ -52,8 +52,8 @@ class InterceptedAllocator extends AllocatorClient {
     this.#intercept = intercept;
   }
 
-  override carryOut(...call: Parameters<AllocatorClient["carryOut"]>): ReturnType<AllocatorClient["carryOut"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.carryOut(...call));
+  override execute(...call: Parameters<AllocatorClient["execute"]>): ReturnType<AllocatorClient["execute"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.execute(...call));
   }
 
   override wake(...call: Parameters<AllocatorClient["wake"]>): ReturnType<AllocatorClient["wake"]> {

@@ -16,16 +16,16 @@ import {
   parseApplicationId,
 } from "../../../../src/shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
+import type { Call, Command, Outcome, Rules } from "../../../../src/worker/allocator/commands.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
-import type { Call, Command, Outcome, Rules } from "../../../../src/worker/allocator/commands.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
 import { OF_USER, SIGNING } from "../../../../src/worker/storage/device-badges.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 
-export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
 export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
 export interface Application extends Registered {

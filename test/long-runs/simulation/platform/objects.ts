@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+import { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
 import type { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
