@@ -7,6 +7,7 @@ import { stampClock } from "../storage/clock.ts";
 import { compareAllocators, wakeForCommands } from "./allocators.ts";
 import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
+import { registerCopy } from "./register-copy.ts";
 import { recordTick, type Tick } from "./restores.ts";
 import type { Cursors } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
@@ -61,7 +62,7 @@ export class HomeClock extends DurableObject<Env> {
   async #keepRegister({ home, db }: Context, isInDoubt: boolean): Promise<void> {
     if (home !== 1) return;
     const done = this.#registerWork.then(async () => {
-      if (isInDoubt) await this.#register.compare(db);
+      if (isInDoubt) await this.#register.compare(registerCopy(db));
       await carryOutHomeCommands(db, this.#register);
     });
     this.#registerWork = done.catch(() => {});

@@ -4,13 +4,18 @@ import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import type { HomeCommand, HomeResult, Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { log } from "../log.ts";
-import type { Database } from "../storage/database.ts";
-import { deleteRegistration, listRegistrations, putRegistrations } from "../storage/number-ranges.ts";
 import { findOwner, lowestFreeBlock } from "./free-numbers.ts";
 
 /** What the register needs of the storage of home 1's scheduler. */
 export interface RegisterStorage {
   exec(query: string, ...values: (string | number)[]): { toArray(): object[] };
+}
+
+/** D1's copy of the register. Every call may throw Unavailable. */
+export interface RegisterCopy {
+  list(): Promise<Registration[]>;
+  put(registrations: readonly Registration[]): Promise<void>;
+  delete(id: ApplicationId): Promise<void>;
 }
 
 const row = z
@@ -55,10 +60,10 @@ export class NumberRegister {
    *
    * @throws Unavailable
    */
-  async compare(db: Database): Promise<void> {
-    const missing = this.#adopt(await listRegistrations(db));
+  async compare(d1: RegisterCopy): Promise<void> {
+    const missing = this.#adopt(await d1.list());
     if (missing.length === 0) return;
-    await putRegistrations(db, missing);
+    await d1.put(missing);
     log("warn", { event: "registrations-restored", registrations: missing.length });
   }
 
@@ -67,13 +72,13 @@ export class NumberRegister {
    *
    * @throws Unavailable when D1 has not got the change; it gets it with the next comparison
    */
-  async execute(db: Database, command: HomeCommand): Promise<HomeResult> {
-    return command.kind === "register" ? this.#register(db, command) : this.#release(db, command.applicationId);
+  async execute(d1: RegisterCopy, command: HomeCommand): Promise<HomeResult> {
+    return command.kind === "register" ? this.#register(d1, command) : this.#release(d1, command.applicationId);
   }
 
-  async #register(db: Database, command: Extract<HomeCommand, { kind: "register" }>): Promise<HomeResult> {
+  async #register(d1: RegisterCopy, command: Extract<HomeCommand, { kind: "register" }>): Promise<HomeResult> {
     const result = this.#decide(command);
-    if (result.kind === "registered") await putRegistrations(db, [result.registration]);
+    if (result.kind === "registered") await d1.put([result.registration]);
     return result;
   }
 
@@ -94,12 +99,12 @@ export class NumberRegister {
     return { kind: "registered", registration };
   }
 
-  async #release(db: Database, id: ApplicationId): Promise<HomeResult> {
+  async #release(d1: RegisterCopy, id: ApplicationId): Promise<HomeResult> {
     const own = this.#list().find((each) => each.applicationId === id);
     const usedUntil = (own?.registeredAt ?? 0) + UNUSED_REGISTRATION_HOURS * HOUR_MILLISECONDS;
     if (own && this.#now() < usedUntil) return { kind: "kept", registration: own };
     // D1 first: a comparison would take over again what only D1 has.
-    await deleteRegistration(db, id);
+    await d1.delete(id);
     this.#sql.exec("DELETE FROM registration WHERE application_id = ?", id);
     return { kind: "released", registration: own ?? null };
   }

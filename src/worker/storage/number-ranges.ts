@@ -25,9 +25,9 @@ const PUT = statement(
 const CHUNK_ROWS = 5000;
 
 /** Makes D1's rows of these applications what is given. One round trip for 5,000 of them. */
-export async function putRegistrations(db: Database, rows: readonly Registration[]): Promise<void> {
-  for (let start = 0; start < rows.length; start += CHUNK_ROWS) {
-    await db.write(PUT, { rows: rows.slice(start, start + CHUNK_ROWS) });
+export async function putRegistrations(db: Database, registrations: readonly Registration[]): Promise<void> {
+  for (let start = 0; start < registrations.length; start += CHUNK_ROWS) {
+    await db.write(PUT, { rows: registrations.slice(start, start + CHUNK_ROWS) });
   }
 }
 
