@@ -22,6 +22,7 @@ export class World extends Ground {
   readonly plan = makePlan(this.dice.of("plan"));
   /** The service's own dice: `Math.random` and `crypto.getRandomValues`. */
   readonly serviceDice = this.dice.of("service");
+  readonly replayDice = this.dice.of("replays");
   readonly clockDice = this.dice.of("clocks");
 
   readonly env = env;

@@ -7,6 +7,7 @@ import { OWNED_TABLES } from "../platform/d1.ts";
 import type { Sqlite } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
 import { KEYS } from "./history.ts";
+import { checkReplay } from "./replay.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** Of what D1 has no row when nothing is under way and nothing is due. */
@@ -33,6 +34,9 @@ export function checkAtRest(world: World): void {
   replica.checkAtRest();
 }
 
+/** How often the log is replayed. */
+const REPLAY_CHANCE = 0.2;
+
 /** Every number that was handed out is somebody's or free again, and D1 has what the allocator has. */
 function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan): void {
   const { verdict, objects, d1 } = world;
@@ -54,7 +58,9 @@ function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan)
   const isOpen = counted?.readable_from === 0 && counted.refused === "[]";
   verdict.expect(isOpen, "nobody is kept from reading in the end", id, counted);
   const object = objects.get(id);
-  if (object) compare(world, id, object.sqlite);
+  if (!object) return;
+  compare(world, id, object.sqlite);
+  if (world.replayDice.chance(REPLAY_CHANCE)) checkReplay(world, id, object.sqlite);
 }
 
 /** D1's rows, of all four tables with all columns, and its head are the allocator's. */
