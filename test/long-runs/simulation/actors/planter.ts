@@ -1,11 +1,11 @@
-import { FreshNumbers } from "../../../../src/worker/allocator/fresh-numbers.ts";
 import type { Rules } from "../../../../src/worker/allocator/commands.ts";
+import { FreshNumbers } from "../../../../src/worker/allocator/fresh-numbers.ts";
+import { standIn } from "../../stand-in.ts";
 import { deviceKeyOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { hmacKey } from "../platform/globals.ts";
 import { insertInto } from "../platform/sqlite.ts";
-import { standIn } from "../../stand-in.ts";
 
 /** Whose rows the planted ones are: no application of the seed. */
 export const STRANGER = "app_stranger";
@@ -29,7 +29,8 @@ export class Planter extends Member {
     const { id } = application;
     const fresh = d1.of(id).look("SELECT fresh FROM application_head WHERE application_id = ?", id)[0]?.fresh;
     const known: Part[] = JSON.parse(String(fresh));
-    const [part] = known.length > 0 ? known : [{ first: application.firstNumber, size: application.numbersAtFirst, used: 0 }];
+    const [part] =
+      known.length > 0 ? known : [{ first: application.firstNumber, size: application.numbersAtFirst, used: 0 }];
     if (!part) return;
     const index = part.used + this.#dice.below(MAX_AHEAD);
     if (index >= part.size) return;
@@ -38,10 +39,21 @@ export class Planter extends Member {
     const numberAt = await numbers.forCommands([{ kind: "invite", rules, invitations: [] }]);
     const number = numberAt(part, index);
     // Somebody may have drawn it meanwhile.
-    if (d1.of(id).look("SELECT 1 FROM badge WHERE number = ?1 UNION SELECT 1 FROM freed_number WHERE number = ?1", number).length > 0) return;
+    if (
+      d1.of(id).look("SELECT 1 FROM badge WHERE number = ?1 UNION SELECT 1 FROM freed_number WHERE number = ?1", number)
+        .length > 0
+    )
+      return;
     trace.add("seed", `plants ${number}`);
     this.planted.push({ applicationId: id, number });
-    const badge = { number, application_id: STRANGER, device: `stranger ${number}`, user_id: "stranger", position: 1, turn: 1 };
+    const badge = {
+      number,
+      application_id: STRANGER,
+      device: `stranger ${number}`,
+      user_id: "stranger",
+      position: 1,
+      turn: 1,
+    };
     d1.of(id).execute([insertInto("badge", { ...badge, issued_at: 0, change: 1, changed_at: 0 })]);
     this.world.faults.struck++;
   }

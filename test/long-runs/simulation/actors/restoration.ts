@@ -86,7 +86,10 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
   const home = homeOf(application.id);
   const server = d1.at(home);
   const position = server.position - 1 - dice.below(server.position - server.earliest);
-  trace.add("seed", `the log of ${application.id} begins anew, and D1 is restored to commit ${position} of ${server.position}`);
+  trace.add(
+    "seed",
+    `the log of ${application.id} begins anew, and D1 is restored to commit ${position} of ${server.position}`,
+  );
   faults.struck++;
   server.restore(Math.max(server.earliest, position));
   history.restored(home);

@@ -67,5 +67,9 @@ async function useUpRange(world: World, { application, devices: [device] }: Part
   const numbers = Array.from({ length: lastNumber - firstNumber + 1 }, (_, place) => firstNumber + place);
   const lost = numbers.filter((number) => history.issuedAt(number) === Infinity);
   // Of those by which the range grew, callers that do not know them yet skip some.
-  verdict.expect(lost.length <= numbers.length - numbersAtFirst + replica.countBurned(application.id), "no number is ever lost", lost);
+  verdict.expect(
+    lost.length <= numbers.length - numbersAtFirst + replica.countBurned(application.id),
+    "no number is ever lost",
+    lost,
+  );
 }

@@ -102,8 +102,14 @@ function checkStatistics(verdict: Verdict, id: ApplicationId, allocator: Sqlite,
   const count = (sql: string) =>
     Object.fromEntries(allocator.run(sql).rows.map(({ state, count }) => [String(state), count]));
   const there = { ...counted, badges: count(STATES), invitations: count(INVITATIONS) };
-  const none = (counts: Record<string, number>) => Object.fromEntries(Object.entries(counts).filter(([, n]) => n !== 0));
-  const shown = { freed: told.freed, retired: told.retired, badges: none(told.badges), invitations: none(told.invitations) };
+  const none = (counts: Record<string, number>) =>
+    Object.fromEntries(Object.entries(counts).filter(([, n]) => n !== 0));
+  const shown = {
+    freed: told.freed,
+    retired: told.retired,
+    badges: none(told.badges),
+    invitations: none(told.invitations),
+  };
   verdict.expect(isDeepStrictEqual(there, shown), "the statistics count what there is", id, there, "told", told);
 }
 

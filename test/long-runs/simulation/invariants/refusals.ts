@@ -83,7 +83,9 @@ function mayBeExhausted({ book, plan, planter }: World, { request }: Attempt<Cal
   const { applicationId } = request;
   const isReserved = "token" in request && request.token !== null;
   const application = plan.applications.find(({ id }) => id === applicationId);
-  return !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0) - planter.countOf(applicationId);
+  return (
+    !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0) - planter.countOf(applicationId)
+  );
 }
 
 /** Whether D1 lacked something at that time, which reads may show until it is there again. */

@@ -43,7 +43,9 @@ export class Replica extends Member {
   noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
     const { withdrawn }: { withdrawn: number[] } = JSON.parse(changes);
     for (const number of withdrawn) this.#burned.set(number, applicationId);
-    const isPlanted = withdrawn.every((number) => this.world.planter.planted.some((planted) => planted.number === number));
+    const isPlanted = withdrawn.every((number) =>
+      this.world.planter.planted.some((planted) => planted.number === number),
+    );
     this.world.verdict.expect(isPlanted, "only a number that somebody else has is withdrawn", withdrawn);
     const logged = this.#logged.get(applicationId) ?? [];
     logged.push({ id, sequence, at: this.world.timeline.now });
@@ -157,7 +159,13 @@ export class Replica extends Member {
     const name = `${id} ${entry}`;
     const known = this.#rows.get(name);
     const isSame = known === undefined || known === now || refused !== "[]";
-    this.world.verdict.expect(isSame, "an entry that is applied again does what it did", now, "instead of", known ?? "");
+    this.world.verdict.expect(
+      isSame,
+      "an entry that is applied again does what it did",
+      now,
+      "instead of",
+      known ?? "",
+    );
     if (known === undefined) this.#rows.set(name, now);
   }
 

@@ -130,7 +130,11 @@ export class Rows extends Member {
     if (String(after.command).includes('"reconcile"')) {
       // What says only how D1 and the allocator compare may be said again.
       const { differences } = JSON.parse(String(after.result));
-      const isLacking = this.world.replica.lacked(String(after.recipient), Number(after.created_at), this.world.timeline.now);
+      const isLacking = this.world.replica.lacked(
+        String(after.recipient),
+        Number(after.created_at),
+        this.world.timeline.now,
+      );
       this.#expect(change, isLacking || !differences || differences.count === 0, "a comparison finds no difference");
       return;
     }

@@ -1,9 +1,9 @@
-import { callHomeClock } from "../../../../src/worker/scheduling/client.ts";
-import type { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
-import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome, homesOf } from "../../../../src/worker/homes.ts";
 import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
+import { callHomeClock } from "../../../../src/worker/scheduling/client.ts";
+import type { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
 import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
