@@ -18,7 +18,7 @@ CREATE TABLE `application` (
 	`status_lifetime_seconds` integer DEFAULT 86400 NOT NULL,
 	`require_proof` integer DEFAULT false NOT NULL,
 	`bind_until` integer,
-	`new_badges_per_hour` integer,
+	`new_badges_per_hour` integer DEFAULT 10000,
 	`user_issuer` text,
 	`user_audience` text,
 	`user_claim` text DEFAULT 'sub' NOT NULL,
@@ -118,6 +118,13 @@ CREATE TABLE `console_secret` (
 	`created_at` integer NOT NULL,
 	PRIMARY KEY(`application_id`, `name`),
 	FOREIGN KEY (`application_id`) REFERENCES `application`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE TABLE `deployment` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`release` text NOT NULL,
+	`commit` text,
+	`deployed_at` integer NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `freed_number` (

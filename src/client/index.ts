@@ -82,6 +82,7 @@ export type {
   BlockedUserPage,
   ChangePage,
   CurrentBadge,
+  DescribedInvitation,
   ErasedInvitation,
   ErasedUser,
   HistoryActor,

@@ -16,6 +16,8 @@ export interface Application {
   requireProof: boolean;
   /** Whether it publishes status lists. */
   statusList: boolean;
+  /** How long signatures are valid. Absent: for ever. */
+  signatureLifetimeSeconds?: number | undefined;
   /** Null: no webhooks are sent. */
   webhookUrl: string | null;
   /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */
@@ -155,6 +157,7 @@ export interface Statistics {
     /** Rounded down to a tenth. */
     usedPercent: number;
   };
+  /** By metadata, of those that are sampled. */
   badges: Record<MetadataField, ValueCounts>;
   /** The newest badges, of which metadata is counted: 20,000 at most. */
   sampled: number;

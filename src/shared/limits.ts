@@ -14,6 +14,8 @@ export const DEFAULT_RANGE_SIZE = 10_000_000;
 // Homes (contract section 17)
 /** What one D1 holds (D1: Limits). */
 export const MAX_DATABASE_BYTES = 10_000_000_000;
+/** Share of that, in percent, from which on `home-fills-up` is logged and the script's doctor says so. */
+export const HOME_WARNING_PERCENT = 70;
 /** How old a registration of numbers must be before it may be cleared, if its application does not exist. */
 export const UNUSED_REGISTRATION_HOURS = 24;
 
@@ -30,9 +32,16 @@ export const MAX_REASON_CHARACTERS = 500;
 
 export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
+/** UTF-8: the user ID is in several indexes, so its bytes count many times in D1. */
+export const MAX_USER_ID_BYTES = 512;
 export const MAX_METADATA_CHARACTERS = 256;
+/** UTF-8, of all fields together. */
+export const MAX_METADATA_BYTES = 1024;
 export const MAX_CLIENT_SIGNATURE_BYTES = 4096;
 export const MAX_DATE_TIME_CHARACTERS = 40;
+/** Years of a date-time, as it is written and in UTC. */
+export const MIN_YEAR = 1970;
+export const MAX_YEAR = 9999;
 /** How much of a rejected body is read, and for how long, so that the connection stays usable. */
 export const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 export const MAX_DRAIN_MILLISECONDS = 2000;
@@ -40,6 +49,8 @@ export const MAX_DRAIN_MILLISECONDS = 2000;
 export const DEVICE_CALLS_PER_MINUTE = 60;
 export const CLIENT_IP_CALLS_PER_MINUTE = 1200;
 export const REFUSED_CALLS_PER_MINUTE = 120;
+/** Fresh numbers that new badges and invitations without the secret take in a clock hour, unless an administrator sets another limit. */
+export const DEFAULT_NEW_BADGES_PER_HOUR = 10_000;
 /** How long caches may keep a public response: the key set, the reference (contract sections 3 and 11). */
 export const PUBLIC_CACHE_SECONDS = 300;
 
@@ -82,6 +93,13 @@ export const MAX_CACHED_APPLICATIONS = 500;
 /** Unknown application IDs have their own cache, so that guesses cannot evict applications. */
 export const MAX_CACHED_UNKNOWN_APPLICATIONS = 2000;
 export const MAX_CACHED_WRONG_SECRETS = 2000;
+/**
+ * IDs of applications of one home that an isolate reads, to tell them from guesses of an address over its limit. One statement; it is
+ * read again after `APPLICATION_CACHE_SECONDS`.
+ */
+export const MAX_KNOWN_APPLICATIONS = 10_000;
+/** How often a call looks whether another one has read them. */
+export const KNOWN_APPLICATIONS_POLL_MILLISECONDS = 20;
 /** Client addresses whose refused calls an isolate counts. */
 export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 /** Opened keys of each kind: signing keys, device keys, and webhook keys of each digest. */

@@ -24,6 +24,7 @@ export const applicationView = z.object({
   requireSecret: described(z.boolean(), "Whether creating an invitation requires the secret.", true),
   requireProof: described(z.boolean(), "Whether device calls need a DPoP proof.", false),
   statusList: described(z.boolean(), "Whether it publishes status lists.", false),
+  signatureLifetimeSeconds: described(z.int(), "How long signatures are valid; absent: for ever.", 3600).optional(),
   webhookUrl: described(
     z.string().nullable(),
     "Where its webhooks are sent; null: none are sent.",
@@ -31,7 +32,7 @@ export const applicationView = z.object({
   ),
   invitationLink: described(
     z.string(),
-    "What the QR code of an invitation opens, with its token for `{token}`; absent: it has the token alone.",
+    "What the QR code of an invitation opens, with its token for `{token}`: the service's page for visitors unless an administrator has set another. Absent: it has the token alone.",
     "https://app.example.com/visit/{token}",
   ).optional(),
   signedIn: z

@@ -10,13 +10,17 @@ import {
   MAX_IDEMPOTENCY_KEY_CHARACTERS,
   MAX_INVITATION_DAYS,
   MAX_INVITATIONS,
+  MAX_METADATA_BYTES,
   MAX_METADATA_CHARACTERS,
   MAX_NAME_CHARACTERS,
   MAX_PER_PAGE,
   MAX_REASON_CHARACTERS,
   MAX_UDID_CHARACTERS,
+  MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
+  MAX_YEAR,
   MIN_SEARCH_CHARACTERS,
+  MIN_YEAR,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
 import { INVITATION_STATES } from "./schema.ts";
@@ -50,6 +54,18 @@ const DOT_SEGMENTS: readonly string[] = [".", ".."];
 const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 
+/** JSON Schema counts characters alone, so the document has this keyword of its own: most bytes of UTF-8, of a text or of all texts of an object. */
+export const MAX_BYTES = "x-maxBytes";
+
+const encoder = new TextEncoder();
+
+/** UTF-8 bytes of some texts together. A code unit takes three at most, so most texts need no encoding. */
+function hasAtMostBytes(values: readonly string[], maxBytes: number): boolean {
+  const units = values.reduce((sum, value) => sum + value.length, 0);
+  if (3 * units <= maxBytes) return true;
+  return values.reduce((sum, value) => sum + encoder.encode(value).byteLength, 0) <= maxBytes;
+}
+
 /** An `X-Request-Id` that the service adopts from its caller. */
 export const REQUEST_ID = /^[\w=-]{1,255}$/;
 
@@ -67,19 +83,30 @@ export const metadata = z
     osVersion: text(MAX_METADATA_CHARACTERS, "Version of the operating system.", "16").optional(),
     sdkVersion: text(MAX_METADATA_CHARACTERS, "Version of the application's SDK.", "4.2.0").optional(),
   } satisfies Record<MetadataField, z.ZodType>)
-  .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
+  .refine((fields) =>
+    hasAtMostBytes(
+      Object.values(fields).filter((value) => value !== undefined),
+      MAX_METADATA_BYTES,
+    ),
+  )
+  .meta({
+    description: `What the device is, for statistics and troubleshooting. At most ${MAX_METADATA_BYTES} bytes of UTF-8 together. Other fields are dropped.`,
+    [MAX_BYTES]: MAX_METADATA_BYTES,
+  });
 
 /** In a body a blank one counts as missing; in a path or a command it names nobody. */
 export const userId = text(
   MAX_USER_ID_CHARACTERS,
-  "The application's own ID of the user who has logged in. Not `.` or `..`, which a path cannot name.",
+  `The application's own ID of the user who has logged in: at most ${MAX_USER_ID_BYTES} bytes of UTF-8. Not \`.\` or \`..\`, which a path cannot name.`,
   "alice",
 )
-  .refine((value) => value.trim() !== "" && !DOT_SEGMENTS.includes(value))
-  .meta({ not: { enum: [...DOT_SEGMENTS] } });
+  .refine((value) => value.trim() !== "" && !DOT_SEGMENTS.includes(value) && hasAtMostBytes([value], MAX_USER_ID_BYTES))
+  .meta({ not: { enum: [...DOT_SEGMENTS] }, [MAX_BYTES]: MAX_USER_ID_BYTES });
 
 /** The decoded header `actor` (contract section 23). */
-export const actorName = text(MAX_NAME_CHARACTERS, "For whom the server calls.", "Ann Lee").min(1);
+export const actorName = text(MAX_NAME_CHARACTERS, "For whom the server calls.", "Ann Lee").refine(
+  (value) => value.trim() !== "",
+);
 
 export const badgeRequest = z.object({
   userId,
@@ -123,7 +150,17 @@ const dateTime = (description: string, example: string) =>
   z.iso
     .datetime({ offset: true })
     .max(MAX_DATE_TIME_CHARACTERS)
+    .refine(isInYears)
     .meta({ description, examples: [example] });
+
+/**
+ * Responses have times in UTC, and a zone can move a time beyond the year that it is written with: 9999-12-31T23:59-01:00 is in
+ * the year 10000.
+ */
+function isInYears(dateTime: string): boolean {
+  const isYear = (year: number) => year >= MIN_YEAR && year <= MAX_YEAR;
+  return isYear(Number(dateTime.slice(0, 4))) && isYear(new Date(dateTime).getUTCFullYear());
+}
 
 export const invitationRequest = z.object({
   expiresAt: dateTime(

@@ -12,6 +12,7 @@ import {
   EXAMPLE_TOKEN,
 } from "./examples.ts";
 import { metadata } from "./requests.ts";
+import { INVITATION_STATES } from "./schema.ts";
 
 /**
  * The schemas of responses and webhooks. They validate nothing at run time; tests check every response against them
@@ -135,6 +136,20 @@ export const invitation = z.object({
   badgeStartsAt: badgeStartsAt.optional(),
   name: visitorName,
   userId: described(z.string(), "The user who is invited, if the request named one.", "alice").optional(),
+});
+
+export const describedInvitation = z.object({
+  state: described(z.enum(INVITATION_STATES), "State of the invitation.", "pending"),
+  expiresAt: invitationFields.expiresAt,
+  badgeStartsAt: badgeStartsAt.optional(),
+  badgeExpiresAt: badgeExpiresAt.optional(),
+  name: visitorName,
+  userId: described(z.string(), "The user who may claim it; absent: whoever has the token.", "alice").optional(),
+  applicationName: described(
+    z.string(),
+    "Where the visitor is expected, as the administrator named it.",
+    "Main Street 1",
+  ),
 });
 
 export const invitations = z.object({

@@ -5,7 +5,7 @@ import { type BadgeState, STORED_STATES } from "./badge-life/states.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
-import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
+import { DEFAULT_NEW_BADGES_PER_HOUR, DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
 import { DAY_MILLISECONDS } from "./time.ts";
 
 /**
@@ -56,8 +56,8 @@ export const application = sqliteTable(
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
     /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
     bindUntil: integer("bind_until"),
-    /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
-    newBadgesPerHour: integer("new_badges_per_hour"),
+    /** Fresh numbers that badges and invitations without the secret take in a clock hour at most (contract section 7); null: no limit. */
+    newBadgesPerHour: integer("new_badges_per_hour").default(DEFAULT_NEW_BADGES_PER_HOUR),
     /** The OpenID provider whose tokens say who has logged in (contract section 22); null: none is asked for. */
     userIssuer: text("user_issuer"),
     /** What `aud` of a user token must contain; not null if there is an issuer. */
@@ -565,3 +565,16 @@ export const statusList = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
+
+/**
+ * What is deployed, one row, in home 1. `deploy` writes it before it uploads, and refuses a checkout that is older; the Worker
+ * does not use it.
+ */
+export const deployment = sqliteTable("deployment", {
+  id: integer("id").primaryKey(),
+  /** The version of package.json. */
+  release: text("release").notNull(),
+  /** The commit of the checkout, 40 hexadecimal digits; null: it was no clone. */
+  commit: text("commit"),
+  deployedAt: integer("deployed_at").notNull(),
+});

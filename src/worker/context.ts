@@ -1,8 +1,10 @@
 import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
+import { KnownApplications } from "./applications/known-applications.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
+import { HourBrakes } from "./badges/hour-brakes.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
 import { Health } from "./health.ts";
@@ -22,6 +24,8 @@ interface Isolate {
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
+  knownApplications: KnownApplications;
+  hourBrakes: HourBrakes;
   sender: Sender;
   health: Health;
   issuerKeys: IssuerKeys;
@@ -85,6 +89,8 @@ export function createIsolate(env: Env): Isolate {
     custody: new Custody(sealingKeys),
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
+    knownApplications: new KnownApplications(),
+    hourBrakes: new HourBrakes(),
     // Like a binding, a stub does not belong to a request: one is enough.
     sender: exports.WebhookSender,
     health: new Health(),

@@ -1,4 +1,6 @@
+import { isTickMessage } from "../shared/tick-message.ts";
 import { createContext } from "./context.ts";
+import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
@@ -20,11 +22,30 @@ export default {
       const home = findHome(env, number);
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
-    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, batch);
-    else await consumeWakeUps(at, batch);
+    const messages = batch.messages.filter(({ body }) => !isTickMessage(body));
+    const isTicking = messages.length < batch.messages.length;
+    const others = isTicking ? withMessages(batch, messages) : batch;
+    await Promise.all([
+      isTicking ? tickEveryHome(env) : undefined,
+      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeWakeUps(at, others),
+    ]);
   },
 
-  async scheduled(_controller, env) {
-    await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+  async scheduled({ scheduledTime }, env) {
+    const measured = isFirstOfHour(scheduledTime) ? homesOf(env) : [];
+    await Promise.all([tickEveryHome(env), ...measured.map(warnIfHomeFills)]);
   },
 } satisfies ExportedHandler<Env>;
+
+async function tickEveryHome(env: Env): Promise<void> {
+  await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+}
+
+/** A batch with some of its messages. */
+const withMessages = (batch: MessageBatch, messages: readonly Message[]): MessageBatch => ({
+  queue: batch.queue,
+  metadata: batch.metadata,
+  messages,
+  retryAll: (options) => batch.retryAll(options),
+  ackAll: () => batch.ackAll(),
+});

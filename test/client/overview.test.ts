@@ -15,6 +15,8 @@ describe("settings, invitations, events and counts with the server client (contr
       requireProof: false,
       statusList: true,
       webhookUrl: null,
+      // The page for visitors (section 27), at the PUBLIC_URL of wrangler.toml.
+      invitationLink: `http://localhost:8787/pass#${application.id}/{token}`,
     });
   });
 

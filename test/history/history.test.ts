@@ -153,6 +153,30 @@ describe("who did what (contract section 23)", () => {
     ]);
   });
 
+  it("refuses an `actor` that names nobody; an empty header is none", async () => {
+    const application = await createApplication();
+    const badgeId = await issueTo(application, "phone", "ada");
+    const suspend = (actor: string) =>
+      call("PATCH", `/v1/badges/${badgeId}/suspend`, { headers: { ...serverHeaders(application), actor } });
+    for (const wrong of ["%20", "%20%E3%80%80", "%C2%A0", "%0A", "%FF", "a".repeat(101)]) {
+      const { status, body } = await suspend(wrong);
+      expect([status, body], wrong).toEqual([422, { error: "INVALID_ACTOR" }]);
+    }
+    expect(await historyOf(application)).toEqual([]);
+    expect((await suspend("")).status).toBe(200);
+    expect(await historyOf(application)).toMatchObject([{ actor: { kind: "server" } }]);
+  });
+
+  it("has no reason of an erasure, which would name the person again (contract section 24)", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "ada");
+    const erased = await callServer(application, "PATCH", "/v1/users/ada/erase", { reason: "Ada Lovelace has left" });
+    expect(erased.status).toBe(200);
+    const [row] = await historyOf(application);
+    expect(row).toMatchObject({ action: "user:erased" });
+    expect(JSON.stringify(await historyOf(application))).not.toContain("Lovelace");
+  });
+
   it("has the end or return of a badge that another end brings about, besides that it was rescheduled", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");

@@ -172,6 +172,8 @@ const badge = (body: unknown, more?: Headers) => call("POST", "/v1/badge", { hea
 const sign = (body: unknown, more?: Headers) => call("POST", "/v1/badge/sign", { headers: device(more), body });
 const inviting = (body: object, more?: Headers) =>
   call("POST", "/v1/invitation", { headers: device(more), body: { expiresAt: hoursAhead(1), ...body } });
+const describing = (invitationtoken: string) =>
+  call("GET", "/v1/invitation", { headers: { applicationid: application.id, invitationtoken } });
 const invitingMany = (body: unknown, more?: Headers) =>
   call("POST", "/v1/invitations", { headers: server(more), body });
 const erasing = (id: string) => call("PATCH", `/v1/invitation/${id}/erase`, { headers: serverHeaders(application) });
@@ -344,6 +346,11 @@ const OWN_CASES: Record<string, Cases> = {
   "POST /v1/events/{id}/replay": {
     "202": replayEvent,
     "404 UNKNOWN_EVENT": () => call("POST", "/v1/events/any/replay", { headers: server() }),
+  },
+  "GET /v1/invitation": {
+    "200": async () => describing((await invite(application)).id),
+    "404 UNKNOWN_INVITATION": () => describing("inv_unknown"),
+    "422 INVALID_INVITATIONTOKEN": () => describing(" "),
   },
   "POST /v1/invitation": {
     "201": () => inviting({}),

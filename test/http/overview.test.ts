@@ -46,6 +46,8 @@ describe("GET /v1/application (contract section 19)", () => {
     const { id: applicationId, firstNumber, lastNumber } = application;
     expect(await read(application, "/v1/application")).toEqual({
       ...{ applicationId, firstNumber, lastNumber, name: "Test", webhookUrl: null },
+      // PUBLIC_URL of wrangler.toml: the page for visitors (section 27).
+      invitationLink: `http://localhost:8787/pass#${applicationId}/{token}`,
       ...{ requireSecret: false, requireProof: false, statusList: false, ...settings },
     });
   });

@@ -102,6 +102,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
     ["--observe", "give --user-issuer too"],
     ["--unchecked", "give --user-issuer too"],
     ["--no-user-issuer --observe", "give --user-issuer too"],
+    [`${ISSUER} --user-audience app --no-require-secret`, "invitations always need the secret"],
     ["--user-issuer http://login.example.com --user-audience app", "does not start with https://"],
     ["--user-issuer https://10.0.0.1 --user-audience app", "is an IP address"],
     ["--user-issuer https://login.internal --user-audience app", "is a name of a local network"],

@@ -24,7 +24,7 @@ import {
   unknownApplication,
 } from "./record.ts";
 import { requiredProofText } from "./required-proof.ts";
-import { readSettings, SETTING_OPTIONS, type Settings } from "./settings.ts";
+import { readSettings, requiredSecretError, SETTING_OPTIONS, type Settings } from "./settings.ts";
 
 export const updateCommand = rawCommand("update", {
   arguments: [APPLICATION],
@@ -81,6 +81,10 @@ export async function updateApplication(
   const isAlone = homes.others.length === 0;
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
+  }
+  if (changes.requireSecret === false && changes.userIssuer === undefined) {
+    const { userIssuer } = await findApplication(database, id);
+    if (userIssuer !== null) throw requiredSecretError();
   }
   const claimed =
     isAlone || changes.lastNumber === undefined ? undefined : await claimLast(homes, id, changes.lastNumber, changes);

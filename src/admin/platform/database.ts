@@ -65,7 +65,8 @@ export type NewRow<Table extends SQLiteTable> = {
 export function insertWhere<Table extends SQLiteTable>(orm: Orm, table: Table, row: NewRow<Table>, source: SQL) {
   const given = new Map(Object.entries(row));
   const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
-    const value = given.get(name) ?? column.default ?? null;
+    // A null that was given stays null: not every column with a default needs a value.
+    const value = given.get(name) === undefined ? (column.default ?? null) : given.get(name);
     return is(value, SQL) ? value : sql.param(value, column);
   });
   return orm.insert(table).select(sql`SELECT ${sql.join(values, sql`, `)} ${source}`);

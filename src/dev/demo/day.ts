@@ -6,7 +6,7 @@ import { openHomes } from "../../admin/command-line/session.ts";
 import { localState } from "../../admin/platform/paths.ts";
 import { ServerClient } from "../../client/index.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { DAY_MILLISECONDS } from "../../shared/time.ts";
+import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { prepareLocalData } from "../demo-application.ts";
 import { newDevice } from "./cast.ts";
 import { listenSomewhere } from "./listen.ts";
@@ -82,7 +82,7 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
   } finally {
     await stopWebhooks();
   }
-  narrator.note(`${BADGES} badges, some of them suspended or revoked; three visitors; one webhook that failed.`);
+  narrator.note(`${BADGES} badges, some of them suspended or revoked; three visitors; one badge that ends soon.`);
   return { applicationId, applicationSecret };
 }
 
@@ -119,13 +119,24 @@ async function endSome(server: ServerClient, numbers: readonly string[]): Promis
   must(mislaid !== undefined && left !== undefined && contractor !== undefined, "every phone gets a number");
   await server.suspendBadge(mislaid);
   await server.revokeBadge(left);
-  await server.setBadgeEnd(contractor, new Date(Date.now() + 30 * DAY_MILLISECONDS));
+  // The console has something that needs attention.
+  await server.setBadgeEnd(contractor, new Date(Date.now() + 3 * DAY_MILLISECONDS));
 }
 
 async function inviteVisitors(server: ServerClient, common: Common): Promise<void> {
-  const invite = () =>
-    server.createInvitation({ udid: "reception", expiresAt: new Date(Date.now() + DAY_MILLISECONDS) });
-  const [came, cancelled] = [await invite(), await invite(), await invite()];
+  /** @param hours from now until the visit begins; it takes two */
+  const invite = (name: string, hours: number) => {
+    const badgeExpiresAt = new Date(Date.now() + (hours + 2) * HOUR_MILLISECONDS);
+    const badgeStartsAt = new Date(Date.now() + hours * HOUR_MILLISECONDS);
+    return server.createInvitation({
+      udid: "reception",
+      name,
+      expiresAt: badgeExpiresAt,
+      badgeStartsAt,
+      badgeExpiresAt,
+    });
+  };
+  const [came, cancelled] = [await invite("Ann Lee", 0), await invite("Bob Ray", 1), await invite("Cleo Diaz", 24)];
   await newDevice(common, "visitor").requestBadge({ userId: "visitor", invitationToken: came.id });
   await server.revokeInvitation(cancelled.id);
 }

@@ -6,7 +6,7 @@ import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
-/** Routes with which an application's server invites visitors. */
+/** Routes with which an application's server invites visitors, and a visitor's phone sees for what. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
@@ -33,6 +33,51 @@ const IDEMPOTENCY_KEY: Parameter = {
   schema: jsonSchema(idempotencyKey),
   example: "visit-4711",
 };
+
+const BY_VISITOR = [{ applicationid: [] }];
+
+export const describeInvitation = (): Operation => ({
+  operationId: "describeInvitation",
+  tags: ["Invitations"],
+  summary: "See what an invitation is for",
+  description: `Tells whoever has the token who is expected, where and when. It consumes nothing: only \`POST /v1/badge\` claims. The page at \`/pass\` calls it, so that a visitor needs no app.
+
+\`state\` goes by the clock. Whoever claimed an invitation is not named: \`userId\` is the user whom the invitation itself names.`,
+  security: BY_VISITOR,
+  parameters: [
+    ...credentialParameters(BY_VISITOR),
+    {
+      name: "invitationtoken",
+      in: "header",
+      description: "The invitation's `id`.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: EXAMPLE_TOKEN,
+    },
+  ],
+  responses: {
+    "200": {
+      description: "The invitation.",
+      headers: commonHeaders({ anyOrigin: true }),
+      content: json(schemaRef("DescribedInvitation"), {
+        "A visit that has not been claimed yet": {
+          state: "pending",
+          expiresAt: EXAMPLE_EXPIRES_AT,
+          badgeExpiresAt: EXAMPLE_EXPIRES_AT,
+          name: "Ann Lee",
+          applicationName: "Main Street 1",
+        },
+      }),
+    },
+    ...errorResponses({ anyOrigin: true }, [
+      "INVALID_APPLICATIONID",
+      "UNKNOWN_INVITATION",
+      "INVALID_INVITATIONTOKEN",
+      "RATE_LIMITED",
+      "UNAVAILABLE",
+    ]),
+  },
+});
 
 export const createInvitation = (now: number): Operation => ({
   operationId: "createInvitation",

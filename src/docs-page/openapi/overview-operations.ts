@@ -269,7 +269,7 @@ export const listHistory = (): Operation => ({
       }),
     },
     ...serverErrors(
-      ...(["UNKNOWN_BADGE", "INVALID_USERID", "INVALID_EXPIRESAT", "INVALID_ACTOR", "INVALID_STATE"] as const),
+      ...(["UNKNOWN_BADGE", "INVALID_USERID", "INVALID_EXPIRESAT", "INVALID_STATE"] as const),
       ...(["INVALID_PER_PAGE", "INVALID_CURSOR"] as const),
     ),
   },

@@ -27,6 +27,8 @@ export class Allocator extends DurableObject<Env> {
   readonly #custody = new Custody(new SealingKeys(this.env));
   #engine: Engine | undefined;
   #alarms: Alarms | undefined;
+  /** Commands of the script that are being carried out. */
+  #commands: Promise<void> = Promise.resolve();
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
@@ -47,7 +49,10 @@ export class Allocator extends DurableObject<Env> {
     const engine = this.#open(applicationId);
     if (isInDoubt) engine.doubt();
     await engine.settle();
-    await carryOutCommands(engine, this.#parts(applicationId));
+    // One after the other: what another wake-up is carrying out still looks open.
+    const done = this.#commands.then(() => carryOutCommands(engine, this.#parts(applicationId)));
+    this.#commands = done.catch(() => {});
+    await done;
   }
 
   /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */

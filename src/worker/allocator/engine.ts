@@ -240,7 +240,7 @@ export class Engine {
     if (calls.length === 0) return;
     try {
       const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
-      await alarms.ensureComparison(now());
+      await alarms.load();
       const before = log.head()?.counters.fresh ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
@@ -250,8 +250,10 @@ export class Engine {
       this.#endCalls(calls, error);
       return;
     }
-    this.#calls.putBack(this.#group.rest);
-    if (this.#group.nextEnd !== null) await alarms.ensure(this.#group.nextEnd);
+    const { rest, sequence, nextEnd } = this.#group;
+    this.#calls.putBack(rest);
+    // In the same step as the transaction, so that storage has both or neither.
+    if (sequence !== null) await Promise.all([alarms.ensureComparison(now()), alarms.ensure(nextEnd)]);
     this.#replyIfSent();
   }
 

@@ -22,7 +22,7 @@ import { Verification } from "./replica/verify.ts";
  */
 export async function carryOutCommands(engine: Engine, parts: EngineParts): Promise<void> {
   const { applicationId, openDatabase } = parts;
-  const rows = await readCommands(openDatabase(), applicationId, SCRIPT_COMMANDS_AT_ONCE);
+  const rows = await readOpen(engine, parts);
   for (const { id, command } of rows) {
     const request = allocatorRequest.safeParse(JSON.parse(command)).data;
     if (request) {
@@ -33,6 +33,29 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
     }
   }
 }
+
+/**
+ * D1's open commands. If D1 was restored and nobody has noticed, commands that were carried out are open again: so D1's head is read
+ * after them, and if it is behind what D1 had before, D1 is brought up to date first.
+ *
+ * @throws Unavailable
+ */
+async function readOpen(engine: Engine, { applicationId, log, openDatabase }: EngineParts) {
+  for (;;) {
+    await engine.settle();
+    const before = log.head();
+    const rows = await readCommands(openDatabase(), applicationId, SCRIPT_COMMANDS_AT_ONCE);
+    // Nobody knows what an unknown D1 shows as open: an administrator decides first.
+    if (engine.replicator.standing.kind === "closed") return rows.filter(({ command }) => isReconciliation(command));
+    if (rows.length === 0) return rows;
+    const head = await readHead(openDatabase(), applicationId);
+    if (before && head && head.sequence >= before.sequence && log.has(head)) return rows;
+    engine.doubt();
+  }
+}
+
+const isReconciliation = (command: string): boolean =>
+  allocatorRequest.safeParse(JSON.parse(command)).data?.command.kind === "reconcile";
 
 async function carryOut(engine: Engine, parts: EngineParts, id: string, request: AllocatorRequest): Promise<void> {
   const { command, actor } = request;

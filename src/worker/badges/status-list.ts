@@ -45,13 +45,30 @@ export async function readStatusList(
   const build = () => buildList(context, application, list, builtAt);
   // A list beyond the next may be a guess, and guessing must not cost D1 anything (contract section 7).
   const isGuess = list > statusLists.lastList(application.id) + 1;
-  const built = isGuess ? await context.refusedCalls.lookUp(clientAddress, builtAt, uri, build) : await build();
+  const built = isGuess ? await buildGuessed(context, application, clientAddress, uri, build) : await build();
   statusLists.rememberLastPosition(application.id, built.lastPosition, builtAt);
   if (list > listOf(built.lastPosition)) return refuseList(context, application, list, clientAddress);
   const copy = { text: await sign(context, application, { uri, builtAt, ...built }), builtAt };
   statusLists.remember(uri, copy);
   shareEdgeCopy(context, uri, copy, STATUS_LIST_CACHE_SECONDS);
   return copy.text;
+}
+
+/** @throws Refusal RATE_LIMITED */
+async function buildGuessed(
+  { refusedCalls, statusLists, now }: Context,
+  { id }: Application,
+  clientAddress: string,
+  uri: string,
+  build: () => Promise<BuiltList>,
+): Promise<BuiltList> {
+  try {
+    return await refusedCalls.lookUp(clientAddress, now(), uri, build);
+  } catch (error) {
+    const isLimited = error instanceof Refusal && error.code === "RATE_LIMITED";
+    if (isLimited && statusLists.mayLearnLastList(id, now())) return build();
+    throw error;
+  }
 }
 
 async function findShared(context: Context, uri: string): Promise<EdgeCopy | undefined> {

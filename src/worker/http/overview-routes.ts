@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import { invitationLinkOf } from "../../shared/invitation-link.ts";
 import { historyPageQuery, invitationPageQuery, pageQuery, statePageQuery } from "../../shared/requests.ts";
 import { EVENT_STATES } from "../../shared/schema.ts";
 import { ACCESS_CURSOR, pageAccess } from "../applications/access.ts";
@@ -12,6 +13,7 @@ import { requireBadgeNumber } from "./badge-routes.ts";
 import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateOperator, authenticateServer, pageResponse } from "./list-routes.ts";
+import { hasPass } from "./pass-routes.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse } from "./response.ts";
@@ -21,10 +23,14 @@ export const overviewRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplication(c));
     if (!settings) throw new Refusal("INVALID_CREDENTIALS");
-    const { reuseAfterSeconds: _reuseAfterSeconds, invitationLink, ...shown } = settings;
+    const { reuseAfterSeconds: _, signatureLifetimeSeconds, invitationLink: own, ...shown } = settings;
+    const publicUrl = c.get("context").publicUrl();
+    const { applicationId } = settings;
+    const invitationLink = invitationLinkOf({ applicationId, own }, { publicUrl, hasPass: hasPass(c.env) });
     const signedIn = c.get("person");
     return jsonResponse(c, {
       ...shown,
+      ...(signatureLifetimeSeconds !== null && { signatureLifetimeSeconds }),
       ...(invitationLink !== null && { invitationLink }),
       ...(signedIn && { signedIn }),
     });

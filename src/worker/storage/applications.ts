@@ -1,8 +1,9 @@
 import { type Column, getTableColumns, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits.ts";
 import { application, applicationSecret, consoleSecret, signingKey } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { type Placeholders, query, type Returning, type RowOf, statement } from "./statement.ts";
+import { orm, type Placeholders, query, type Returning, type RowOf, statement } from "./statement.ts";
 
 const { digest, name, role } = getTableColumns(consoleSecret);
 const { applicationId: _, ...keyColumns } = getTableColumns(signingKey);
@@ -53,4 +54,11 @@ function rowsOf<Columns extends Record<string, Column>>(columns: Columns, owner:
 export async function findApplication(db: Database, id: ApplicationId) {
   const [row] = await db.all(SELECT_APPLICATION, { id });
   return row;
+}
+
+const SELECT_IDS = statement(() => orm.select({ id: application.id }).from(application).limit(MAX_KNOWN_APPLICATIONS));
+
+/** The IDs of all applications of the home, at most `MAX_KNOWN_APPLICATIONS`. One round trip. */
+export async function listApplicationIds(db: Database): Promise<ApplicationId[]> {
+  return (await db.all(SELECT_IDS, {})).map(({ id }) => id);
 }

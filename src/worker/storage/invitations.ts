@@ -1,4 +1,4 @@
-import { and, getTableColumns, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
 import { invitation } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
@@ -23,4 +23,26 @@ const SELECT_INVITATIONS = statement(
 /** An application's invitations, those that there are. One round trip, to the primary. */
 export function findInvitations(db: Database, applicationId: ApplicationId, digests: readonly InvitationDigest[]) {
   return db.all(SELECT_INVITATIONS, { applicationId, digests });
+}
+
+const SELECT_PENDING = statement((p: Placeholders<{ applicationId: ApplicationId; digest: InvitationDigest }>) =>
+  orm
+    .select({ digest: invitation.digest })
+    .from(invitation)
+    .where(
+      and(
+        eq(invitation.digest, p.digest),
+        sql`+${invitation.applicationId} = ${p.applicationId}`,
+        eq(invitation.state, "pending"),
+      ),
+    ),
+);
+
+/** Whether the application has a pending invitation of this token. One round trip, to the primary. */
+export async function hasPendingInvitation(
+  db: Database,
+  applicationId: ApplicationId,
+  digest: InvitationDigest,
+): Promise<boolean> {
+  return (await db.all(SELECT_PENDING, { applicationId, digest })).length > 0;
 }

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { requiresSecret } from "../../shared/required-secret.ts";
 import { application } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, statement } from "./statement.ts";
@@ -14,9 +15,11 @@ const SELECT_SETTINGS = statement((p: Placeholders<{ id: ApplicationId }>) =>
       requireSecret: application.requireSecret,
       requireProof: application.requireProof,
       statusList: application.statusList,
+      signatureLifetimeSeconds: application.signatureLifetimeSeconds,
       reuseAfterSeconds: application.reuseAfterSeconds,
       webhookUrl: application.webhookUrl,
       invitationLink: application.invitationLink,
+      userIssuer: application.userIssuer,
     })
     .from(application)
     .where(eq(application.id, p.id)),
@@ -25,5 +28,8 @@ const SELECT_SETTINGS = statement((p: Placeholders<{ id: ApplicationId }>) =>
 /** An application's settings that its own server may see (contract section 19). One round trip. */
 export async function findSettings(db: Database, id: ApplicationId) {
   const [settings] = await db.all(SELECT_SETTINGS, { id });
-  return settings;
+  if (!settings) return undefined;
+  // Of an issuer, which requires the secret for invitations, callers learn nothing more.
+  const { userIssuer, ...shown } = settings;
+  return { ...shown, requireSecret: requiresSecret({ requireSecret: shown.requireSecret, userIssuer }) };
 }

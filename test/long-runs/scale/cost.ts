@@ -69,4 +69,15 @@ export const BACKGROUND_COSTS = {
   alarm: cost([0, 0], [1, 1, 0], [1, 8, 0]),
   /** What the platform bills for an alarm that is set: no cursor shows it, so it is not counted but taken from the price list. */
   setAlarm: cost([0, 0], [0, 0, 0], [0, 0, 1]),
+  /**
+   * A deleted row is billed like a written one, and so is its place in each index. These follow from the tables and are not counted:
+   * an entry; a delivered event, which is in no index; an invitation with its key and three indexes; a history row with its key and
+   * two.
+   */
+  deletedEntry: cost([0, 0], [0, 0, 0], [0, 1, 1]),
+  deletedEvent: cost([0, 0], [0, 1, 1]),
+  deletedInvitation: cost([0, 0], [0, 1, 5]),
+  deletedHistory: cost([0, 0], [0, 1, 4]),
+  scannedRow: cost([0, 0], [0, 1, 0]),
+  nothing: NOTHING,
 };

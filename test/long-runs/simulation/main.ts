@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
+import { fileURLToPath } from "node:url";
 import { Option } from "commander";
 import { runCommand, wholeNumber } from "../command-line.ts";
 import { PLANTED, plant } from "./planted.ts";
@@ -19,6 +21,16 @@ const options = seedCommand("simulate", DESCRIPTION)
   .opts<SeedOptions & { plant?: string; isolation?: number }>();
 
 await runCommand(async () => {
+  // Wrangler's bundler imports SQL as text, and JSON without an attribute.
+  registerHooks({
+    load: (url, context, next) => {
+      const isText = url.endsWith(".sql");
+      if (!isText && !url.endsWith(".json")) return next(url, context);
+      const text = readFileSync(fileURLToPath(url), "utf8");
+      const source = `export default ${isText ? JSON.stringify(text) : text};`;
+      return { format: "module", source, shortCircuit: true };
+    },
+  });
   // What only workerd has comes from a file beside this one. Set before anything of the service is loaded.
   registerHooks({
     resolve: (specifier, context, next) =>

@@ -5,8 +5,8 @@ import { Ground } from "./ground.ts";
 import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
-import { Entries } from "./invariants/entries.ts";
 import { History } from "./invariants/history.ts";
+import { Replica } from "./invariants/replica.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Told } from "./invariants/told.ts";
 import { makePlan } from "./plan.ts";
@@ -31,7 +31,7 @@ export class World extends Ground {
   readonly network = new Network(this);
 
   readonly book: Book = new Book(this);
-  readonly entries: Entries = new Entries(this);
+  readonly replica: Replica = new Replica(this);
   readonly rows: Rows = new Rows(this);
   readonly history: History = new History(this);
   readonly bindings: Bindings = new Bindings(this);

@@ -151,32 +151,33 @@ const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
  * IDs of events that are to be sent now.
  */
 const insertEvents = (isAgain: boolean) =>
-  statement<RowValues & { now: number }, { fields: { id: typeof webhookEvent.id }; query: SQL }>(
-    ({ applicationId, rows, now }) => {
-      const event = webhookEvent;
-      const names = [
-        event.applicationId,
-        event.id,
-        event.event,
-        event.payload,
-        event.state,
-        event.dueAt,
-        event.createdAt,
-      ];
-      const url = sql`application.${identifier(application.webhookUrl)}`;
-      const isHeld = sql`(${url} IS NULL OR application.${identifier(application.webhookHeldAt)} IS NOT NULL)`;
-      const text = sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
+  statement<
+    RowValues & { now: number; isHeldWithoutUrl: number },
+    { fields: { id: typeof webhookEvent.id }; query: SQL }
+  >(({ applicationId, rows, now, isHeldWithoutUrl }) => {
+    const event = webhookEvent;
+    const names = [
+      event.applicationId,
+      event.id,
+      event.event,
+      event.payload,
+      event.state,
+      event.dueAt,
+      event.createdAt,
+    ];
+    const url = sql`application.${identifier(application.webhookUrl)}`;
+    const isHeld = sql`(${url} IS NULL OR application.${identifier(application.webhookHeldAt)} IS NOT NULL)`;
+    const text = sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
         SELECT ${applicationId}, ${field("id")}, ${field("event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
           ${isAgain ? sql`${now}` : sql`NULL`}, ${field("createdAt")}
         FROM ${each(rows)} JOIN ${application} ON application.${identifier(application.id)} = ${applicationId}
-          AND ${isAgain ? sql`true` : sql`${url} IS NOT NULL`}
+          AND ${isAgain ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
           AND instr(',' || application.${identifier(application.events)} || ',', ',' || (${field("event")}) || ',') > 0
         WHERE ${isNotForeign(field("number"), applicationId)}
         ON CONFLICT DO NOTHING
         RETURNING ${identifier(event.id)} AS "id"`;
-      return { fields: { id: event.id }, query: text };
-    },
-  );
+    return { fields: { id: event.id }, query: text };
+  });
 
 const INSERT_EVENTS = insertEvents(false);
 const INSERT_EVENTS_AGAIN = insertEvents(true);
@@ -234,6 +235,14 @@ const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, a
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });
 
+/** What matters for events that are sent again. */
+export interface Again {
+  /** When they are due, in milliseconds. */
+  now: number;
+  /** Whether the application had a URL: where it is gone, its events are held. */
+  hadUrl: boolean;
+}
+
 /** The statements of one or more entries, and which of them return something. */
 export class RenderedEntries {
   readonly statements: D1PreparedStatement[] = [];
@@ -244,9 +253,9 @@ export class RenderedEntries {
     session: D1DatabaseSession,
     applicationId: ApplicationId,
     entries: readonly { changes: EntryChanges; isAgain: boolean }[],
-    now: number,
+    again: Again,
   ) {
-    for (const { changes, isAgain } of entries) this.#add(session, applicationId, changes, isAgain, now);
+    for (const { changes, isAgain } of entries) this.#add(session, applicationId, changes, isAgain, again);
   }
 
   /** IDs of the events that were recorded. @param results of the statements, in their order */
@@ -266,7 +275,7 @@ export class RenderedEntries {
     applicationId: ApplicationId,
     changes: EntryChanges,
     isAgain: boolean,
-    now: number,
+    { now, hadUrl }: Again,
   ): void {
     const { rows, history, events, erasures, results, keys, lastNumber, withdrawn } = changes;
     const { statements } = this;
@@ -296,7 +305,7 @@ export class RenderedEntries {
     if (events.length === 0) return;
     this.#events.push(statements.length);
     const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;
-    statements.push(insert.bind(session, { applicationId, rows: events, now }));
+    statements.push(insert.bind(session, { applicationId, rows: events, now, isHeldWithoutUrl: hadUrl ? 1 : 0 }));
   }
 }
 

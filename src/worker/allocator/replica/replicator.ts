@@ -49,6 +49,8 @@ export class Replicator {
   #readableFrom = 0;
   /** Whether D1's own flag is not to be kept. */
   #isFlagReset = false;
+  /** The entry after which the last batch began. */
+  #sentFrom: string | null = null;
   #bookmark: string | null = null;
 
   constructor(parts: ReplicatorParts) {
@@ -110,7 +112,8 @@ export class Replicator {
       return;
     }
     if (head.sequence < newest.sequence) {
-      log.renewAfter(head.sequence, now());
+      // Where this instance's last batch began, D1 may never have had what follows: then it is not sent again.
+      if (head.entry !== this.#sentFrom) log.renewAfter(head.sequence, now());
       this.#readableFrom = newest.sequence;
       if (newest.sequence - head.sequence > 1) {
         logLine("warn", { event: "catching-up", application: applicationId, at: head.sequence, to: newest.sequence });
@@ -129,7 +132,7 @@ export class Replicator {
    * @returns false when it is not known whether D1 has them: then it has to be compared
    */
   async send(): Promise<boolean> {
-    const { openDatabase, applicationId, log, now, enqueue, withdraw } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, enqueue, withdraw } = this.#parts;
     if (this.#standing.kind !== "following") return false;
     const { at } = this.#standing;
     const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES));
@@ -137,7 +140,9 @@ export class Replicator {
     if (!last) return true;
     const session = openDatabase().d1.withSession("first-primary");
     const to = { sequence: last.sequence, entry: last.id, counters: last.counters };
-    const rendered = new RenderedEntries(session, applicationId, entries, now());
+    const hadUrl = tables.self()?.hasRecordedEvents ?? false;
+    const rendered = new RenderedEntries(session, applicationId, entries, { now: now(), hadUrl });
+    this.#sentFrom = at.entry;
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
@@ -155,7 +160,9 @@ export class Replicator {
       this.#standing = { kind: "following", at: to };
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
-      enqueue(rendered.newEvents(results));
+      const events = rendered.newEvents(results);
+      if (events.length > 0 && !hadUrl) tables.changeSelf({ hasRecordedEvents: true });
+      enqueue(events);
       return true;
     } catch (error) {
       this.#standing = { kind: "unknown" };

@@ -181,8 +181,11 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
   }
 }
 
-const render = (
-  { applicationId, now }: RepublishParts,
+function render(
+  { applicationId, now, tables }: RepublishParts,
   session: D1DatabaseSession,
   changes: EntryChanges,
-): D1PreparedStatement[] => new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], now()).statements;
+): D1PreparedStatement[] {
+  const again = { now: now(), hadUrl: tables.self()?.hasRecordedEvents ?? false };
+  return new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], again).statements;
+}

@@ -23,7 +23,7 @@ export async function liveThroughRestorations(world: World, actors: Actors, roun
   const span = dice.oneOf([50, plan.thinkMilliseconds, plan.acts * plan.thinkMilliseconds, 3 * MINUTE]);
   for (let count = dice.between(1, 3); count > 0; count--) {
     await timeline.sleep(dice.below(span));
-    if (isOfObjects) forgetOne(world, dice);
+    if (isOfObjects) loseOne(world, dice);
     else restoreOne(world, dice);
   }
   await done;
@@ -36,13 +36,13 @@ export async function liveThroughRestorations(world: World, actors: Actors, roun
   if (isOfObjects) await compareAll(world);
 }
 
-function forgetOne({ plan, objects }: World, dice: Dice): void {
+function loseOne({ plan, objects }: World, dice: Dice): void {
   const application = dice.pick(plan.applications);
-  if (application) objects.forget(application.id, dice);
+  if (application) objects.lose(application.id);
 }
 
 /** To one of the last moments, or to any; since objects forgot something, not to one before that. */
-function restoreOne({ plan, d1, trace, history, entries, faults }: World, dice: Dice): void {
+function restoreOne({ plan, d1, trace, history, replica, faults }: World, dice: Dice): void {
   const application = dice.pick(plan.applications);
   if (!application) return;
   const home = homeOf(application.id);
@@ -53,7 +53,7 @@ function restoreOne({ plan, d1, trace, history, entries, faults }: World, dice: 
   faults.struck++;
   server.restore(position);
   history.restored(home);
-  entries.restored(home);
+  replica.restored(home);
 }
 
 /** Until then a restoration of D1 could make both sides forget the same. */

@@ -16,8 +16,8 @@ export interface Span {
 type Device = Omit<UserDevice, "userId">;
 
 /** What names a row. */
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  position: ["application_id"],
+export const KEYS: Readonly<Record<string, readonly string[]>> = {
+  application_head: ["application_id"],
   badge: ["number"],
   invitation: ["digest"],
   freed_number: ["number"],
