@@ -13,6 +13,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import type { AroundTrip } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql } from "../support/home.ts";
+import { countBadges } from "../support/rows.ts";
 
 /** In every batch that moves D1's head, and in nothing else. */
 export const ENTRY = "INSERT INTO application_head";
@@ -161,11 +162,11 @@ const LONGEST = '"'.repeat(256);
 const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: LONGEST, sdkVersion: LONGEST });
 
 /**
- * Badges in D1 before the application's first call, which its allocator takes over: of one user, on a device each, from the range's
- * end downwards, with maximal metadata.
+ * Badges in D1 before the application's first call, which its allocator takes over: of one user, on a device each, with maximal
+ * metadata unless other columns are given.
  */
 export async function fillBadges(
-  { id, lastNumber }: TestApplication,
+  application: TestApplication,
   count: number,
   { userId = "mallory", columns = {} }: { userId?: string; columns?: Record<string, string | number | null> } = {},
 ): Promise<void> {
@@ -179,21 +180,15 @@ export async function fillBadges(
     ...columns,
   };
   const names = Object.keys(row);
-  const [state] = [String(columns.state ?? "active")];
   await homeDatabase().batch([
     homeDatabase()
       .prepare(
         `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
          INSERT INTO badge (number, application_id, device, user_id, position, change, ${names})
-         SELECT ?2 + 1 - n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
+         SELECT ?2 - 1 + n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
       )
-      .bind(id, lastNumber, count, userId, ...Object.values(row)),
-    homeDatabase()
-      .prepare(
-        `UPDATE application_head SET last_position = ?2, last_change = ?2,
-           statistics = json_set(statistics, '$.badges.${state}', ?2) WHERE application_id = ?1`,
-      )
-      .bind(id, count),
+      .bind(application.id, application.firstNumber, count, userId, ...Object.values(row)),
+    countBadges(application, count, String(columns.state ?? "active")),
   ]);
 }
 
@@ -202,7 +197,7 @@ export async function crowded(
   count: number,
   columns: Record<string, string | number | null> = {},
 ): Promise<TestApplication> {
-  const application = await createApplication({ size: Math.max(10_000, 10 * count) });
+  const application = await createApplication({ size: count + 10_000 });
   await fillBadges(application, count, { columns });
   return application;
 }
