@@ -46,8 +46,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
 
   it("records many badges that end at one moment, each with a change number", async () => {
     const count = 2 * DUE_CHUNK_ROWS + 100;
-    const application = await crowded(count, { expires_at: 1000 });
-    await wake(application);
+    const application = await crowded(count, { columns: { expires_at: Date.now() - 1000 } });
     await ring(application);
     const rows = await badgeRows(application);
     expect(rows.filter(({ endedAt }) => endedAt === null)).toEqual([]);
@@ -118,7 +117,8 @@ describe("the log's length (contract section 21)", () => {
     await runInDurableObject(allocatorOf(application), (_, { storage }) => {
       storage.sql.exec(
         `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?)
-         INSERT INTO entry SELECT -n, 'old ' || n, counters, changes, calls, 0, 0 FROM place, entry WHERE sequence = 2`,
+         INSERT INTO entry (sequence, id, counters, changes, calls, kept_at)
+         SELECT -n, 'old ' || n, counters, changes, calls, 0 FROM place, entry WHERE sequence = 2`,
         count,
       );
     });

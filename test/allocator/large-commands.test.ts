@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { aroundObjectD1, wake } from "../support/allocator.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { isAbout } from "../support/faults.ts";
 import { badgeRows } from "../support/rows.ts";
 import { crowded, ENTRY, expectInSync, sequenceOf } from "./support.ts";
@@ -14,7 +14,6 @@ const BADGES = 3_000;
 describe("blocking a user with 3,000 badges of maximal metadata (contract section 12)", () => {
   it("revokes all of them in one transaction, which D1 gets entry by entry", { timeout: 60_000 }, async () => {
     const application = await crowded(BADGES);
-    await wake(application);
     const before = await sequenceOf(application);
     const blockedIn: number[] = [];
     const sizes: number[] = [];
@@ -36,7 +35,6 @@ describe("blocking a user with 3,000 badges of maximal metadata (contract sectio
   it("leaves D1 to other applications, whose calls are not delayed until its end", { timeout: 60_000 }, async () => {
     const application = await crowded(BADGES);
     const other = await crowded(1);
-    for (const each of [application, other]) await wake(each);
     let batches = 0;
     let batchesBefore: number | undefined;
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -56,7 +54,6 @@ describe("blocking a user with 3,000 badges of maximal metadata (contract sectio
     timeout: 60_000,
   }, async () => {
     const application = await crowded(BADGES);
-    await wake(application);
     let batches = 0;
     await aroundObjectD1(application, (state) => async (statements, send) => {
       if (!isAbout(statements, ENTRY) || ++batches !== 3) return send();

@@ -8,7 +8,7 @@ import type { applicationHead } from "../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import * as tables from "../../src/worker/allocator/tables/schema.ts";
 import { getBadge } from "../badges/life-support.ts";
-import { allocatorOf, wake } from "../support/allocator.ts";
+import { allocatorOf, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import type { AroundTrip } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
@@ -161,6 +161,13 @@ export const plantForeign = (number: number | string): Promise<D1Result> =>
 const LONGEST = '"'.repeat(256);
 const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: LONGEST, sdkVersion: LONGEST });
 
+interface Filling {
+  userId?: string;
+  columns?: Record<string, string | number | null>;
+  /** Whether the allocator has taken them over: false if more rows follow. */
+  isTakenOver?: boolean;
+}
+
 /**
  * Badges in D1 before the application's first call, which its allocator takes over: of one user, on a device each, with maximal
  * metadata unless other columns are given.
@@ -168,7 +175,7 @@ const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: 
 export async function fillBadges(
   application: TestApplication,
   count: number,
-  { userId = "mallory", columns = {} }: { userId?: string; columns?: Record<string, string | number | null> } = {},
+  { userId = "mallory", columns = {}, isTakenOver = true }: Filling = {},
 ): Promise<void> {
   const row = {
     metadata: METADATA,
@@ -190,14 +197,12 @@ export async function fillBadges(
       .bind(application.id, application.firstNumber, count, userId, ...Object.values(row)),
     countBadges(application, count, String(columns.state ?? "active")),
   ]);
+  if (isTakenOver) await takeOver(application);
 }
 
 /** An application in which mallory has so many badges of maximal metadata. */
-export async function crowded(
-  count: number,
-  columns: Record<string, string | number | null> = {},
-): Promise<TestApplication> {
+export async function crowded(count: number, filling: Filling = {}): Promise<TestApplication> {
   const application = await createApplication({ size: count + 10_000 });
-  await fillBadges(application, count, { columns });
+  await fillBadges(application, count, filling);
   return application;
 }

@@ -4,7 +4,7 @@ import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { aroundObjectD1, ring, wake } from "../support/allocator.ts";
+import { aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
@@ -115,7 +115,8 @@ describe("erasing a person whom much names (contract section 24)", () => {
   async function rememberMuch() {
     const application = await createApplication();
     const [user, name] = [`user ${crypto.randomUUID()}`, `name ${crypto.randomUUID()}`];
-    await fillBadges(application, BADGES, { userId: user, columns: { name, metadata: `{"deviceModel":"${name}"}` } });
+    const columns = { name, metadata: `{"deviceModel":"${name}"}` };
+    await fillBadges(application, BADGES, { userId: user, columns, isTakenOver: false });
     const fill = (count: number, insert: string) =>
       homeDatabase()
         .prepare(
@@ -141,6 +142,11 @@ describe("erasing a person whom much names (contract section 24)", () => {
            json_object('data', json_object('userId', ?2, 'metadata', ?3)), 'delivered', 0, 1 FROM place`,
       ),
     ]);
+    await runSql(
+      "UPDATE application_head SET statistics = json_set(statistics, '$.invitations.revoked', ?2) WHERE application_id = ?1",
+      ...[application.id, INVITATIONS],
+    );
+    await takeOver(application);
     const namedIn = () => Promise.all([user, name].map(tablesWith));
     return { application, user, namedIn };
   }
@@ -149,7 +155,6 @@ describe("erasing a person whom much names (contract section 24)", () => {
     timeout: 60_000,
   }, async () => {
     const { application, user, namedIn } = await rememberMuch();
-    await wake(application);
     const [entries, chunks]: number[][] = [[], []];
     await aroundObjectD1(application, () => async (statements, send) => {
       const result = await send();
@@ -172,7 +177,6 @@ describe("erasing a person whom much names (contract section 24)", () => {
 
   it("delays others' calls by one chunk at most", { timeout: 60_000 }, async () => {
     const { application, user } = await rememberMuch();
-    await wake(application);
     let chunks = 0;
     let other: Promise<Answer> | undefined;
     const chunksBefore: number[] = [];
@@ -195,7 +199,6 @@ describe("erasing a person whom much names (contract section 24)", () => {
     timeout: 60_000,
   }, async () => {
     const { application, user, namedIn } = await rememberMuch();
-    await wake(application);
     let chunks = 0;
     await aroundObjectD1(application, (state) => async (statements, send) => {
       if (isAbout(statements, "UPDATE webhook_event") && ++chunks === 2) {

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { z } from "zod";
+import { takeOver } from "../../support/allocator.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { homeDatabase } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
@@ -66,6 +67,7 @@ export async function insert(application: TestApplication, userIds: readonly str
   );
   const head = countBadges(application, userIds.length);
   await d1.batch([badges.bind(JSON.stringify(userIds), id, firstNumber), head]);
+  await takeOver(application);
 }
 
 export const users = (count: number) => Array.from({ length: count }, (_, place) => `user ${place}`);
