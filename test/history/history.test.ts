@@ -40,7 +40,7 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     const { body } = await call("POST", "/v1/invitation", { headers: device, body: { expiresAt: ahead(10 * MINUTE) } });
     return { id: String(body.id), badgeId: String(body.badgeId) };
   };
-  const [claimed, revoked] = [await invite(), await invite()];
+  const [claimed, revoked, erased] = [await invite(), await invite(), await invite()];
   const step = (name: string, action: string, body: object = {}): Change => ({
     route: `PATCH /v1/badges/{id}${name}`,
     path: `/v1/badges/${badgeId}${name}`,
@@ -74,6 +74,10 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     {
       ...{ route: "PATCH /v1/invitation/{id}/revoke", path: `/v1/invitation/${revoked.id}/revoke`, headers: server },
       row: { action: "invitation:revoked", actor, badgeId: revoked.badgeId },
+    },
+    {
+      ...{ route: "PATCH /v1/invitation/{id}/erase", path: `/v1/invitation/${erased.id}/erase`, headers: server },
+      row: { action: "invitation:revoked", actor, badgeId: erased.badgeId },
     },
     {
       ...{ route: "POST /v1/badge", path: "/v1/badge", headers: { applicationid: application.id, udid: "tablet" } },
