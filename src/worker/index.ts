@@ -22,12 +22,10 @@ export default {
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
     const { isTick, recipients, others } = takeWakeMessages(batch);
-    // A command may take long, and webhook events do not wait for it.
+    // A tick or a command may take long, and webhook events do not wait for it.
+    if (isTick) execution.waitUntil(tickEveryHome(env));
     if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
-    await Promise.all([
-      isTick ? tickEveryHome(env) : undefined,
-      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others),
-    ]);
+    await (batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others));
   },
 
   async scheduled({ scheduledTime }, env) {
