@@ -222,7 +222,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "trusts-the-open-commands": {
     file: "allocator/script-commands.ts",
-    from: "head.sequence >= before.sequence && log.has(head)",
+    from: "head.sequence >= before.at.sequence && log.has(head)",
     to: "head.sequence >= 0",
   },
   "writes-columns-of-the-wrong-place": {

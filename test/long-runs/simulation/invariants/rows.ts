@@ -1,4 +1,4 @@
-import { STRANGER } from "../actors/planter.ts";
+import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
