@@ -42,13 +42,16 @@ function loseOne({ plan, objects }: World, dice: Dice): void {
   if (application) objects.lose(application.id);
 }
 
+/** Time Travel goes back for 30 days, and the log one day more. */
+const KEPT_MILLISECONDS = 30 * 24 * HOUR;
+
 /** To one of the last moments, or to any; since objects forgot something, not to one before that. */
-function restoreOne({ plan, d1, trace, history, replica, faults }: World, dice: Dice): void {
+function restoreOne({ plan, timeline, d1, trace, history, replica, faults }: World, dice: Dice): void {
   const application = dice.pick(plan.applications);
   if (!application) return;
   const home = homeOf(application.id);
   const server = d1.at(home);
-  const moments = server.position - server.earliest;
+  const moments = server.position - server.earliestSince(timeline.now - KEPT_MILLISECONDS);
   const position = server.position - dice.below(dice.chance(0.5) ? Math.min(moments, 10) : moments);
   trace.add("seed", `D1 of home ${home} is restored to commit ${position} of ${server.position}`);
   faults.struck++;
