@@ -7,7 +7,8 @@ import * as z from "zod";
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** `event` is one name, or one of two. */
-const LOGGED = /\blog(?:Line)?\(\s*"(?<level>info|warn|error)",\s*\{\s*event: (?:\w+ \? )?(?<events>"[\w-]+"(?: : "[\w-]+")?)/g;
+const LOGGED =
+  /\blog(?:Line)?\(\s*"(?<level>info|warn|error)",\s*\{\s*event: (?:\w+ \? )?(?<events>"[\w-]+"(?: : "[\w-]+")?)/g;
 
 /** A row of the table: event and level. */
 const LISTED = /^\| `(?<event>[\w-]+)` \| (?<level>info|warn|error) \|/gm;
