@@ -130,7 +130,9 @@ describe("number ranges (contract sections 10 and 17)", () => {
     await updateApplication(homes, submitOn(homes), id, { firstNumber: 100, lastNumber: 299 });
     expect(await registered()).toContainEqual([id, 100, 299]);
     await expect(grow(id, 298)).rejects.toThrow("ends at 299 and can only grow");
-    await expect(updateApplication(homes, submitOn(homes), id, { firstNumber: 99 })).rejects.toThrow("starts at 100 and stays there");
+    await expect(updateApplication(homes, submitOn(homes), id, { firstNumber: 99 })).rejects.toThrow(
+      "starts at 100 and stays there",
+    );
     await expect(create(1, [250, 260])).rejects.toThrow(`application ${id} (100-299)`);
     expect(await grow(id, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });
     expect(await grow(neighbour.applicationId, 499)).toMatchObject({ lastNumber: 499 });
@@ -223,8 +225,10 @@ describe("a command that dies half-way (contract section 17)", () => {
     await clearHomes(homes, register);
     const sleeping = interruptHomes(counted.steps(), homes, async () => {
       const [[id] = [undefined]] = await registered();
-      if (id !== undefined) await release(id);
-      await hoursAgo(0, () => create(3 - number, [100, 199]));
+      await hoursAgo(0, async () => {
+        if (id !== undefined) await release(id);
+        await create(3 - number, [100, 199]);
+      });
     });
     await expect(hoursAgo(48, () => create(number, [100, 199], sleeping.homes))).rejects.toThrow("but not used");
     await expectDisjoint();
@@ -342,7 +346,9 @@ describe("home check (contract section 17)", () => {
       kept: [{ applicationId, firstNumber: 100, lastNumber: 199, reason: "home-not-bound" }],
     });
     expect(await registered()).toHaveLength(1);
-    await expect(updateApplication(alone, submitOn(alone), applicationId, { name: "x" })).rejects.toThrow("There is no home 2");
+    await expect(updateApplication(alone, submitOn(alone), applicationId, { name: "x" })).rejects.toThrow(
+      "There is no home 2",
+    );
   });
 
   it("names every application inside a wide range, one behind a narrow one too", async () => {
