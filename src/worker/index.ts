@@ -4,11 +4,10 @@ import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
 import { takeWakeMessages, wakeRecipients } from "./scheduling/wake-messages.ts";
-import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
-export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */
 const DEAD_LETTERS = "-dead";
@@ -23,12 +22,10 @@ export default {
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
     const { isTick, recipients, others } = takeWakeMessages(batch);
-    // A command may take long, and webhook events do not wait for it.
+    // A tick or a command may take long, and webhook events do not wait for it.
+    if (isTick) execution.waitUntil(tickEveryHome(env));
     if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
-    await Promise.all([
-      isTick ? tickEveryHome(env) : undefined,
-      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeWakeUps(at, others),
-    ]);
+    await (batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others));
   },
 
   async scheduled({ scheduledTime }, env) {

@@ -70,7 +70,10 @@ describe("application create --format (contract section 20)", () => {
 
   it("h10302 takes the next default block as long as one fits the format", async () => {
     const range = async (options: RangeOptions) => {
-      const { firstNumber, lastNumber } = await createApplication(homes, submit, { name: "App", ...wantedNumbers(options) });
+      const { firstNumber, lastNumber } = await createApplication(homes, submit, {
+        name: "App",
+        ...wantedNumbers(options),
+      });
       return [firstNumber, lastNumber];
     };
     await range({ first: 1_000_000_000, last: 34_339_999_999 });

@@ -34,7 +34,10 @@ describe("an error line", () => {
 
 describe("webhook test", () => {
   it("reports an event that was sent at the last moment", async () => {
-    const { applicationId } = await createApplication(homes, submit, { name: "Late", webhookUrl: "https://late.test/" });
+    const { applicationId } = await createApplication(homes, submit, {
+      name: "Late",
+      webhookUrl: "https://late.test/",
+    });
     const { database } = homes.first;
     const counted = aroundSteps(homes, (_, take) => take());
     const test = (on: Homes) => testEndpoint(on.first.database, applicationId, 0);

@@ -1,16 +1,22 @@
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { reasonToRefuse } from "../../src/admin/deploy/release.ts";
 import { RELEASE_NUMBER } from "../../src/admin/deploy/release-number.ts";
 import { checkoutCommit, containsCommit } from "../../src/admin/platform/git.ts";
+import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../../src/admin/platform/wrangler.ts";
 import { Rehearsal } from "./support/platform/rehearsal.ts";
 import { type Fault, LIMITED } from "./support/platform/stand-in.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "badge-accounts-"));
+
+const credentials = z.object({ applicationId: z.string(), applicationSecret: z.string() });
+const responseBody = z.object({ badgeId: z.string().optional(), error: z.string().optional() });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -27,6 +33,22 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
   afterAll(() => rehearsal?.stop());
 
   const admin = (...words: string[]) => rehearsal.admin(...words, "--env", "production");
+
+  /** A call of the deployed service. */
+  async function call(
+    { applicationId, applicationSecret }: z.output<typeof credentials>,
+    udid: string,
+    method: string,
+    path: string,
+    body?: object,
+  ) {
+    const response = await fetch(`${rehearsal.platform.address}${path}`, {
+      method,
+      headers: { applicationid: applicationId, applicationsecret: applicationSecret, ...(udid !== "" && { udid }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, ...responseBody.parse(await response.json()) };
+  }
 
   async function withFault<Result>(fault: (call: string) => Fault, work: () => Promise<Result>): Promise<Result> {
     rehearsal.platform.fault = fault;
@@ -114,8 +136,15 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     // Cron is off here, and there are no figures yet.
     expect(await check()).toMatchObject({ code: 0, states: ["ok", "look", "ok", "look", "ok", "ok"] });
     state.activeMicroseconds = [12_000_000];
-    const ticking = setInterval(() => void rehearsal.platform.sweep(), 300);
-    const second = await check("30").finally(() => clearInterval(ticking));
+    let isTicking = true;
+    const ticking = (async () => {
+      // A bookmark stops the stand-in's runtime for a moment.
+      for (; isTicking; await wait(300)) await rehearsal.platform.sweep().catch(() => {});
+    })();
+    const second = await check("30").finally(() => {
+      isTicking = false;
+      return ticking;
+    });
     expect(second).toMatchObject({ code: 0, states: ["ok", "ok", "ok", "ok", "ok", "ok"] });
     expect(second.details[0]).toBe("a failing second statement undid the first");
     state.activeMicroseconds = [3_600_000_000];
@@ -160,10 +189,9 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
   });
 
   it("works again after the loss of the Worker, with a copy of the sealing key (contract section 9)", async () => {
-    const created = JSON.parse((await admin("application", "create", "--name", "App", "--json")).stdout);
-    const { applicationId, applicationSecret } = z
-      .object({ applicationId: z.string(), applicationSecret: z.string() })
-      .parse(created);
+    const application = credentials.parse(
+      JSON.parse((await admin("application", "create", "--name", "App", "--json")).stdout),
+    );
     const copied = await admin("sealing-key", "add", "--recovery");
     const [, name = "", key = ""] = /^(SEALING_KEY_2_[0-9a-f]{16})=(\S+)$/m.exec(copied.stdout) ?? [];
     expect(copied.stderr).not.toContain(key);
@@ -178,14 +206,45 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     });
     rehearsal.platform.account.scripts.get("badge-distribution-production")?.secrets.set(name, key);
     expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
-    const call = (method: string, path: string, body?: object) =>
-      fetch(`${rehearsal.platform.address}${path}`, {
-        method,
-        headers: { applicationid: applicationId, applicationsecret: applicationSecret, udid: "phone" },
-        ...(body && { body: JSON.stringify(body) }),
-      });
-    expect((await call("POST", "/v1/badge", { userId: "alice" })).status).toBe(201);
-    expect((await call("POST", "/v1/badge/sign", { base64: "aGVsbG8=" })).status).toBe(200);
+    expect((await call(application, "phone", "POST", "/v1/badge", { userId: "alice" })).status).toBe(201);
+    expect((await call(application, "phone", "POST", "/v1/badge/sign", { base64: "aGVsbG8=" })).status).toBe(200);
+  });
+
+  it("goes back to before a migration, gets it again, and has what callers were told (contract section 21)", async () => {
+    const { platform, repository } = rehearsal;
+    const application = credentials.parse(
+      JSON.parse((await admin("application", "create", "--name", "Restored", "--json")).stdout),
+    );
+    const login = (udid: string) => call(application, udid, "POST", "/v1/badge", { userId: "alice" });
+    const { badgeId: first } = await login("phone-1");
+    const wrangler = (...words: string[]) =>
+      promisify(execFile)(
+        process.execPath,
+        [WRANGLER_PROGRAM, "d1", "time-travel", ...words, "--env", "production", "--json"],
+        {
+          cwd: repository,
+          env: { ...process.env, ...platform.environment, ...QUIET_WRANGLER, WRANGLER_LOG: "log" },
+        },
+      );
+    const name = "badge-distribution-production";
+    const { stdout } = await wrangler("info", name);
+    const { bookmark } = z.object({ bookmark: z.string() }).parse(JSON.parse(stdout));
+
+    writeFileSync(join(repository, "migrations/9999_rehearsal.sql"), "CREATE TABLE rehearsal (id INTEGER);\n");
+    expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
+    await platform.sweep();
+    const { badgeId: second } = await login("phone-2");
+    expect((await call(application, "", "PATCH", `/v1/badges/${first}/suspend`)).status).toBe(200);
+
+    await wrangler("restore", name, `--bookmark=${bookmark}`);
+    expect((await rehearsal.deploy("--check")).stderr).toContain("✗ Tables of home 1: would apply 1 migration\n");
+    expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
+    const told = async () => {
+      await platform.sweep();
+      const [one, two] = [await login("phone-1"), await login("phone-2")];
+      return [one.status, one.error, two.status, two.badgeId];
+    };
+    await expect.poll(told, { timeout: 60_000, interval: 500 }).toEqual([403, "SUSPENDED_BADGE", 200, second]);
   });
 
   it("makes another environment, with names of its own and none of production's data", async () => {

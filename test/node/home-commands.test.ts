@@ -11,7 +11,14 @@ import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import { application, badge, freedNumber, applicationHead, numberRange, webhookEvent } from "../../src/shared/schema.ts";
+import {
+  application,
+  applicationHead,
+  badge,
+  freedNumber,
+  numberRange,
+  webhookEvent,
+} from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -130,7 +137,9 @@ describe("home (contract section 17)", () => {
     const { applicationId } = await createIn(2);
     await homes
       .numbered(2)
-      .database.run((orm) => orm.update(applicationHead).set({ lastPosition: 2 }).where(eq(applicationHead.applicationId, applicationId)));
+      .database.run((orm) =>
+        orm.update(applicationHead).set({ lastPosition: 2 }).where(eq(applicationHead.applicationId, applicationId)),
+      );
     const listed = z.array(z.looseObject({ bytes: z.number() })).parse(await json("home", "list"));
     const sizes = listed.map(({ bytes }) => ({ bytes, share: bytes / 10_000_000_000 }));
     expect(listed).toEqual([
@@ -139,9 +148,7 @@ describe("home (contract section 17)", () => {
     ]);
     for (const { bytes } of sizes) expect(bytes).toBeGreaterThan(10_000);
     const { stdout } = await admin("home", "list");
-    expect(stdout).toMatch(
-      /^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB\n +1 +- .*\n +2 +- .*\n$/,
-    );
+    expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB\n +1 +- .*\n +2 +- .*\n$/);
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 

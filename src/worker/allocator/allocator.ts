@@ -8,7 +8,7 @@ import { Custody } from "../keys/custody.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
 import { log } from "../log.ts";
 import { Database } from "../storage/database.ts";
-import { sendWakeUps } from "../webhooks/wake-up.ts";
+import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
 import type { Call, Command } from "./commands.ts";
@@ -27,6 +27,8 @@ export class Allocator extends DurableObject<Env> {
   readonly #custody = new Custody(new SealingKeys(this.env));
   #engine: Engine | undefined;
   #alarms: Alarms | undefined;
+  /** Commands of the script that are being carried out. */
+  #commands: Promise<void> = Promise.resolve();
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
@@ -47,7 +49,10 @@ export class Allocator extends DurableObject<Env> {
     const engine = this.#open(applicationId);
     if (isInDoubt) engine.doubt();
     await engine.settle();
-    await carryOutCommands(engine, this.#parts(applicationId));
+    // One after the other: what another wake-up is carrying out still looks open.
+    const done = this.#commands.then(() => carryOutCommands(engine, this.#parts(applicationId)));
+    this.#commands = done.catch(() => {});
+    await done;
   }
 
   /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */
@@ -98,7 +103,7 @@ export class Allocator extends DurableObject<Env> {
         return new Database(found.d1);
       },
       enqueue: (eventIds: readonly string[]): void => {
-        if (eventIds.length > 0) void sendWakeUps(queueOf(this.env, home), applicationId, eventIds);
+        if (eventIds.length > 0) void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds);
       },
     };
   }

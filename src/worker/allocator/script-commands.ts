@@ -10,10 +10,10 @@ import {
 import { userDigestOf } from "../applications/devices.ts";
 import { log as logLine } from "../log.ts";
 import { findApplication } from "../storage/applications.ts";
-import { readCommands, storeResult } from "../storage/script-commands.ts";
+import { SELECT_OPEN, storeResult } from "../storage/script-commands.ts";
 import type { Command } from "./commands.ts";
 import type { Engine, EngineParts } from "./engine.ts";
-import { readHead } from "./replica/head.ts";
+import { readHead, SELECT_HEAD } from "./replica/head.ts";
 import { Verification } from "./replica/verify.ts";
 
 /**
@@ -22,7 +22,7 @@ import { Verification } from "./replica/verify.ts";
  */
 export async function carryOutCommands(engine: Engine, parts: EngineParts): Promise<void> {
   const { applicationId, openDatabase } = parts;
-  const rows = await readCommands(openDatabase(), applicationId, SCRIPT_COMMANDS_AT_ONCE);
+  const rows = await readOpen(engine, parts);
   for (const { id, command } of rows) {
     const request = allocatorRequest.safeParse(JSON.parse(command)).data;
     if (request) {
@@ -33,6 +33,40 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
     }
   }
 }
+
+/** More restorations than come at once. */
+const MAX_READS = 3;
+
+/**
+ * D1's open commands. If D1 was restored and nobody has noticed, commands that were carried out are open again: so D1's head is read
+ * with them, and if it is behind what D1 had before, D1 is brought up to date first.
+ *
+ * @throws Unavailable
+ */
+async function readOpen(engine: Engine, { applicationId, log, openDatabase }: EngineParts) {
+  for (let tries = 0; tries < MAX_READS; tries++) {
+    await engine.settle();
+    const before = engine.replicator.standing;
+    const [heads, open] = await openDatabase().atPrimary((session) =>
+      session.batch([
+        SELECT_HEAD.bind(session, { applicationId }),
+        SELECT_OPEN.bind(session, { recipient: applicationId, limit: SCRIPT_COMMANDS_AT_ONCE }),
+      ]),
+    );
+    const rows = SELECT_OPEN.rows(open);
+    // Nobody knows what an unknown D1 shows as open: an administrator decides first.
+    if (engine.replicator.standing.kind === "closed") return rows.filter(({ command }) => isReconciliation(command));
+    const [head] = SELECT_HEAD.rows(heads);
+    if (rows.length === 0) return rows;
+    if (before.kind === "following" && head && head.sequence >= before.at.sequence && log.has(head)) return rows;
+    engine.doubt();
+  }
+  // They wait for the next wake-up.
+  return [];
+}
+
+const isReconciliation = (command: string): boolean =>
+  allocatorRequest.safeParse(JSON.parse(command)).data?.command.kind === "reconcile";
 
 async function carryOut(engine: Engine, parts: EngineParts, id: string, request: AllocatorRequest): Promise<void> {
   const { command, actor } = request;

@@ -9,10 +9,10 @@ import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
 import { registerCopy } from "./register-copy.ts";
 import { recordTick, type Tick } from "./restores.ts";
-import type { Cursors } from "./retention.ts";
+import type { Checkpoints } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
 
-const cursor = z.array(z.string()).nullable();
+const checkpoint = z.tuple([z.string(), z.string()]).nullable();
 
 const tickRow = z.object({
   home: z.number(),
@@ -26,8 +26,8 @@ const tickRow = z.object({
  * so that no home waits for another. In between it sleeps. Home 1's keeps the register of number ranges.
  */
 export class HomeClock extends DurableObject<Env> {
-  readonly #cursors: Cursors = {
-    get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
+  readonly #checkpoints: Checkpoints = {
+    get: (name) => checkpoint.parse(this.ctx.storage.kv.get(name) ?? null),
     set: (name, value) => this.ctx.storage.kv.put(name, value),
   };
 
@@ -49,7 +49,7 @@ export class HomeClock extends DurableObject<Env> {
       attempt(home, "compare", () => this.#compare(context)),
       attempt(home, "commands", () => wakeForCommands(context)),
       attempt(home, "register", () => this.#keepRegister(context, this.#read()?.compareAfter != null)),
-      sweepHome(context, this.#cursors),
+      sweepHome(context, this.#checkpoints),
     ]);
   }
 

@@ -11,7 +11,8 @@ const NOW = sql<number>`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
 
 const isOpen = and(isNull(scriptCommand.result), sql`${scriptCommand.createdAt} > ${NOW} - 3600000`);
 
-const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: number }>) =>
+/** Open commands for an allocator, or for the scheduler, oldest first. */
+export const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: number }>) =>
   orm
     .select({ id: scriptCommand.id, command: scriptCommand.command })
     .from(scriptCommand)

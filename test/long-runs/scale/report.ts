@@ -1,6 +1,7 @@
 import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
+import { floodReport } from "./flood.ts";
 import { billLines, limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
@@ -54,5 +55,6 @@ signatures near, callers in ${places} places; homes filled to ${fill} of a limit
       ["", "usual month", "roll-out month"],
       lines.map(({ name, dollars }) => [name, dollars.toFixed(2), (ofRollOut.get(name) ?? 0).toFixed(2)]),
     ),
+    floodReport(),
   ].join("\n\n");
 }

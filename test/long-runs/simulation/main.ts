@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
+import { fileURLToPath } from "node:url";
 import { Option } from "commander";
 import { runCommand, wholeNumber } from "../command-line.ts";
+import { makeLimitsVariable } from "./limits.ts";
 import { PLANTED, plant } from "./planted.ts";
 import { runSeeds, type SeedOptions, seedCommand } from "./seeds.ts";
 
@@ -19,6 +22,16 @@ const options = seedCommand("simulate", DESCRIPTION)
   .opts<SeedOptions & { plant?: string; isolation?: number }>();
 
 await runCommand(async () => {
+  // Wrangler's bundler imports SQL as text, and JSON without an attribute.
+  registerHooks({
+    load: (url, context, next) => {
+      const isText = url.endsWith(".sql");
+      if (!isText && !url.endsWith(".json")) return next(url, context);
+      const text = readFileSync(fileURLToPath(url), "utf8");
+      const source = `export default ${isText ? JSON.stringify(text) : text};`;
+      return { format: "module", source, shortCircuit: true };
+    },
+  });
   // What only workerd has comes from a file beside this one. Set before anything of the service is loaded.
   registerHooks({
     resolve: (specifier, context, next) =>
@@ -26,6 +39,7 @@ await runCommand(async () => {
         ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
         : next(specifier, context),
   });
+  makeLimitsVariable();
   if (options.plant !== undefined) plant(options.plant);
   const { simulate } = await import("./simulation.ts");
   const { installGlobals } = await import("./platform/globals.ts");

@@ -2,8 +2,12 @@ import { Actors } from "./actors/actors.ts";
 import { liveOn } from "./actors/aftermath.ts";
 import { liveThroughRestorations } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
-import { MINUTE } from "./plan.ts";
+import { loadLimits } from "./limits.ts";
+import { HOUR, MINUTE } from "./plan.ts";
+import type { Row } from "./platform/sqlite.ts";
 import { World } from "./world.ts";
+
+const setLimits = await loadLimits();
 
 /** Rounds in which everything that is due gets done; each has time for one attempt of every event. */
 const MAX_DRAIN_ROUNDS = 60;
@@ -14,6 +18,8 @@ const MAX_DRAIN_ROUNDS = 60;
  */
 export function simulate(seed: number) {
   const world = new World(seed);
+  const limits = setLimits(world.dice.of("limits"));
+  world.trace.add("seed", `limits: ${JSON.stringify(limits)}`);
   return world.run(() => live(world));
 }
 
@@ -63,14 +69,18 @@ async function drain(world: World): Promise<void> {
 
 /** What only the sweep does, and when it is due, in milliseconds. */
 const LEFT_OVER = [
-  "'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event WHERE state = 'pending'",
+  `'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event
+    WHERE state = 'pending' AND due_at IS NOT NULL`,
   `'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
-    WHERE state = 'held' AND webhook_held_at IS NULL`,
+    WHERE state = 'held' AND webhook_held_at IS NULL AND webhook_url IS NOT NULL`,
   "'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'",
-  "'block', user_id, blocked_at + 10000 FROM blocked_user WHERE is_revoking = 1",
   `'badge', number, expires_at FROM badge
     WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL`,
-  "'command', id, created_at FROM inbox WHERE result IS NULL",
+  "'command', id, created_at FROM script_command WHERE result IS NULL",
 ];
 
-const leftOver = ({ d1 }: World) => d1.look(LEFT_OVER.map((rows) => `SELECT ${rows}`).join(" UNION ALL "));
+const leftOver = ({ d1, timeline }: World) => {
+  // Older commands are ignored (src/worker/storage/script-commands.ts).
+  const isKept = (row: Row) => row.what !== "command" || Number(row.due) > timeline.now - HOUR;
+  return d1.look(LEFT_OVER.map((rows) => `SELECT ${rows}`).join(" UNION ALL ")).filter(isKept);
+};

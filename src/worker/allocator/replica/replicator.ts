@@ -158,6 +158,8 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
+      // D1 has it: if D1 is seen there again, it was restored.
+      this.#sentFrom = null;
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
       const events = rendered.newEvents(results);

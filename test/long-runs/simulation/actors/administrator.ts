@@ -1,6 +1,6 @@
-import { FIRST_POSITION } from "../../../../src/shared/first-position.ts";
-import type { InboxCommand } from "../../../../src/shared/inbox.ts";
-import { position } from "../../../../src/shared/schema.ts";
+import { INITIAL_HEAD } from "../../../../src/shared/initial-head.ts";
+import { applicationHead } from "../../../../src/shared/schema.ts";
+import type { AllocatorCommand } from "../../../../src/shared/script-commands.ts";
 import { columnName } from "../../../../src/worker/storage/columns.ts";
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
@@ -11,7 +11,10 @@ import { insertInto, type Value } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
 
 const FIRST_COLUMNS = Object.fromEntries(
-  Object.entries(FIRST_POSITION).map(([name, value]) => [columnName(position, name), value ?? null]),
+  Object.entries(INITIAL_HEAD).map(([name, value]) => [
+    columnName(applicationHead, name),
+    typeof value === "object" ? JSON.stringify(value) : (value ?? null),
+  ]),
 );
 
 /** Numbers by which a range grows, at most. */
@@ -35,7 +38,7 @@ export class Administrator extends Member {
       bind_until: this.#dice.chance(0.3) ? now + 4 * HOUR : null,
       ...(verifiesUsers && { user_issuer: "https://login.example.com", user_audience: "app" }),
     });
-    const first = insertInto("position", { application_id: id, ...FIRST_COLUMNS });
+    const first = insertInto("application_head", { application_id: id, ...FIRST_COLUMNS });
     this.#write(application, "makes an application", row, first);
     this.#addKey(application);
     this.#addSecret(application, "current");
@@ -88,7 +91,7 @@ export class Administrator extends Member {
     const { book, timeline } = this.world;
     const number = this.#dice.pick(book.numbersOf(application.id)) ?? application.firstNumber;
     const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
-    const command = this.#dice.oneOf<InboxCommand>([
+    const command = this.#dice.oneOf<AllocatorCommand>([
       { kind: "suspend", number },
       { kind: "resume", number },
       { kind: "revoke", number },
@@ -96,11 +99,22 @@ export class Administrator extends Member {
       { kind: "block", userId },
       { kind: "unblock", userId },
       { kind: "unblock", userId },
-      { kind: "reconcile", acceptLoss: false, skip: 0 },
+      { kind: "reconcile", verify: true, republish: false, skip: 0 },
     ]);
+    this.#ask(application, command);
+  }
+
+  /** `reconcile ID --republish` (contract section 21). */
+  republish(application: ApplicationPlan): void {
+    this.#ask(application, { kind: "reconcile", verify: true, republish: true, skip: 0 });
+  }
+
+  #ask({ id }: ApplicationPlan, command: AllocatorCommand): void {
     const request = JSON.stringify({ command, actor: { kind: "administrator", name: "ada" } });
-    const row = { id: `command ${++this.#commands}`, command: request };
-    this.#insert(application, `asks for ${JSON.stringify(command)}`, "inbox", row);
+    const created = { created_at: this.world.timeline.now };
+    const row = { id: `command ${++this.#commands}`, recipient: id, command: request, ...created };
+    this.world.trace.add("administrator", `asks for ${JSON.stringify(command)}`);
+    this.world.d1.of(id).execute([insertInto("script_command", row)]);
   }
 
   #growRange(application: ApplicationPlan): void {

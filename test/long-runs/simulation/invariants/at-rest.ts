@@ -1,5 +1,14 @@
+import { isDeepStrictEqual } from "node:util";
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import { applicationHead } from "../../../../src/shared/schema.ts";
+import { columnName } from "../../../../src/worker/storage/columns.ts";
 import type { ApplicationPlan } from "../plan.ts";
+import { OWNED_TABLES } from "../platform/d1.ts";
+import type { Sqlite } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
+import { KEYS } from "./history.ts";
+import { checkReplay } from "./replay.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** Of what D1 has no row when nothing is under way and nothing is due. */
 const NOTHING_LEFT = {
@@ -16,40 +25,92 @@ const NOTHING_LEFT = {
 
 /** What must be true when nothing is under way and nothing is due. */
 export function checkAtRest(world: World): void {
-  const { d1, verdict, plan, entries } = world;
+  const { d1, verdict, plan, replica } = world;
   for (const [promise, sql] of Object.entries(NOTHING_LEFT)) {
     const left = d1.look(sql);
     verdict.expect(left.length === 0, promise, left);
   }
   for (const application of plan.applications) checkApplication(world, application);
-  entries.checkAtRest();
+  replica.checkAtRest();
 }
 
-/**
- * Every number that was handed out is somebody's or free again, and D1 is where the object's list ends. Callers that do not know
- * yet that the range grew skip numbers beyond it.
- */
-function checkApplication({ verdict, objects, d1 }: World, { id, numbersAtFirst }: ApplicationPlan): void {
+/** How often the log is replayed. */
+const REPLAY_CHANCE = 0.2;
+
+/** Every number that was handed out is somebody's or free again, and D1 has what the allocator has. */
+function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan): void {
+  const { verdict, objects, d1 } = world;
   const home = d1.of(id);
   const [counted] = home.look(
-    `SELECT sequence, entry,
-      (SELECT coalesce(sum(value ->> 'used'), 0) FROM json_each(position.fresh)) AS used,
-      (SELECT coalesce(sum(value ->> 'size'), 0) FROM json_each(position.fresh)) AS size,
+    `SELECT sequence, entry, readable_from, refused,
+      (SELECT coalesce(sum(value ->> 'used'), 0) FROM json_each(application_head.fresh)) AS used,
+      (SELECT coalesce(sum(value ->> 'size'), 0) FROM json_each(application_head.fresh)) AS size,
       (SELECT count(*) FROM badge WHERE application_id = ?1) AS owned,
       (SELECT count(*) FROM freed_number WHERE application_id = ?1) AS freed
-    FROM position WHERE application_id = ?1`,
+    FROM application_head WHERE application_id = ?1`,
     id,
   );
-  const skipped = Number(counted?.used) - Number(counted?.owned) - Number(counted?.freed);
+  const burned = world.replica.countBurned(id);
+  const skipped = Number(counted?.used) - Number(counted?.owned) - Number(counted?.freed) - burned;
+  // Callers that do not know yet that the range grew skip numbers beyond it.
   const isExact = skipped === 0 || (skipped > 0 && skipped <= Number(counted?.size) - numbersAtFirst);
   verdict.expect(isExact, "no number is lost, and none is handed out twice", id, counted);
+  const isOpen = counted?.readable_from === 0 && counted.refused === "[]";
+  verdict.expect(isOpen, "nobody is kept from reading in the end", id, counted);
   const object = objects.get(id);
-  if (!object || object.hasForgotten) return;
-  const [last] = object.sqlite.run(LAST_ENTRY).rows;
-  const isLevel = last === undefined || last.entry === counted?.entry;
-  verdict.expect(isLevel, "D1 is where its object's list ends", id, counted, last ?? "");
+  if (!object) return;
+  compare(world, id, object.sqlite);
+  if (world.replayDice.chance(REPLAY_CHANCE)) checkReplay(world, id, object.sqlite);
 }
 
-const LAST_ENTRY = `
-  SELECT id AS entry FROM (SELECT id, place FROM journal_entry UNION ALL SELECT entry, sequence * 64 FROM journal_base)
-  ORDER BY place DESC LIMIT 1`;
+/** D1's rows, of all four tables with all columns, and its head are the allocator's. */
+function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): void {
+  const [last] = allocator.run("SELECT sequence, id, counters FROM entry ORDER BY sequence DESC LIMIT 1").rows;
+  // It was called, but D1 never responded to it.
+  if (!last) return;
+  for (const table of OWNED_TABLES) {
+    const names = allocator.raw(`SELECT * FROM ${table} LIMIT 0`).columns.toSorted();
+    const select = `SELECT ${names.join()} FROM ${table}`;
+    const order = `ORDER BY ${KEYS[table]?.at(-1)}`;
+    const own = allocator.run(`${select} ${order}`).rows;
+    const theirs = d1.of(id).look(`${select} WHERE application_id = ? ${order}`, id);
+    const isSame = JSON.stringify(own) === JSON.stringify(theirs);
+    verdict.expect(isSame, "D1's rows are the allocator's", table, own, "in D1", theirs);
+  }
+  const [head] = d1.of(id).look("SELECT * FROM application_head WHERE application_id = ?", id);
+  const isAt = head?.sequence === last.sequence && head?.entry === last.id;
+  verdict.expect(isAt, "D1 is at the allocator's last entry", id, head, last);
+  const counters: Record<string, unknown> = JSON.parse(String(last.counters));
+  for (const [name, value] of Object.entries(counters)) {
+    const column = columnName(applicationHead, name);
+    const shown = typeof value === "object" ? JSON.stringify(value) : value;
+    verdict.expect(head?.[column] === shown, "D1's counters are the allocator's", id, name, head, value);
+  }
+  checkStatistics(verdict, id, allocator, String(head?.statistics));
+}
+
+const COUNTED = `SELECT
+  (SELECT count(*) FROM freed_number) AS freed,
+  (SELECT count(*) FROM badge WHERE retired_at IS NOT NULL) AS retired`;
+const STATES = `SELECT iif(ended_at IS NOT NULL AND state IN ('active', 'suspended'), 'expired', state) AS state, count(*) AS count
+  FROM badge WHERE position IS NOT NULL GROUP BY 1`;
+
+/** What was counted with each change is what there is (contract section 19). */
+function checkStatistics(verdict: Verdict, id: ApplicationId, allocator: Sqlite, text: string): void {
+  const told = JSON.parse(text);
+  const [counted] = allocator.run(COUNTED).rows;
+  const count = (sql: string) =>
+    Object.fromEntries(allocator.run(sql).rows.map(({ state, count }) => [String(state), count]));
+  const there = { ...counted, badges: count(STATES), invitations: count(INVITATIONS) };
+  const none = (counts: Record<string, number>) =>
+    Object.fromEntries(Object.entries(counts).filter(([, n]) => n !== 0));
+  const shown = {
+    freed: told.freed,
+    retired: told.retired,
+    badges: none(told.badges),
+    invitations: none(told.invitations),
+  };
+  verdict.expect(isDeepStrictEqual(there, shown), "the statistics count what there is", id, there, "told", told);
+}
+
+const INVITATIONS = "SELECT state, count(*) AS count FROM invitation GROUP BY state";

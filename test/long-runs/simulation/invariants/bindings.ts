@@ -25,8 +25,8 @@ export class Bindings extends Member {
 
   /** Looks at a transaction of D1. */
   see(changes: readonly Change[], lateMilliseconds: number): void {
-    const position = changes.find(({ table }) => table === "position")?.after;
-    this.#decidedAt = Math.min(this.world.entries.keptAt(position?.entry), this.world.timeline.now - lateMilliseconds);
+    const { replica, timeline } = this.world;
+    this.#decidedAt = Math.min(replica.loggedAt(changes), timeline.now - lateMilliseconds);
     for (const { table, before, after } of changes) {
       if (table !== "badge" || !isIssued(after)) continue;
       if (!isIssued(before)) this.#checkFirstKey(after, changes);
@@ -74,9 +74,10 @@ export class Bindings extends Member {
   /** Whether INVALID_PROOF is true. */
   mayRefuse(attempt: Attempt<CallName>): boolean {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
-    const { history, entries } = this.world;
-    const { request, from, to } = attempt;
+    const { history, replica } = this.world;
+    const { request, to } = attempt;
     const { applicationId, key } = request;
+    const from = replica.decidedSince(applicationId, attempt.from, to);
     const settings = this.#settings(applicationId, from - STALE_REFUSAL_MILLISECONDS, to);
     const isRequired = settings.some((row) => row.require_proof === 1);
     const named = "badgeNumber" in request ? request.badgeNumber : null;
@@ -89,7 +90,7 @@ export class Bindings extends Member {
       .filter((span) => !mayBind(span))
       .some(({ row }) => (row.key_thumbprint === null ? isRequired : row.key_thumbprint !== key));
     // A restored D1 may lack the badge of this key that would be chosen.
-    const isThere = isChosen && !entries.lacked(applicationId, from, to);
+    const isThere = isChosen && !replica.lacked(applicationId, from, to);
     return (isRequired && key === null) || (isLocked && !isThere);
   }
 

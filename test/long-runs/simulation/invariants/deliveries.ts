@@ -24,7 +24,7 @@ export class Deliveries extends Member {
 
   /** An attempt leaves. @returns to be called when its sender knows its end */
   begin(received: Received): () => void {
-    const { verdict, history, entries } = this.world;
+    const { verdict, history, replica } = this.world;
     const { headers, body, sentAt } = received;
     const id = headers["webhook-id"] ?? "";
     // D1 may have forgotten it since.
@@ -42,7 +42,7 @@ export class Deliveries extends Member {
     const rememberedFrom = Math.min(last.sentAt, sentAt - ON_ITS_WAY_MILLISECONDS);
     const wasForgotten =
       history.wasRestored(event?.application_id, rememberedFrom, sentAt) ||
-      entries.lacked(String(event?.application_id), rememberedFrom, sentAt);
+      replica.lacked(String(event?.application_id), rememberedFrom, sentAt);
     const wasHeld = spans.some(({ row, to }) => row.state === "held" && to >= last.sentAt && to <= sentAt);
     const isReleased = wasHeld || wasForgotten;
     const promise = "no attempt begins while another of the same event is under way, or at once after it";

@@ -18,7 +18,7 @@ const END = "an end is refused when it is over";
 const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTrue: IsTrue] } = {
   UNAVAILABLE: ["503 only where the platform failed", hasMetFault],
   NUMBERS_EXHAUSTED: ["numbers run out only when all were asked for", mayBeExhausted],
-  EXPIRED_CURSOR: ["cursors survive restorations", () => false],
+  EXPIRED_CURSOR: ["cursors survive restorations", hasNewEpoch],
   INVALID_CREDENTIALS: ["a live secret authenticates", isWithoutSecret],
   INVALID_PROOF: ["whoever has a badge's key may use it", ({ bindings }, attempt) => bindings.mayRefuse(attempt)],
   INVALID_USERTOKEN: ["whoever has logged in is let in", isOfAnotherUser],
@@ -63,23 +63,34 @@ export function isOfAnotherUser({ plan }: World, attempt: Attempt<CallName>): bo
 }
 
 function hasMetFault(world: World, attempt: Attempt<CallName>): boolean {
-  const { faults, book } = world;
+  const { faults, book, replica, plan } = world;
+  const { applicationId } = attempt.request;
+  // Whether a call began before the copy was done is decided by two clocks.
+  const began = attempt.from - 2 * plan.clockErrorMilliseconds;
+  if (replica.wasWithoutRows(applicationId, began, attempt.to)) return true;
   if (faults.struck > attempt.struckBefore || isWhileLacking(world, attempt)) return true;
   if (!isOf(attempt, "badge")) return false;
   const rivals = book.of("badge", userDeviceOf(attempt.request));
   return rivals.filter((other) => other !== attempt && other.to >= attempt.from).length >= MAX_LOST_RACES;
 }
 
-function mayBeExhausted({ book, plan }: World, { request }: Attempt<CallName>): boolean {
+/** Its allocator lost its storage, or it was republished. */
+function hasNewEpoch({ replica }: World, { request }: Attempt<CallName>): boolean {
+  return replica.hasNewEpoch(request.applicationId);
+}
+
+function mayBeExhausted({ book, plan, planter }: World, { request }: Attempt<CallName>): boolean {
   const { applicationId } = request;
   const isReserved = "token" in request && request.token !== null;
   const application = plan.applications.find(({ id }) => id === applicationId);
-  return !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0);
+  return (
+    !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0) - planter.countOf(applicationId)
+  );
 }
 
 /** Whether D1 lacked something at that time, which reads may show until it is there again. */
-function isWhileLacking({ entries }: World, { request, from, to }: Attempt<CallName>): boolean {
-  return entries.lacked(request.applicationId, from, to);
+function isWhileLacking({ replica }: World, { request, from, to }: Attempt<CallName>): boolean {
+  return replica.lacked(request.applicationId, from, to);
 }
 
 function isWithoutSecret({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
@@ -90,27 +101,31 @@ function isWithoutSecret({ history }: World, { request, from, to }: Attempt<Call
 }
 
 function hasBadgeIn(...states: string[]): IsTrue {
-  return ({ history }, attempt) => {
+  return ({ history, replica }, attempt) => {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
-    const spans = history.ofDevice(attempt.request, attempt.from, attempt.to);
-    const wasFolded = history.wasFolded(attempt.request.applicationId, attempt.from, attempt.to);
-    return wasFolded || history.statesOf(spans, attempt).some((state) => states.includes(state));
+    const { request, to } = attempt;
+    const from = replica.decidedSince(request.applicationId, attempt.from, to);
+    const spans = history.ofDevice(request, from, to);
+    const wasFolded = history.wasFolded(request.applicationId, from, to);
+    return wasFolded || history.statesOf(spans, { from, to }).some((state) => states.includes(state));
   };
 }
 
-function isBlocked({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
+function isBlocked({ history, replica }: World, { request, from, to }: Attempt<CallName>): boolean {
   if (!("userId" in request) || request.userId === null) return false;
-  return history.wasBlocked(request.applicationId, request.userId, from, to);
+  const { applicationId } = request;
+  return history.wasBlocked(applicationId, request.userId, replica.decidedSince(applicationId, from, to), to);
 }
 
 /** An expired badge refuses steps, but may be rebound: its end may be moved ahead. */
-function hasEnded({ history }: World, attempt: Attempt<CallName>): boolean {
-  const { request, from, to } = attempt;
+function hasEnded({ history, replica }: World, attempt: Attempt<CallName>): boolean {
+  const { request, to } = attempt;
+  const from = replica.decidedSince(request.applicationId, attempt.from, to);
   if (!("number" in request)) return false;
   const ended = isOf(attempt, "step") ? ["revoked", "replaced", "expired"] : ["revoked", "replaced"];
   const spans = history.during("badge", { number: request.number }, from, to);
   const wasFolded = history.wasFolded(request.applicationId, from, to);
-  return wasFolded || history.statesOf(spans, attempt).some((state) => ended.includes(state));
+  return wasFolded || history.statesOf(spans, { from, to }).some((state) => ended.includes(state));
 }
 
 function hasNoBadge(world: World, attempt: Attempt<CallName>): boolean {

@@ -1,6 +1,8 @@
+import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
+import type { World } from "../world.ts";
 import { digestOf, isIssued } from "./history.ts";
 
 /** What never changes: of an issued badge, of an invitation, and of an event. */
@@ -27,29 +29,14 @@ export class Rows extends Member {
   /** Whose each number is, also after a restoration has made D1 forget it. */
   readonly #owners = new Map<number, string>();
 
-  see(changes: readonly Change[], lateMilliseconds: number): void {
-    for (const part of this.world.entries.see(changes, lateMilliseconds)) {
-      for (const change of part.changes) this.world.history.see(change);
-      // An entry that is applied again does what it did, when all of this was looked at.
-      if (!part.isRepeated) this.#check(part.changes, lateMilliseconds);
-    }
-  }
-
-  /** What an entry did is gone: numbers are counted on from the position before it, nobody has its badges, its commands are open. */
-  forget(
-    applicationId: string,
-    changes: readonly Change[],
-    { last_position: position, last_change: change }: Row,
-  ): void {
-    for (const { table, before, after } of changes) {
-      if (table === "badge" && !isIssued(before)) {
-        this.#owners.delete(Number(after?.number));
-        this.world.history.forgetIssue(after?.number);
-      }
-      if (table === "inbox") this.#carriedOut.delete(String(after?.id));
-    }
-    this.#highest.set(`${applicationId} position`, Number(position));
-    this.#highest.set(`${applicationId} change`, Number(change));
+  see(all: readonly Change[], lateMilliseconds: number): void {
+    const { replica, history } = this.world;
+    const changes = all.filter(({ before, after }) => (after ?? before)?.application_id !== STRANGER);
+    verdictOnStrangers(this.world, all);
+    const isRepeated = replica.see(changes, lateMilliseconds);
+    for (const change of changes) history.see(change);
+    // An entry that is applied again does what it did, when all of this was looked at.
+    if (!isRepeated) this.#check(changes, lateMilliseconds);
   }
 
   #check(changes: readonly Change[], lateMilliseconds: number): void {
@@ -57,10 +44,11 @@ export class Rows extends Member {
       const { table } = change;
       if (table === "badge") this.#checkBadge(change, isFolded(changes));
       if (table === "invitation") this.#checkInvitation(change);
+      if (table === "blocked_user") this.#checkBlock(change);
       if (table === "webhook_event") this.#checkEvent(change);
-      if (table === "inbox") this.#checkCommand(change);
+      if (table === "script_command") this.#checkCommand(change);
     }
-    const position = changes.find(({ table }) => table === "position");
+    const position = changes.find(({ table }) => table === "application_head");
     if (position?.after && isFolded(changes)) this.world.history.noteFolded(String(position.after.application_id));
     this.#checkNumbers(changes);
     this.#checkEvents(changes);
@@ -137,10 +125,30 @@ export class Rows extends Member {
     this.#expect(change, isPossible === true, "a number is reserved until its invitation ends, for a reason", badge);
   }
 
+  /** Also while D1 has only a part of the block's entries. */
+  #checkBlock(change: Change): void {
+    if (change.before !== null || change.after === null) return;
+    const { application_id = null, user_id = null } = change.after;
+    const sql = `SELECT * FROM badge WHERE application_id = ? AND user_id = ? AND position IS NOT NULL
+      AND state IN ('active', 'suspended')`;
+    const live = this.world.d1.look(sql, application_id, user_id);
+    this.#expect(change, live.length === 0, "nobody sees a blocked user with a badge", live);
+  }
+
   #checkCommand(change: Change): void {
     const { before, after } = change;
-    // What says only how D1 and the object compare may be said again.
-    if (!after?.result || String(after.command).includes('"reconcile"')) return;
+    if (!after?.result) return;
+    if (String(after.command).includes('"reconcile"')) {
+      // What says only how D1 and the allocator compare may be said again.
+      const { differences } = JSON.parse(String(after.result));
+      const isLacking = this.world.replica.lacked(
+        String(after.recipient),
+        Number(after.created_at),
+        this.world.timeline.now,
+      );
+      this.#expect(change, isLacking || !differences || differences.count === 0, "a comparison finds no difference");
+      return;
+    }
     const isFirst = before?.result === null && !this.#carriedOut.has(String(after.id));
     this.#expect(change, isFirst, "a command of the script is carried out once");
     this.#carriedOut.add(String(after.id));
@@ -184,7 +192,9 @@ export class Rows extends Member {
   #checkEvents(changes: readonly Change[]): void {
     const told = changes.flatMap(({ table, before, after }) => {
       if (table !== "webhook_event" || before !== null || after === null) return [];
-      const { event, id } = after;
+      const { event, id, state, application_id } = after;
+      // Of an entry that D1 may have had before, events wait as `held` where the application has no URL.
+      if (state === "held" && !this.#hasUrl(application_id)) return [];
       const { data } = JSON.parse(String(after.payload));
       const what = event === "badge:created" ? [event, data.id, data.userId, id] : [event, data.id, data.change];
       return [what.join(" "), ...(data.replacedBadgeId ? [`replacing ${data.replacedBadgeId}`] : [])];
@@ -196,6 +206,10 @@ export class Rows extends Member {
       told.toSorted().join() === owed.toSorted().join() ||
       (isFolded(changes) && owed.every((event) => events.includes(withoutChange(event))));
     this.world.verdict.expect(isExact, "each change has one event in its transaction", told, "instead of", owed);
+  }
+
+  #hasUrl(id: Row[string] | undefined): boolean {
+    return this.world.plan.applications.some((application) => application.id === id && application.webhookUrl !== null);
   }
 
   #owedFor({ table, before, after }: Change): string[] {
@@ -212,9 +226,15 @@ export class Rows extends Member {
   }
 }
 
+/** Nobody writes another application's rows. */
+function verdictOnStrangers({ verdict }: World, changes: readonly Change[]): void {
+  const touched = changes.filter(({ before }) => before?.application_id === STRANGER);
+  verdict.expect(touched.length === 0, "nobody changes a row of another application", touched);
+}
+
 /** Whether an entry changed a badge more than once: then its row shows the last change only. */
 function isFolded(changes: readonly Change[]): boolean {
-  const position = changes.find(({ table }) => table === "position");
+  const position = changes.find(({ table }) => table === "application_head");
   const count = Number(position?.after?.last_change) - Number(position?.before?.last_change);
   const seen = changes.filter(
     (each) => each.table === "badge" && typeof each.after?.change === "number" && !isSame(each, ["change"]),

@@ -23,7 +23,7 @@ const STATE_OF_STEP = { suspend: "suspended", resume: "active", revoke: "revoked
  */
 export class Told extends Member {
   check(attempt: Attempt<CallName>, what: string): void {
-    const { verdict, faults, entries, history } = this.world;
+    const { verdict, faults, replica, history } = this.world;
     const { request, outcome, from, to } = attempt;
     const hasStruck = faults.struck > attempt.struckBefore;
     verdict.expect(outcome?.kind !== "lost" || hasStruck, "a request is answered", what);
@@ -35,7 +35,7 @@ export class Told extends Member {
     if (isGranted(attempt, "badge")) this.#checkBadge(attempt);
     if (isGranted(attempt, "sign")) this.#checkSignature(attempt);
     if (isGranted(attempt, "step") || isGranted(attempt, "rebind")) this.#checkStep(attempt);
-    if (entries.lacked(request.applicationId, from, to)) return;
+    if (replica.lacked(request.applicationId, from, to)) return;
     if (isGranted(attempt, "block")) this.#checkBlock(attempt);
     if (isGranted(attempt, "invite")) this.#checkInvite(attempt);
     if (isGranted(attempt, "revoke")) this.#checkRevoke(attempt);
@@ -47,14 +47,14 @@ export class Told extends Member {
   }
 
   #checkBadge(attempt: Granted<"badge">): void {
-    const { book, history, bindings, entries } = this.world;
+    const { book, history, bindings, replica } = this.world;
     const { request, outcome, from, to } = attempt;
     const { kind, number } = outcome.granted;
     const invitation = request.token === null ? undefined : history.invitation(request.applicationId, request.token);
-    const isVouched = invitation?.with_secret === 1 || entries.lacked(request.applicationId, from, to);
+    const isVouched = invitation?.with_secret === 1 || replica.lacked(request.applicationId, from, to);
     const isOwn = isVouched || !isOfAnotherUser(this.world, attempt);
     this.#expect(isOwn, "nobody gets a badge in the name of a user who has not logged in", attempt);
-    const readFrom = book.acceptedSince(attempt);
+    const readFrom = replica.decidedSince(request.applicationId, book.acceptedSince(attempt), to);
     const spans = history.ofDevice(request, readFrom, to).filter(({ row }) => row.number === number);
     this.#expect(spans.length > 0, "a number belongs to the user device that it was issued to", attempt);
     // A claim, and a login after it in its entry, is decided before the badge is there; its end is the invitation's.
@@ -70,7 +70,7 @@ export class Told extends Member {
     const bookmarkedAt = Math.min(to, this.#checkBookmark(attempt));
     const isKnown = isSuperseded || history.wasCurrent(request, number, readFrom, bookmarkedAt);
     this.#expect(isKnown, "a login's bookmark is as new as what it did", attempt, spans);
-    if (entries.lacked(request.applicationId, from, to)) return;
+    if (replica.lacked(request.applicationId, from, to)) return;
     const issuedAt = history.issuedAt(number);
     const ofUser = book.of("badge", userDeviceOf(request));
     const isNews = (other: Attempt<"badge">) =>
@@ -78,9 +78,7 @@ export class Told extends Member {
     const isTrue =
       kind === "created"
         ? issuedAt >= from && ofUser.filter(isNews).length === 1
-        : // An object that was restored does not know that this very call has issued it.
-          (this.world.objects.get(request.applicationId)?.forgottenAt ?? -Infinity) >= from ||
-          ofUser.some((other) => other !== attempt && other.from <= issuedAt && issuedAt <= other.to);
+        : ofUser.some((other) => other !== attempt && other.from <= issuedAt && issuedAt <= other.to);
     this.#expect(isTrue, "a badge is answered with 201 once, when it is issued", attempt, spans);
     const isKey = kind === "existing" || outcome.granted.publicKey === this.#publicKeyOf(number);
     this.#expect(isKey, "a badge comes with the public key of its signatures", attempt);
@@ -94,10 +92,10 @@ export class Told extends Member {
 
   /** A signature is of the device's current badge, and verifies with the key that came with it (contract sections 1, 3). */
   #checkSignature(attempt: Granted<"sign">): void {
-    const { book, history, bindings, entries } = this.world;
+    const { book, history, bindings, replica } = this.world;
     const { request, outcome, to } = attempt;
     const { applicationId, badgeNumber, key } = request;
-    const readFrom = book.acceptedSince(attempt);
+    const readFrom = replica.decidedSince(applicationId, book.acceptedSince(attempt), to);
     const claims = this.#verify(outcome.granted);
     const number = Number(claims.sub);
     this.#expect(claims.aud === applicationId, "a signature names its application", attempt, claims);
@@ -110,7 +108,7 @@ export class Told extends Member {
     bindings.checkSignature(attempt, spans, claims.cnf?.jwk.x ?? null);
     // With a key, those that are bound to it come first (contract section 15), unless a restored D1 lacks them.
     const isFirst =
-      entries.lacked(applicationId, attempt.from, to) ||
+      replica.lacked(applicationId, attempt.from, to) ||
       !history.hasBadgeOf(request, readFrom, to) ||
       spans.some(({ row }) => row.key_thumbprint === key);
     const isCurrent = badgeNumber !== null || (isFirst && history.wasCurrent(request, number, readFrom, to, key));
@@ -141,8 +139,9 @@ export class Told extends Member {
   }
 
   #checkStep(attempt: Granted<"step"> | Granted<"rebind">): void {
-    const { request, outcome, from, to } = attempt;
+    const { request, outcome, to } = attempt;
     const { state, expiresAt } = outcome.granted;
+    const from = this.world.replica.decidedSince(request.applicationId, attempt.from, to);
     const spans = this.world.history.during("badge", { number: request.number }, from, to);
     const states = this.world.history.statesOf(spans, attempt, from);
     const isState = states.includes(state) || this.world.history.wasFolded(request.applicationId, from, to);
@@ -161,7 +160,7 @@ export class Told extends Member {
       if (!("step" in request)) return spans.some(isRebound);
       const { step } = request;
       if (step.kind !== "reschedule")
-        return step.kind === "note-expiry" || step.kind === "rebind" || state === STATE_OF_STEP[step.kind] || isOver;
+        return step.kind === "expire" || step.kind === "rebind" || state === STATE_OF_STEP[step.kind] || isOver;
       return expiresAt === (step.expiresAt == null ? undefined : new Date(step.expiresAt).toISOString());
     }
   }
@@ -221,8 +220,8 @@ export class Told extends Member {
    * once, whatever comes and goes meanwhile (contract section 4).
    */
   checkWalk(applicationId: ApplicationId, userId: string | null, from: number, numbers: readonly number[]): void {
-    const { verdict, timeline, history, entries, plan } = this.world;
-    if (entries.lacked(applicationId, from, timeline.now)) return;
+    const { verdict, timeline, history, replica, plan } = this.world;
+    if (replica.lacked(applicationId, from, timeline.now)) return;
     // By the clock of the isolate that lists it.
     const ended = timeline.now + plan.clockErrorMilliseconds;
     const listed = new Set(numbers);

@@ -1,8 +1,6 @@
 import { SUBSCRIBABLE_EVENTS } from "../../../../src/shared/events.ts";
 import { applicationId } from "../../../../src/shared/identifiers.ts";
 import { CLIENT_IP_CALLS_PER_MINUTE } from "../../../../src/shared/limits.ts";
-import { CountedStatistics, readStatistics } from "../../../../src/worker/applications/statistics.ts";
-import { Unavailable } from "../../../../src/worker/platform.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { type CallName, carryOut, type RequestOf } from "../service/door.ts";
 import { World } from "../world.ts";
@@ -49,7 +47,7 @@ export class Scene {
       await Promise.all(Array.from({ length: PHONES }, (_, phone) => this.#login(application, `phone ${phone}`)));
     }
     this.times.clear();
-    const attacks = isAttacked ? [this.#callAtLimits(), this.#blockUsers(), this.#countForEver()] : [];
+    const attacks = isAttacked ? [this.#callAtLimits(), this.#blockUsers()] : [];
     const steadily = this.#callOften(1000 / CALLS_A_SECOND, (call) => this.#callSteadily(call));
     await Promise.all([steadily, ...attacks]);
   }
@@ -130,9 +128,10 @@ export class Scene {
       [id, firstNumber, USERS * BADGES_OF_USER],
     );
     const fresh = JSON.stringify([{ first: firstNumber, size: numbersAtFirst, used: numbersAtFirst }]);
-    const counters = "UPDATE position SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
+    const counters =
+      "UPDATE application_head SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
     this.d1.sqlite.run(counters, [fresh, id]);
-    this.world.objects.evict(id);
+    this.world.objects.lose(id);
     return this.#callOften(60_000 / (ADDRESSES * CLIENT_IP_CALLS_PER_MINUTE), async (call) => {
       const phone = `phone ${call % PHONES}`;
       const kinds = [
@@ -152,20 +151,6 @@ export class Scene {
     const credentials = administrator.credentialsOf(ATTACKER);
     for (let user = 0; timeline.now < this.#until && user < USERS; user++) {
       await this.#call("block", { ...credentials, userId: `user ${user}` });
-    }
-  }
-
-  /** As if there were so many badges that counting does not end: it begins anew. */
-  async #countForEver(): Promise<void> {
-    const { timeline, isolates } = this.world;
-    while (timeline.now < this.#until) {
-      await isolates.enter(async (contextOf) => {
-        const context = { ...contextOf(1), statistics: new CountedStatistics() };
-        await readStatistics(context, ATTACKER.id).catch((error) => {
-          if (!(error instanceof Unavailable)) throw error;
-        });
-      });
-      this.d1.sqlite.run("DELETE FROM statistics");
     }
   }
 }

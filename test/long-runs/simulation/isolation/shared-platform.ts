@@ -1,4 +1,3 @@
-import { INBOX_POLL_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
 import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
 import { D1_READ_MILLISECONDS, D1_WRITE_MILLISECONDS } from "../../scale/prices.ts";
@@ -27,7 +26,10 @@ const QUEUE_RETRY_MILLISECONDS = 10_000;
 
 /** One database for everybody in the home: one transaction at a time, each as long as its statements and rows take. */
 export class SharedD1 extends Member {
-  readonly sqlite = makeHomeDatabase(() => this.world.serviceDice);
+  readonly sqlite = makeHomeDatabase({
+    diceNow: () => this.world.serviceDice,
+    now: () => this.world.timeline.now,
+  });
   #freeAt = 0;
   /** Rows that aggregates have counted: SQLite does not tell how many rows a statement has read. */
   #counted = 0;
@@ -78,12 +80,12 @@ export class SharedD1 extends Member {
  * clock. All reads go to the primary; what replicas take off it makes every application faster.
  */
 export function shareHome(world: World, applications: ApplicationPlan[]): SharedD1 {
-  const { timeline, isolates, objects, queue, wire, administrator } = world;
+  const { timeline, isolates, queue, wire, administrator } = world;
   const d1 = new SharedD1(world);
   Object.assign(world.plan, { clockErrorMilliseconds: 0, forgetful: false });
   const home = world.d1.at(1);
   for (const application of applications) administrator.create(application);
-  for (const table of ["application", "application_secret", "signing_key", "position"]) {
+  for (const table of ["application", "application_secret", "signing_key", "application_head"]) {
     for (const row of home.look(`SELECT * FROM ${table}`)) d1.sqlite.insert(table, row);
   }
   d1.sqlite.run("UPDATE application SET require_proof = 0");
@@ -117,11 +119,6 @@ export function shareHome(world: World, applications: ApplicationPlan[]): Shared
     void isolates.sweep();
     timeline.after(MINUTE, tick);
   };
-  const look = () => {
-    void objects.invoke("clock", "1", "alarm", []);
-    timeline.after(INBOX_POLL_MILLISECONDS, look);
-  };
   tick();
-  look();
   return d1;
 }

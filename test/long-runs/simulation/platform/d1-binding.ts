@@ -56,8 +56,10 @@ function prepare(statement: Statement, send: Send) {
 }
 
 function send(home: number, statements: readonly Statement[], bookmark: number | null) {
-  const { wire, d1, serviceDice, timeline } = requireProcess().world;
-  const sentAt = timeline.now;
+  const process = requireProcess();
+  const { wire, d1, serviceDice, timeline } = process.world;
+  // What a superseded instance sends may come as late as what it sent before.
+  const sentAt = Math.min(timeline.now, process.supersededAt);
   return wire.call({
     part: "d1",
     what: `D1 of home ${home}: ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,

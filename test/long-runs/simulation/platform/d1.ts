@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { migrationFiles } from "../../../../src/admin/platform/migrations.ts";
 import { homeOf } from "../../../../src/shared/homes.ts";
-import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import { type ApplicationId, applicationId } from "../../../../src/shared/identifiers.ts";
 import { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
 import { MINUTE } from "../plan.ts";
@@ -29,16 +29,16 @@ export interface Executed {
   bookmark: number;
 }
 
-/** What an application's object alone writes. */
-export const ENTRY_TABLES = ["position", "badge", "invitation", "blocked_user", "freed_number"];
+/** The allocator's tables. */
+export const OWNED_TABLES = ["badge", "invitation", "blocked_user", "freed_number"];
 /** What the service writes. */
-export const SERVICE_TABLES = [...ENTRY_TABLES, "webhook_event"];
-const WATCHED_TABLES = [...SERVICE_TABLES, "inbox", "application", "application_secret"];
+export const SERVICE_TABLES = ["application_head", ...OWNED_TABLES, "webhook_event"];
+const WATCHED_TABLES = [...SERVICE_TABLES, "script_command", "application", "application_secret"];
 /**
  * Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. The end
  * of a range is: entries bring it back (contract section 21).
  */
-const RESTORED_TABLES = [...SERVICE_TABLES, "inbox", "history", "signing_key", "status_list", "clock"];
+const RESTORED_TABLES = [...SERVICE_TABLES, "script_command", "history", "signing_key", "status_list", "clock"];
 
 /** How often a read that a copy may respond to goes to one. */
 const COPY_CHANCE = 0.8;
@@ -48,16 +48,20 @@ const STOP_CHANCES = [0, 0.05, 0.2] as const;
 
 /** Of the transaction that runs. */
 let changes: Change[] = [];
+/** What a restoration changes is no transaction of anybody. */
+let isWatched = true;
 let dice = new Dice(0);
+let now = () => 0;
 
-/** @param diceNow chance, for SQL that asks for it */
-export function makeHomeDatabase(diceNow: () => Dice): Sqlite {
+/** @param chance and time for SQL that asks for them: dice, and milliseconds */
+export function makeHomeDatabase({ diceNow, now }: { diceNow: () => Dice; now: () => number }): Sqlite {
   const database = new Sqlite(
     migrationFiles()
       .map((file) => readFileSync(file, "utf8"))
       .join("\n"),
   );
   database.db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => diceNow().below(256)));
+  database.db.function("unixepoch", { varargs: true }, () => now() / 1000);
   return database;
 }
 
@@ -65,7 +69,8 @@ export function makeHomeDatabase(diceNow: () => Dice): Sqlite {
 const homes = [makeHome(), makeHome()];
 
 function makeHome() {
-  const [primary, copy] = [makeHomeDatabase(() => dice), makeHomeDatabase(() => dice)];
+  const surroundings = { diceNow: () => dice, now: () => now() };
+  const [primary, copy] = [makeHomeDatabase(surroundings), makeHomeDatabase(surroundings)];
   for (const table of WATCHED_TABLES) watch(primary, table);
   return { primary, copy };
 }
@@ -73,6 +78,7 @@ function makeHome() {
 /** SQLite itself tells of every changed row, whoever changed it. */
 function watch({ db }: Sqlite, table: string): void {
   const columns = db.prepare(`SELECT * FROM ${table}`).columns();
+  db.function("is_watched", () => Number(isWatched));
   const json = (row: string) => `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(", ")})`;
   db.function(`changed_${table}`, (before, after) => {
     changes.push({ table, before: JSON.parse(String(before)), after: JSON.parse(String(after)) });
@@ -83,7 +89,7 @@ function watch({ db }: Sqlite, table: string): void {
     ["UPDATE", json("OLD"), json("NEW")],
     ["DELETE", json("OLD"), "'null'"],
   ]) {
-    db.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table}
+    db.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table} WHEN is_watched()
       BEGIN SELECT changed_${table}(${before}, ${after}); END`);
   }
 }
@@ -95,6 +101,7 @@ export class D1Homes {
   constructor(world: World) {
     this.#servers = homes.map((databases, index) => new D1Server(world, index + 1, databases));
     dice = world.dice.of("d1");
+    now = () => world.timeline.now;
   }
 
   at(home: number): D1Server {
@@ -105,6 +112,11 @@ export class D1Homes {
 
   of(applicationId: ApplicationId): D1Server {
     return this.at(homeOf(applicationId));
+  }
+
+  /** Whether an application's D1 was restored so long ago at most, in milliseconds. */
+  wasRestoredWithin(id: string, milliseconds: number): boolean {
+    return this.of(applicationId.parse(id)).wasRestoredWithin(milliseconds);
   }
 
   /** For whoever looks on: the rows of every home. */
@@ -129,7 +141,7 @@ class D1Server extends Member {
   #goOnAt = 0;
   /** Commits before the last restoration, which no copy has any more, and when that was, in milliseconds. */
   #oldest = 0;
-  #restoredAt = 0;
+  #restoredAt = Number.NEGATIVE_INFINITY;
   /** The first moment to which it may be restored. */
   earliest = 0;
 
@@ -153,6 +165,12 @@ class D1Server extends Member {
     this.earliest = this.position;
   }
 
+  /** The first moment to which it may be restored, of those since a time in milliseconds. */
+  earliestSince(time: number): number {
+    const since = this.#commits.findIndex(({ at }) => at >= time);
+    return Math.max(this.earliest, since === -1 ? this.position : since);
+  }
+
   /** Since when the primary is at a position, in milliseconds; Infinity: it is not there yet. */
   since(position: number): number {
     const at = position === 0 ? 0 : (this.#commits[position - 1]?.at ?? Infinity);
@@ -168,22 +186,14 @@ class D1Server extends Member {
   /** One transaction. @throws Error when a statement fails, or a restoration cancelled it; then nothing was changed */
   execute(statements: readonly Statement[], lateMilliseconds = 0): Result[] {
     changes = [];
-    const results = this.#commit(() => {
-      const executed = run(this.#primary, statements, true);
-      if (this.#isCancelled(lateMilliseconds)) throw new Error("Network connection lost.");
-      return executed;
-    });
+    const results = this.#commit(() => run(this.#primary, statements, true));
     this.world.rows.see(changes, lateMilliseconds);
     return results;
   }
 
-  /**
-   * A restoration cancels the queries in flight (D1: Time Travel). Others come late all the same, to try the service; but an
-   * attempt that was given up, in place of the entry that followed it, would make a gap, which nobody reconciles here.
-   */
-  #isCancelled(lateMilliseconds: number): boolean {
-    const { timeline, entries } = this.world;
-    return timeline.now - lateMilliseconds < this.#restoredAt && changes.some((change) => entries.isReplaced(change));
+  /** Whether it was restored so long ago at most, in milliseconds. */
+  wasRestoredWithin(milliseconds: number): boolean {
+    return this.world.timeline.now - milliseconds <= this.#restoredAt;
   }
 
   /**
@@ -244,6 +254,7 @@ class D1Server extends Member {
     this.#replay(this.#copy, 0, position);
     this.#copied = position;
     const { rows: ranges } = this.#copy.run("SELECT last_number, id FROM application");
+    isWatched = false;
     this.#commit(() => {
       for (const table of RESTORED_TABLES) this.#primary.run(`DELETE FROM ${table}`);
       this.#replay(this.#primary, 0, position, (table) => RESTORED_TABLES.includes(table));
@@ -251,6 +262,7 @@ class D1Server extends Member {
         this.#primary.run("UPDATE application SET last_number = ? WHERE id = ?", Object.values(range));
       }
     });
+    isWatched = true;
     this.#oldest = this.position;
     this.#restoredAt = this.world.timeline.now;
   }

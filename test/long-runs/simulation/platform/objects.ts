@@ -1,52 +1,72 @@
-import * as z from "zod";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+import journal from "../../../../src/worker/allocator/tables/migrations/meta/_journal.json";
 import { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
-import type { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { Process, requireProcess } from "./process.ts";
-import { type Row, Sqlite, type Value } from "./sqlite.ts";
+import { Sqlite, type Value } from "./sqlite.ts";
+import { cursorOf, emptyObject, ObjectStorage, StoredObject } from "./storage.ts";
 
 /** How long the runtime waits before it runs an alarm again that failed, or whose object died at it, in milliseconds. */
 const ALARM_RETRY_MILLISECONDS = 2000;
-/** How often an object's state is one that it may be restored to. */
-const KEEP_CHANCE = 0.3;
-/** How often a home's clock looks for commands once more before it ticks again: really, every few seconds. */
-const CLOCK_ALARM_CHANCE = 0.4;
+/** How often a call still reaches the instance that another has superseded. */
+const OLD_INSTANCE_CHANCE = 0.5;
+/** How long a superseded instance may go on, in milliseconds. */
+const OLD_INSTANCE_MILLISECONDS = 3000;
 
 const CLASSES = { allocator: Allocator, clock: HomeClock } as const;
 type ClassName = keyof typeof CLASSES;
 type Instance = Allocator | HomeClock;
 
-/** Rows by table. */
-type Content = Map<string, Row[]>;
-
-/** What an object keeps when it dies (its storage and its alarm), and its instance, if there is one. */
-class StoredObject {
-  readonly sqlite = new Sqlite();
-  readonly values = new Map<string, unknown>();
-  alarm: number | null = null;
-  /** What it was: it may be restored to that. */
-  readonly earlier: Content[] = [];
-  /** Whether it was restored or lost, and nobody called it since. */
-  hasForgotten = false;
-  /** When that was the last time, in milliseconds. */
-  forgottenAt = -Infinity;
-  live: { process: Process; instance: Instance } | null = null;
+interface Running {
+  process: Process;
+  storage: ObjectStorage;
+  instance: Instance;
+  /** Before it has come to an end, the instance gets no call. */
+  isReady: Promise<unknown>;
 }
 
-/** Runs the objects: one instance of each at a time, made when somebody calls it, on what the one before it kept. */
+/** An object: what it keeps, and its instances. */
+interface Known {
+  stored: StoredObject;
+  live: Running | null;
+  /** The instance that another has superseded. */
+  old: Running | null;
+}
+
+/** Databases of objects, migrated once and used by one seed after another. */
+const pools: Record<ClassName, Sqlite[]> = { allocator: [], clock: [] };
+
+function makeObjectDatabase(of: ClassName): Sqlite {
+  if (of === "clock") return new Sqlite();
+  const folder = join(import.meta.dirname, "../../../../src/worker/allocator/tables/migrations");
+  const scripts = journal.entries.map(({ tag }) => readFileSync(join(folder, `${tag}.sql`), "utf8"));
+  const sqlite = new Sqlite(scripts.join("\n"));
+  // As Drizzle's migrator leaves it.
+  sqlite.db.exec("CREATE TABLE __drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)");
+  for (const { when } of journal.entries) {
+    sqlite.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('', ?)", [when]);
+  }
+  return sqlite;
+}
+
+/** Runs the objects: mostly one instance of each, made when somebody calls it, on what the one before it kept. */
 export class ObjectHost extends Member {
   readonly #dice = this.world.dice.of("objects");
-  readonly #objects = new Map<string, StoredObject>();
+  readonly #objects = new Map<string, Known>();
+  readonly #used: Record<ClassName, number> = { allocator: 0, clock: 0 };
   #made = 0;
 
   /** One call of a method, at the object. @throws an error with `retryable` when the object dies at it */
-  invoke(of: ClassName, name: string, method: string, parameters: readonly unknown[]): Promise<unknown> {
-    const { process, instance } = this.#enliven(of, name);
+  async invoke(of: ClassName, name: string, method: string, parameters: readonly unknown[]): Promise<unknown> {
+    const { process, storage, instance, isReady } = this.#choose(of, name);
     const work = async () => {
+      await isReady;
       const returned = await Reflect.apply(Reflect.get(instance, method), instance, parameters);
-      this.#noteAnswer(process, parameters[1], returned);
+      // The output gate.
+      while (storage.gate) await storage.gate;
       this.world.trace.add(process.name, `${method}: ${JSON.stringify(returned)}`);
       return returned;
     };
@@ -56,111 +76,144 @@ export class ObjectHost extends Member {
     });
   }
 
-  #noteAnswer({ name }: Process, call: unknown, answer: unknown): void {
-    const given = z.object({ id: z.string() }).safeParse(call);
-    const told = z.object({ outcome: z.object({ kind: z.literal("unavailable") }) }).safeParse(answer);
-    if (given.success && told.success) this.world.entries.noteGivenUp(given.data.id, name);
-  }
-
   /** The object is moved to another machine, or its code is updated. */
   evict(name: string): void {
-    this.get(name)?.live?.process.die();
+    this.#objects.get(`allocator ${name}`)?.live?.process.die();
   }
 
-  /** An application's object is restored to an older state, or its storage is lost. */
-  forget(name: string, dice: Dice): void {
+  /** An application's object loses its storage. */
+  lose(name: string): void {
     const object = this.#objects.get(`allocator ${name}`);
     if (!object) return;
     object.live?.process.die();
-    const earlier = dice.chance(0.5) ? dice.pick(object.earlier) : undefined;
-    this.world.trace.add("seed", `the object of ${name} ${earlier ? "is restored" : "loses its storage"}`);
+    object.old?.process.die();
+    this.world.trace.add("seed", `the object of ${name} loses its storage`);
     this.world.faults.struck++;
-    for (const table of contentOf(object.sqlite).keys()) object.sqlite.run(`DELETE FROM "${table}"`);
-    for (const [table, rows] of earlier ?? []) {
-      for (const row of rows) object.sqlite.insert(table, row);
-    }
-    object.alarm = null;
-    object.hasForgotten = true;
-    object.forgottenAt = this.world.timeline.now;
+    emptyObject(object.stored);
+    object.stored.alarm = null;
+    this.world.replica.noteLoss(name);
   }
 
-  /** The object of an application, or undefined when it was never called. */
-  get(name: string): Readonly<StoredObject> | undefined {
-    return this.#objects.get(`allocator ${name}`);
+  /** What the object of an application keeps, or undefined when it was never called. */
+  get(name: string): Pick<StoredObject, "sqlite" | "alarm"> | undefined {
+    return this.#objects.get(`allocator ${name}`)?.stored;
   }
 
-  #enliven(of: ClassName, name: string): NonNullable<StoredObject["live"]> {
+  #choose(of: ClassName, name: string): Running {
+    const object = this.#of(of, name);
+    const { live, old } = object;
+    if (old?.process.isAlive && this.#dice.chance(OLD_INSTANCE_CHANCE)) return old;
+    if (of === "allocator" && live?.process.isAlive && this.world.faults.draw("instance")) this.#supersede(object);
+    return this.#enliven(of, name, object);
+  }
+
+  #of(of: ClassName, name: string): Known {
     const key = `${of} ${name}`;
-    const object = this.#objects.get(key) ?? new StoredObject();
-    this.#objects.set(key, object);
-    object.hasForgotten = false;
+    const known = this.#objects.get(key);
+    if (known) return known;
+    const stored = new StoredObject(this.#takeDatabase(of));
+    const made: Known = { stored, live: null, old: null };
+    this.#objects.set(key, made);
+    return made;
+  }
+
+  #takeDatabase(of: ClassName): Sqlite {
+    const place = this.#used[of]++;
+    const pool = pools[of];
+    pool[place] ??= makeObjectDatabase(of);
+    const sqlite = pool[place];
+    // A seed may end before something is durable.
+    if (sqlite.db.isTransaction) sqlite.db.exec("ROLLBACK");
+    emptyObject({ sqlite });
+    return sqlite;
+  }
+
+  #supersede(object: Known): void {
+    const { live } = object;
+    object.old?.process.die();
+    if (!live) return;
+    this.world.trace.add(live.process.name, "is superseded, and goes on");
+    live.process.supersededAt = this.world.timeline.now;
+    live.storage.supersede(this.#takeDatabase("allocator"));
+    object.old = live;
+    object.live = null;
+    this.world.timeline.after(this.#dice.below(OLD_INSTANCE_MILLISECONDS), () => live.process.die());
+  }
+
+  #enliven(of: ClassName, name: string, object: Known): Running {
     if (object.live?.process.isAlive) return object.live;
     const process = new Process(`${of} ${++this.#made}`, this.world);
+    const storage = new ObjectStorage(
+      this.world,
+      object.stored,
+      this.#dice,
+      () => process.die(),
+      (at) => this.#setAlarm(of, name, object, at),
+    );
+    process.gate = () => storage.gate;
+    process.onDeath = () => storage.end();
+    let isReady: Promise<unknown> = Promise.resolve();
     const state = standIn<DurableObjectState>("an object's state", {
       id: { name },
-      storage: {
+      storage: standIn<DurableObjectStorage>("an object's storage", {
         sql: {
-          exec: (sql: string, ...parameters: Value[]) => this.#execute(of, object, sql, parameters),
-          databaseSize: 4096,
+          exec: (sql: string, ...parameters: Value[]) => cursorOf(this.#execute(name, storage, sql, parameters)),
+          databaseSize: storage.databaseSize,
         },
         kv: {
-          get: (name: string) => object.values.get(name),
-          put: (name: string, value: unknown) => void object.values.set(name, value),
+          get: (name: string) => storage.getValue(name),
+          put: (name: string, value: unknown) => storage.putValue(name, value),
         },
-        setAlarm: async (at: number) => this.#setAlarm(of, name, object, at),
+        transactionSync: (work: () => unknown) => storage.transaction(work),
+        getAlarm: async () => storage.alarm,
+        setAlarm: async (at: number) => {
+          if (this.world.faults.draw("alarm") === "before") throw storage.fail();
+          storage.setAlarm(at);
+        },
+      }),
+      blockConcurrencyWhile: (work: () => Promise<unknown>) => {
+        isReady = work();
+        return isReady;
       },
       waitUntil: process.defer,
     });
-    object.live = { process, instance: process.run(() => new CLASSES[of](state, this.world.env)) };
+    const instance = process.run(() => new CLASSES[of](state, this.world.env));
+    object.live = { process, storage, instance, isReady };
     return object.live;
   }
 
-  /** Without an `await` in between, statements are one transaction; here nothing comes in between either way. */
-  #execute(of: ClassName, object: StoredObject, sql: string, parameters: readonly Value[]) {
-    const isScript = parameters.length === 0 && sql.includes(";");
-    if (isScript) object.sqlite.db.exec(sql);
-    const rows = isScript ? [] : object.sqlite.run(sql, parameters).rows;
-    const isWrite = /^\s*(INSERT|UPDATE|DELETE)/i.test(sql);
-    if (/^INSERT INTO journal_entry/.test(sql)) {
-      this.world.entries.noteKept(JSON.parse(String(parameters.at(-1))), requireProcess().name);
+  #execute(name: string, storage: ObjectStorage, sql: string, parameters: readonly Value[]) {
+    const result = storage.execute(sql, parameters);
+    if (/^update "allocator" set "copied_at"/.test(sql) && parameters[0] !== null) this.world.replica.noteCopied(name);
+    if (/^insert into "entry"/.test(sql)) {
+      this.world.replica.noteLogged(name, Number(parameters[0]), String(parameters[1]), String(parameters[3]));
     }
-    if (of === "allocator" && isWrite && this.world.plan.forgetful && this.#dice.chance(KEEP_CHANCE)) {
-      object.earlier.push(contentOf(object.sqlite));
-    }
-    const one = () => {
-      const [row] = rows;
-      if (rows.length !== 1 || !row) throw new Error("Expected exactly one result from SQL query");
-      return row;
-    };
-    return { toArray: () => rows, one };
+    return result;
   }
 
-  #setAlarm(of: ClassName, name: string, object: StoredObject, at: number): void {
+  #setAlarm(of: ClassName, name: string, object: Known, at: number): void {
     const { timeline, faults } = this.world;
-    if (of === "clock" && (!faults.isOn || !this.#dice.chance(CLOCK_ALARM_CHANCE))) return;
     const fault = faults.draw("alarm");
-    if (fault === "before") throw new Error("the object's storage is away");
-    object.alarm = at;
     const late = fault === "late" ? this.#dice.below(600_000) : 0;
     timeline.after(at - timeline.now + late, () => {
-      if (object.alarm !== at) return;
+      if (object.stored.alarm !== at) return;
       this.#goOff(of, name, object);
       if (fault === "twice") this.#goOff(of, name, object);
     });
   }
 
-  #goOff(of: ClassName, name: string, object: StoredObject): void {
-    const { process, instance } = this.#enliven(of, name);
+  #goOff(of: ClassName, name: string, object: Known): void {
+    object.stored.alarm = null;
+    const { process, storage, instance, isReady } = this.#enliven(of, name, object);
     this.world.trace.add(process.name, "alarm");
-    object.alarm = null;
     const again = () => void this.world.timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(of, name, object));
-    process.outcome(() => instance.alarm(), again).catch(again);
+    const work = async () => {
+      await isReady;
+      await instance.alarm?.();
+      while (storage.gate) await storage.gate;
+    };
+    process.outcome(work, again).catch(again);
   }
-}
-
-function contentOf(sqlite: Sqlite): Content {
-  const { rows } = sqlite.run("SELECT name FROM sqlite_master WHERE type = 'table'");
-  return new Map(rows.map(({ name }) => [String(name), sqlite.run(`SELECT * FROM "${name}"`).rows]));
 }
 
 /** The objects of a class as the service sees them, in whatever process the service runs. */

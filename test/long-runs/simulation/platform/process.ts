@@ -14,6 +14,11 @@ export class Process extends Member {
   readonly #clockErrorMilliseconds: number;
   readonly #death = Promise.withResolvers<void>();
   isAlive = true;
+  /** What must come to an end before anything leaves this process: the output gate of an object. */
+  gate: () => Promise<void> | null = () => null;
+  onDeath: () => void = () => {};
+  /** Since when another instance of the object runs beside this one, in milliseconds; Infinity: none does. */
+  supersededAt = Number.POSITIVE_INFINITY;
 
   constructor(name: string, world: World) {
     super(world);
@@ -62,6 +67,7 @@ export class Process extends Member {
     this.isAlive = false;
     this.world.trace.add(this.name, "dies");
     this.world.faults.struck++;
+    this.onDeath();
     this.#death.resolve();
   }
 }

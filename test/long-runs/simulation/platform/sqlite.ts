@@ -13,6 +13,7 @@ export const insertInto = (table: string, row: Readonly<Record<string, Value>>) 
 /** A real SQLite in memory, behind the two shapes that Cloudflare gives it. Statements are parsed once. */
 export class Sqlite {
   readonly db = new DatabaseSync(":memory:");
+  readonly #raw = new Map<string, { statement: StatementSync; columns: string[] }>();
   readonly #prepared = new Map<string, { statement: StatementSync; columns: string[] }>();
 
   constructor(script = "") {
@@ -31,6 +32,26 @@ export class Sqlite {
     const values = parameters.map((value) => (typeof value === "boolean" ? Number(value) : value));
     if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) };
     return { rows: statement.all(...values), changes: 0 };
+  }
+
+  /** One statement, whose rows come as arrays: two columns may have one name. */
+  raw(sql: string, parameters: readonly Value[] = []): { columns: string[]; rows: SQLOutputValue[][] } {
+    const known = this.#raw.get(sql) ?? this.#prepareRaw(sql);
+    const values = parameters.map((value) => (typeof value === "boolean" ? Number(value) : value));
+    if (known.columns.length > 0) {
+      const rows: unknown[] = known.statement.all(...values);
+      return { columns: known.columns, rows: rows.filter((row) => Array.isArray(row)) };
+    }
+    known.statement.run(...values);
+    return { columns: [], rows: [] };
+  }
+
+  #prepareRaw(sql: string): { statement: StatementSync; columns: string[] } {
+    const statement = this.db.prepare(sql);
+    statement.setReturnArrays(true);
+    const prepared = { statement, columns: statement.columns().map(({ name }) => name) };
+    this.#raw.set(sql, prepared);
+    return prepared;
   }
 
   /** All of some work or nothing. @returns its result, and what it changed, in SQLite's own format */

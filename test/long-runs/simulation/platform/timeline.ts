@@ -3,6 +3,8 @@ import type { Dice } from "../../dice.ts";
 /** More tasks than any seed needs: whoever comes here goes round in circles. */
 const MAX_STEPS = 200_000;
 
+const LONG_MILLISECONDS = 6 * 3_600_000;
+
 interface Task {
   at: number;
   /** Decides between tasks of one moment. */
@@ -42,10 +44,13 @@ export class Timeline {
     return new Promise((resolve) => void this.after(milliseconds, resolve));
   }
 
-  /** Waits until nobody else has anything more to do. */
+  /** Waits until nobody else has anything more to do for a long time: objects have alarms that come every day. */
   async rest(): Promise<void> {
+    const isSoon = ({ at }: Task) => at <= this.now + LONG_MILLISECONDS;
     // At least a millisecond, so that a last task of this moment has its turn, whatever lot it drew.
-    for (let [last] = this.#tasks; last; [last] = this.#tasks) await this.sleep(Math.max(1, last.at - this.now));
+    for (let last = this.#tasks.find(isSoon); last; last = this.#tasks.find(isSoon)) {
+      await this.sleep(Math.max(1, last.at - this.now));
+    }
   }
 
   /** Lets time pass. @throws Error when it is never enough */

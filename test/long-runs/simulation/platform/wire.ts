@@ -21,13 +21,17 @@ type Fault = Exclude<keyof typeof COURSES, "none">;
 
 /** Where a call can go wrong, and how. */
 export const POSSIBLE = {
-  d1: ["before", "after", "late", "silent", "death-before", "death-after"],
+  d1: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
   object: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
   queue: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
   network: ["before", "after", "silent", "death-before", "death-after"],
   // Between a client and the service. `after`: the response is lost.
   client: ["before", "after"],
   alarm: ["before", "late", "twice"],
+  // What an object has written is lost with its instance, durable although the instance dies, or durable late.
+  storage: ["before", "after", "late"],
+  // Another instance begins beside the one that runs, which does not know.
+  instance: ["twice"],
 } as const satisfies Record<string, readonly Fault[]>;
 
 type Part = keyof typeof POSSIBLE;
@@ -90,7 +94,7 @@ export class Faults {
 }
 
 /** Who makes calls. The dead learn nothing. */
-export type Caller = Pick<Process, "name" | "isAlive" | "die">;
+export type Caller = Pick<Process, "name" | "isAlive" | "die" | "gate">;
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
@@ -121,10 +125,19 @@ export class Wire extends Member<Ground> {
    *
    * @param call `what` is for the trace; `effect` takes the call at its target; `error`: what the caller sees when it fails
    */
-  call<Result>(
+  async call<Result>(
     call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
     caller: Caller = requireProcess(),
   ) {
+    const gate = caller.gate();
+    if (gate) await gate;
+    return this.#leave(call, caller);
+  }
+
+  #leave<Result>(
+    call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
+    caller: Caller,
+  ): Promise<Result> {
     const { part, what, effect, error } = call;
     const { timeline, faults, trace } = this.world;
     const { lateMilliseconds, repeatMilliseconds } = faults.mixture;

@@ -1,7 +1,7 @@
 import type { Origin } from "../../../../src/shared/actor.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
-import type { Step } from "../../../../src/worker/allocator/decide/states.ts";
+import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
 import * as authentication from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
 import type { Application } from "../../../../src/worker/applications/registry.ts";
@@ -72,16 +72,20 @@ async function readDevice(context: Context, { applicationId, udid, key, bookmark
 
 /** A call of an application's server. */
 function ofServer<Request extends Credentials, Granted>(
-  call: (context: Context, request: Request) => Promise<Granted>,
+  call: (context: Context, request: Request, application: Application) => Promise<Granted>,
 ) {
   return async (context: Context, request: Request): Promise<Granted> => {
-    await authentication.requireServer(context, presented({ ...request, udid: "a server" }), "change");
-    return call(context, request);
+    const { application } = await authentication.requireServer(
+      context,
+      presented({ ...request, udid: "a server" }),
+      "change",
+    );
+    return call(context, request, application);
   };
 }
 
-const takeStep = ofServer(async (context, { applicationId, number, step }: BadgeCall & { step: Step }) => {
-  const change = { number, step, ifChange: null, ownedBy: null };
+const takeStep = ofServer(async (context, { applicationId, number, step }: BadgeCall & { step: Transition }) => {
+  const change = { number, transition: step, ifChange: null, ownedBy: null };
   return (await changeBadge(context, applicationId, change, BY_SERVER)).view;
 });
 
@@ -154,11 +158,11 @@ const CALLS = {
   ),
   step: takeStep,
   rebind: (context: Context, request: BadgeCall) => takeStep(context, { ...request, step: { kind: "rebind" } }),
-  block: ofServer((context, { applicationId, userId }: UserCall) =>
-    changeBlock(context, applicationId, userId, "block", BY_SERVER),
+  block: ofServer((context, { userId }: UserCall, application) =>
+    changeBlock(context, application, userId, "block", BY_SERVER),
   ),
-  unblock: ofServer((context, { applicationId, userId }: UserCall) =>
-    changeBlock(context, applicationId, userId, "unblock", BY_SERVER),
+  unblock: ofServer((context, { userId }: UserCall, application) =>
+    changeBlock(context, application, userId, "unblock", BY_SERVER),
   ),
 };
 

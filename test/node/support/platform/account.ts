@@ -75,6 +75,8 @@ const newReplication = z.strictObject({ read_replication: z.strictObject({ mode:
 const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() })) });
 const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
 
+type Runtime = Pick<PlatformRuntime, "query" | "push" | "keepDatabases" | "restoreDatabases">;
+
 /** What the account may differ in from one that has everything. */
 export interface AccountState {
   /** Free refuses `limits.cpu_ms` with code 100328. That nothing else tells the plan is a guess: there may be a better sign. */
@@ -110,11 +112,11 @@ export class StandInAccount {
   readonly domains: { hostname: string; service: string }[] = [];
   readonly #uploads = new Map<string, Uint8Array>();
   #manifest: z.output<typeof manifestSchema>["manifest"] = {};
-  readonly #runtime: Pick<PlatformRuntime, "query" | "push">;
+  readonly #runtime: Runtime;
   readonly #changed: () => void;
 
   /** @param changed is called when another set of databases or queues, or another Worker, is to run */
-  constructor(runtime: Pick<PlatformRuntime, "query" | "push">, changed: () => void) {
+  constructor(runtime: Runtime, changed: () => void) {
     this.#runtime = runtime;
     this.#changed = changed;
   }
@@ -153,6 +155,21 @@ export class StandInAccount {
     throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
   }
 
+  /**
+   * Bookmarks are of now: the platform also finds one of a past minute. All databases of the account go back together, so a rehearsal
+   * has one.
+   */
+  async #timeTravel(method: string, query: URLSearchParams): Promise<unknown> {
+    if (method === "GET") {
+      const bookmark = `00000001-00000002-00004e2f-${randomUUID().replaceAll("-", "")}`;
+      await this.#runtime.keepDatabases(bookmark);
+      return { bookmark };
+    }
+    const bookmark = query.get("bookmark") ?? "";
+    if (await this.#runtime.restoreDatabases(bookmark)) return { bookmark, previous_bookmark: bookmark, message: "ok" };
+    throw new Refusal(400, 7500, "unknown bookmark");
+  }
+
   async #d1(method: string, [id, action]: string[], query: URLSearchParams, json: () => unknown): Promise<unknown> {
     if (id === undefined && method === "GET") {
       return this.databases.filter(({ name }) => name.includes(query.get("name") ?? ""));
@@ -172,7 +189,7 @@ export class StandInAccount {
       return found;
     }
     if (action === undefined && method === "GET") return found;
-    if (action === "time_travel") return { bookmark: "00000001-00000002-00004e2f-0a83ea2fceebc654de0640c422be4653" };
+    if (action === "time_travel") return this.#timeTravel(method, query);
     const { batch } = z.object({ batch: z.array(statement) }).parse(json());
     if (action !== "raw") throw new Refusal(404, 7003, `the stand-in does not know ${action}`);
     try {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type Request, Response } from "miniflare";
 import * as z from "zod";
@@ -118,14 +118,31 @@ export class PlatformRuntime {
     return (await this.#running()).dispatchFetch(url, init);
   }
 
+  /** Keeps all databases as they are now, under a bookmark. */
+  async keepDatabases(bookmark: string): Promise<void> {
+    await this.stop();
+    cpSync(join(this.#folder, "state/d1"), join(this.#folder, bookmark), { recursive: true });
+  }
+
+  /** Puts all databases back; objects and queues stay as they are. @returns false for an unknown bookmark */
+  async restoreDatabases(bookmark: string): Promise<boolean> {
+    if (!existsSync(join(this.#folder, bookmark))) return false;
+    await this.stop();
+    rmSync(join(this.#folder, "state/d1"), { recursive: true });
+    cpSync(join(this.#folder, bookmark), join(this.#folder, "state/d1"), { recursive: true });
+    return true;
+  }
+
   /** What the cron trigger calls. */
   async sweep(): Promise<void> {
     const worker = await (await this.#running()).getWorker();
     await worker.scheduled({ cron: "* * * * *" });
   }
 
+  /** Until the next use. */
   async stop(): Promise<void> {
     await this.#miniflare?.dispose();
+    this.#miniflare = undefined;
   }
 
   async #running(): Promise<Miniflare> {

@@ -1,0 +1,198 @@
+import { homeOf } from "../../../../src/shared/homes.ts";
+import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import { Member } from "../member.ts";
+import { type Change, OWNED_TABLES } from "../platform/d1.ts";
+import type { Row } from "../platform/sqlite.ts";
+
+/** A time in which something of an application was missing, in milliseconds; Infinity: it still is. */
+interface Gap {
+  applicationId: string;
+  from: number;
+  to: number;
+}
+
+/** A change of D1's head: where one transaction has moved it. */
+interface Move {
+  before: Row;
+  after: Row;
+}
+
+/** What the head says while an administrator has D1's rows replaced, or is still to decide. */
+const CLOSED = Number.MAX_SAFE_INTEGER;
+
+/**
+ * D1 beside the allocators' logs: D1 stores entries in their order, each once, and after a restoration again what it did then
+ * (contract section 21).
+ */
+export class Replica extends Member {
+  /** By application: each logged entry's ID, its sequence number, and when it was logged, in milliseconds. */
+  readonly #logged = new Map<string, { id: string; sequence: number; at: number }[]>();
+  /** Each entry's ID that D1 has had, by its application and sequence number. */
+  readonly #places = new Map<string, string>();
+  /** The rows with which D1 was at an entry, by application and entry. */
+  readonly #rows = new Map<string, string>();
+  /** The highest sequence number that D1 has had. */
+  readonly #highest = new Map<string, number>();
+  readonly #gaps: Gap[] = [];
+  readonly #losses: Gap[] = [];
+  /** Numbers that were withdrawn, and whose they were. */
+  readonly #burned = new Map<number, string>();
+  readonly #epochs = new Map<string, Set<string>>();
+
+  /** An allocator logs an entry. */
+  noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
+    const { withdrawn }: { withdrawn: number[] } = JSON.parse(changes);
+    for (const number of withdrawn) this.#burned.set(number, applicationId);
+    const isPlanted = withdrawn.every((number) =>
+      this.world.planter.planted.some((planted) => planted.number === number),
+    );
+    this.world.verdict.expect(isPlanted, "only a number that somebody else has is withdrawn", withdrawn);
+    const logged = this.#logged.get(applicationId) ?? [];
+    logged.push({ id, sequence, at: this.world.timeline.now });
+    this.#logged.set(applicationId, logged);
+  }
+
+  /** How many numbers of an application were withdrawn. */
+  countBurned(applicationId: string): number {
+    return [...this.#burned.values()].filter((id) => id === applicationId).length;
+  }
+
+  /** An allocator has lost its rows: it responds when it has copied them from D1. */
+  noteLoss(applicationId: string): void {
+    this.#losses.push({ applicationId, from: this.world.timeline.now, to: Infinity });
+  }
+
+  noteCopied(applicationId: string): void {
+    for (const loss of this.#losses) {
+      if (loss.applicationId === applicationId && loss.to === Infinity) loss.to = this.world.timeline.now;
+    }
+  }
+
+  /** Whether an allocator was without rows at some moment of a time. */
+  wasWithoutRows(applicationId: string, from: number, to: number): boolean {
+    return this.#losses.some((loss) => loss.applicationId === applicationId && loss.from <= to && loss.to >= from);
+  }
+
+  /** When the entries of a transaction were logged: the earliest, in milliseconds. */
+  loggedAt(changes: readonly Change[]): number {
+    const move = moveOf(changes);
+    const logged = this.#logged.get(String(move?.after.application_id)) ?? [];
+    const [from, to] = [Number(move?.before.sequence), Number(move?.after.sequence)];
+    const times = logged.filter(({ sequence }) => sequence > from && sequence <= to).map(({ at }) => at);
+    return Math.min(this.world.timeline.now, ...times);
+  }
+
+  /** Whether D1 lacked something of an application at some moment of a time. Reads may show the older state then. */
+  lacked(applicationId: string, from: number, to: number): boolean {
+    return this.#gaps.some((gap) => gap.applicationId === applicationId && gap.from <= to && gap.to >= from);
+  }
+
+  /**
+   * Since when it may have been so what a call is decided by, in milliseconds: while D1 lacks something, the allocator goes by what
+   * D1 had before the restoration, and readers by what it had at an earlier time.
+   */
+  decidedSince(applicationId: string, from: number, to: number): number {
+    return this.lacked(applicationId, from, to) ? 0 : from;
+  }
+
+  /** Whether whoever follows the feed had to begin again, ever. */
+  hasNewEpoch(applicationId: string): boolean {
+    return (this.#epochs.get(applicationId)?.size ?? 0) > 1;
+  }
+
+  /** A home's D1 was restored. */
+  restored(home: number): void {
+    const { plan, timeline } = this.world;
+    for (const { id } of plan.applications.filter((application) => homeOf(application.id) === home)) {
+      const isBehind = this.#sequenceOf(id) < (this.#highest.get(id) ?? 0);
+      const isOpen = this.#gaps.some(({ applicationId, to }) => applicationId === id && to === Infinity);
+      if (isBehind && !isOpen) this.#gaps.push({ applicationId: id, from: timeline.now, to: Infinity });
+      if (!isBehind) this.#close(id);
+    }
+  }
+
+  /**
+   * Looks at a transaction of D1.
+   *
+   * @param lateMilliseconds how long ago it was sent
+   * @returns whether D1 has done it before, or some of it
+   */
+  see(changes: readonly Change[], lateMilliseconds: number): boolean {
+    const { verdict, plan } = this.world;
+    const isPlanned = ({ before, after }: Change) =>
+      plan.applications.some(({ id }) => id === (after ?? before)?.application_id);
+    const own = changes.filter((change) => OWNED_TABLES.includes(change.table) && isPlanned(change));
+    const move = moveOf(changes);
+    verdict.expect(own.length === 0 || move !== null, "only entries change badges, invitations and blocks", own);
+    if (!move) return false;
+    const { before, after } = move;
+    const id = String(after.application_id);
+    this.#epochs.set(id, (this.#epochs.get(id) ?? new Set()).add(String(after.epoch)));
+    if (Number(after.readable_from) === CLOSED) return true;
+    if (before.entry === after.entry) return false;
+    return this.#isRepeated(id, move, lateMilliseconds);
+  }
+
+  #isRepeated(id: string, { before, after }: Move, lateMilliseconds: number): boolean {
+    const { verdict, plan } = this.world;
+    const highest = this.#highest.get(id) ?? 0;
+    const sequence = Number(after.sequence);
+    const place = `${id} ${sequence}`;
+    const known = this.#places.get(place);
+    verdict.expect((known ?? after.entry) === after.entry, "one entry has one place in the log", after, known ?? "");
+    this.#places.set(place, String(after.entry));
+    const isCovered = sequence >= highest || Number(after.readable_from) > sequence;
+    const isFromBefore = lateMilliseconds > 0 && this.world.d1.wasRestoredWithin(id, lateMilliseconds);
+    verdict.expect(isCovered || isFromBefore, "readers do not see D1 while it is behind", after, highest);
+    if (plan.restorations > 0) this.#compareRows(id, after);
+    this.#highest.set(id, Math.max(highest, sequence));
+    if (sequence >= highest) this.#close(id);
+    return Number(before.sequence) < highest;
+  }
+
+  /** An entry that is applied again leaves D1 as it did. */
+  #compareRows(id: string, { entry, refused }: Row): void {
+    const rows = OWNED_TABLES.map((table) =>
+      this.world.d1.look(`SELECT * FROM ${table} WHERE application_id = ? ORDER BY 1, 2`, id),
+    );
+    const now = JSON.stringify(rows);
+    const name = `${id} ${entry}`;
+    const known = this.#rows.get(name);
+    const isSame = known === undefined || known === now || refused !== "[]";
+    this.world.verdict.expect(
+      isSame,
+      "an entry that is applied again does what it did",
+      now,
+      "instead of",
+      known ?? "",
+    );
+    if (known === undefined) this.#rows.set(name, now);
+  }
+
+  /** Nothing is under way: D1 has everything that it ever had. */
+  checkAtRest(): void {
+    const { plan, verdict, timeline } = this.world;
+    for (const { id } of plan.applications) {
+      const lacks = this.lacked(id, timeline.now, timeline.now);
+      verdict.expect(!lacks, "what D1 forgot in a restoration comes back by itself", id, this.#sequenceOf(id));
+    }
+  }
+
+  #close(id: string): void {
+    for (const gap of this.#gaps) {
+      if (gap.applicationId === id && gap.to === Infinity) gap.to = this.world.timeline.now;
+    }
+  }
+
+  #sequenceOf(id: ApplicationId): number {
+    const sql = "SELECT sequence FROM application_head WHERE application_id = ?";
+    return Number(this.world.d1.of(id).look(sql, id)[0]?.sequence);
+  }
+}
+
+/** Where a transaction has moved a head; null: it has changed none, or made it. */
+function moveOf(changes: readonly Change[]): Move | null {
+  const heads = changes.filter(({ table }) => table === "application_head");
+  const [before, after] = [heads[0]?.before, heads.at(-1)?.after];
+  return before && after ? { before, after } : null;
+}
