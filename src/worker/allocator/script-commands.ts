@@ -96,6 +96,7 @@ async function reconcile(
     await engine.settle();
   }
   const isInSync = engine.replicator.standing.kind === "following";
+  const caughtUp = log.head()?.sequence ?? 0;
   let skipped = 0;
   if (isInSync && skip > 0) {
     const until = now() + CALL_DEADLINE_MILLISECONDS;
@@ -114,7 +115,7 @@ async function reconcile(
     state: isInSync ? "in-sync" : "database-unknown",
     allocator,
     d1: before?.sequence ?? null,
-    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
+    sent: isKnown ? Math.max(0, caughtUp - before.sequence) : 0,
     logSince: log.oldest(),
     bytes: bytes(),
     republished: republish && isInSync,
