@@ -18,7 +18,7 @@ CREATE TABLE `application` (
 	`status_lifetime_seconds` integer DEFAULT 86400 NOT NULL,
 	`require_proof` integer DEFAULT false NOT NULL,
 	`bind_until` integer,
-	`new_badges_per_hour` integer,
+	`new_badges_per_hour` integer DEFAULT 10000,
 	`user_issuer` text,
 	`user_audience` text,
 	`user_claim` text DEFAULT 'sub' NOT NULL,
@@ -106,7 +106,8 @@ CREATE INDEX `blocked_user_digest` ON `blocked_user` (`application_id`,`user_dig
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`sequence` integer NOT NULL,
-	`ticked_at` integer NOT NULL
+	`ticked_at` integer NOT NULL,
+	`untried_from` text DEFAULT '' NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `console_secret` (
@@ -118,6 +119,13 @@ CREATE TABLE `console_secret` (
 	`created_at` integer NOT NULL,
 	PRIMARY KEY(`application_id`, `name`),
 	FOREIGN KEY (`application_id`) REFERENCES `application`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE TABLE `deployment` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`release` text NOT NULL,
+	`commit` text,
+	`deployed_at` integer NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `freed_number` (
@@ -144,6 +152,7 @@ CREATE TABLE `history` (
 --> statement-breakpoint
 CREATE INDEX `history_badge` ON `history` (`application_id`,`badge`,`id`) WHERE badge IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `history_user` ON `history` (`application_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `history_actor` ON `history` (`application_id`,`actor_name`,`id`) WHERE actor_name IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `invitation` (
 	`digest` text PRIMARY KEY NOT NULL,
 	`number` integer NOT NULL,
@@ -169,6 +178,7 @@ CREATE TABLE `invitation` (
 --> statement-breakpoint
 CREATE INDEX `invitation_page` ON `invitation` (`application_id`,`created_at`);--> statement-breakpoint
 CREATE INDEX `invitation_state` ON `invitation` (`application_id`,`state`,`created_at`);--> statement-breakpoint
+CREATE INDEX `invitation_visit` ON `invitation` (`application_id`,(((CASE WHEN "badge_expires_at_time" IS NULL THEN "expires_at_time" ELSE "badge_expires_at_time" END) - (CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END) > 86400000) + ((CASE WHEN "badge_expires_at_time" IS NULL THEN "expires_at_time" ELSE "badge_expires_at_time" END) - (CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END) > 604800000) + ((CASE WHEN "badge_expires_at_time" IS NULL THEN "expires_at_time" ELSE "badge_expires_at_time" END) - (CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END) > 2764800000)),(CASE WHEN "badge_starts_at_time" IS NULL THEN "created_at" ELSE "badge_starts_at_time" END));--> statement-breakpoint
 CREATE INDEX `invitation_due` ON `invitation` (`application_id`,`expires_at_time`) WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX `invitation_user` ON `invitation` (`application_id`,`user_id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `number_range` (

@@ -7,7 +7,7 @@ import type { ProofKey } from "./proof-key.ts";
 import { Prover } from "./prover.ts";
 import { badge, object } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
-import type { Badge, BadgeRequest, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";
+import type { Badge, BadgeRequest, DescribedInvitation, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";
 
 /** The application on one user's device. It needs no secret, and must not contain one. */
 export interface DeviceClientOptions extends ClientOptions {
@@ -144,6 +144,22 @@ export class DeviceClient {
   }
 
   /**
+   * What an invitation is for: who is expected, where and when. It consumes nothing; `requestBadge` claims.
+   *
+   * @param token the invitation's `id`
+   * @throws BadgeServiceError (UNKNOWN_INVITATION), NoResponseError or the signal's reason
+   */
+  describeInvitation(token: string, { signal }: CallOptions = {}): Promise<DescribedInvitation> {
+    return this.#transport.call({
+      method: "GET",
+      path: "/v1/invitation",
+      headers: { invitationtoken: token },
+      read: ({ body }) => describedInvitation(body),
+      signal,
+    });
+  }
+
+  /**
    * The active and suspended badges of the person who has logged in, on all devices, newest first.
    *
    * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed), NoResponseError or the signal's reason
@@ -183,6 +199,11 @@ export class DeviceClient {
 const bearer = (userToken: string) => ({ authorization: `Bearer ${userToken}` });
 
 const signed = object<{ signature: string }>({ signature: "string" });
+const describedInvitation = object<DescribedInvitation>({
+  state: "string",
+  expiresAt: "string",
+  applicationName: "string",
+});
 const ownBadges = object<{ badges: Badge[] }>({ badges: "array" });
 const newBadge = object<NewBadge>({ badgeId: "string", publicKey: "string" });
 const existingBadge = object<ExistingBadge>({ badgeId: "string" });

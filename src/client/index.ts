@@ -22,7 +22,9 @@ export {
 } from "./errors.ts";
 export type { CallOptions, CallSignal, ClientOptions, Fetch, FetchInit, FetchResponse } from "./options.ts";
 export type {
+  AccessPage,
   Application,
+  ConsolePerson,
   EventPage,
   EventState,
   HistoryEntry,
@@ -36,6 +38,7 @@ export type {
   ValueCounts,
 } from "./overview-types.ts";
 export type {
+  AccessPages,
   BadgePages,
   BlockedUserPages,
   ChangePages,
@@ -79,6 +82,8 @@ export type {
   BlockedUserPage,
   ChangePage,
   CurrentBadge,
+  DescribedInvitation,
+  ErasedInvitation,
   ErasedUser,
   HistoryActor,
   Invitation,

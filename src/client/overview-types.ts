@@ -16,12 +16,28 @@ export interface Application {
   requireProof: boolean;
   /** Whether it publishes status lists. */
   statusList: boolean;
+  /** How long signatures are valid. Absent: for ever. */
+  signatureLifetimeSeconds?: number | undefined;
   /** Null: no webhooks are sent. */
   webhookUrl: string | null;
   /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */
   invitationLink?: string | undefined;
   /** Whose console secret this client uses. Absent: the application's own secret. */
   signedIn?: { name: string; role: Role } | undefined;
+}
+
+/** Somebody who has a console secret. */
+export interface ConsolePerson {
+  name: string;
+  role: Role;
+  /** When the secret was made. */
+  createdAt: string;
+}
+
+export interface AccessPage {
+  people: ConsolePerson[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
 }
 
 /** What was done, when and by whom (contract section 23). */
@@ -141,7 +157,10 @@ export interface Statistics {
     /** Rounded down to a tenth. */
     usedPercent: number;
   };
+  /** By metadata, of those that are sampled. */
   badges: Record<MetadataField, ValueCounts>;
+  /** The newest badges, of which metadata is counted: 20,000 at most. */
+  sampled: number;
   invitations: Record<InvitationState, number>;
   badgesByState: Record<BadgeState, number>;
   /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
@@ -150,6 +169,6 @@ export interface Statistics {
   deliveries: { state: EventState; outcome: string | null; events: number }[];
   /** Logins of the last day by what their user token was like, counted while tokens are only observed. */
   logins: { withToken: number; withoutToken: number; withWrongToken: number };
-  /** When this was counted: at most 5 minutes ago. */
+  /** When this was counted: now. */
   asOf: string;
 }

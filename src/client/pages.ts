@@ -1,4 +1,6 @@
 import type {
+  AccessPage,
+  ConsolePerson,
   EventPage,
   HistoryEntry,
   HistoryPage,
@@ -36,7 +38,15 @@ export class BadgePages extends Pages<BadgePage> {
   }
 }
 
-/** Newest invitation first. */
+/** By name. */
+export class AccessPages extends Pages<AccessPage> {
+  /** Iterates over the people of all pages. */
+  async *people(): AsyncGenerator<ConsolePerson, void, void> {
+    for await (const page of this) yield* page.people;
+  }
+}
+
+/** Newest invitation first, unless a span of time was asked for. */
 export class InvitationPages extends Pages<InvitationPage> {
   /** Iterates over the invitations of all pages. */
   async *invitations(): AsyncGenerator<ListedInvitation, void, void> {

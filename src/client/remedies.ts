@@ -26,6 +26,7 @@ const REMEDIES = new Map<string, string>(
       "turn status lists on (`application update ID --status-list`), or use the number of one that exists",
     METHOD_NOT_ALLOWED: "the path takes the methods of the response's Allow header",
     CLAIMED_INVITATION: "somebody else has claimed it: make another invitation",
+    TOO_MANY_BADGES: "the user has 10,000 badges that have not ended: revoke some of them",
     ENDED_BADGE: "this badge cannot be changed any more; an invitation gives the user device another one",
     EXPIRED_INVITATION: "make another invitation",
     REVOKED_INVITATION: "make another invitation",

@@ -1,5 +1,6 @@
 import type { CallOptions, ClientOptions } from "./options.ts";
 import type {
+  AccessPage,
   Application,
   EventPage,
   EventState,
@@ -9,7 +10,15 @@ import type {
   ReplayedEvent,
   Statistics,
 } from "./overview-types.ts";
-import { BadgePages, BlockedUserPages, ChangePages, EventPages, HistoryPages, InvitationPages } from "./pages.ts";
+import {
+  AccessPages,
+  BadgePages,
+  BlockedUserPages,
+  ChangePages,
+  EventPages,
+  HistoryPages,
+  InvitationPages,
+} from "./pages.ts";
 import { pathSegment, percentEncode, queryText } from "./paths.ts";
 import { badge, object, type Reader } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
@@ -21,6 +30,7 @@ import type {
   BlockedUserPage,
   ChangePage,
   CurrentBadge,
+  ErasedInvitation,
   ErasedUser,
   Invitation,
   InvitationRequest,
@@ -63,6 +73,14 @@ export interface HistoryQuery extends PageOptions {
   badgeId?: string | undefined;
   /** Only what concerns this user. */
   userId?: string | undefined;
+  /** Only what was done at this time or later. A string is ISO 8601 with a zone. */
+  since?: string | Date | undefined;
+  /** Only what was done before this time. */
+  until?: string | Date | undefined;
+  /** Only what somebody of exactly this name did. */
+  actor?: string | undefined;
+  /** Only this action, such as `badge:suspended`. */
+  action?: string | undefined;
 }
 
 /** Of a call that changes something. */
@@ -84,6 +102,15 @@ export interface BadgeStepOptions extends ChangeOptions {
 export interface InvitationQuery extends PageOptions {
   /** Lists only invitations in this state. */
   state?: InvitationState;
+  /**
+   * Lists only invitations whose visit ends after this time. A string is ISO 8601 with a zone. With this or `until`, the list is in
+   * the order in which visits begin: at `badgeStartsAt`, or when the invitation was created.
+   */
+  from?: string | Date | undefined;
+  /** Lists only invitations whose visit begins before this time. */
+  until?: string | Date | undefined;
+  /** Part of a user ID or name, in any case: at least 2 characters. */
+  q?: string | undefined;
 }
 
 export interface EventQuery extends PageOptions {
@@ -261,7 +288,7 @@ export class ServerClient {
    * Erases a person: revokes the user's badges, puts a random user ID in place of this one everywhere, and deletes names and
    * metadata. It cannot be undone.
    */
-  async eraseUser(userId: string, options: ChangeOptions = {}): Promise<ErasedUser> {
+  async eraseUser(userId: string, options: ActingOptions = {}): Promise<ErasedUser> {
     return this.#change(`/v1/users/${pathSegment(userId)}/erase`, bodyAs(erasedUser), options);
   }
 
@@ -335,10 +362,31 @@ export class ServerClient {
     return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, bodyAs(revokedInvitation), options);
   }
 
-  /** Lists invitations, newest first, like `listBadges`. Tokens are not listed. */
-  listInvitations({ state, perPage, signal }: InvitationQuery = {}): InvitationPages {
+  /**
+   * Deletes the name and the user ID of an invitation, and revokes it if it is pending.
+   *
+   * @param id the invitation token, or the badge number while it is reserved
+   */
+  async eraseInvitation(id: string, options: ChangeOptions = {}): Promise<ErasedInvitation> {
+    return this.#change(`/v1/invitation/${pathSegment(id)}/erase`, bodyAs(erasedInvitation), options);
+  }
+
+  /** Lists invitations, newest first or by visit (`from`, `until`), like `listBadges`. Tokens are not listed. */
+  listInvitations({ state, from, until, q, perPage, signal }: InvitationQuery = {}): InvitationPages {
+    const span = { from: from && dateTime(from), until: until && dateTime(until) };
     return new InvitationPages((cursor) =>
-      this.#page(`/v1/invitations${queryText({ state, per_page: perPage, cursor })}`, invitationPage, signal),
+      this.#page(
+        `/v1/invitations${queryText({ state, ...span, q, per_page: perPage, cursor })}`,
+        invitationPage,
+        signal,
+      ),
+    );
+  }
+
+  /** Lists who has a console secret, by name, like `listBadges`. */
+  listAccess({ perPage, signal }: PageOptions = {}): AccessPages {
+    return new AccessPages((cursor) =>
+      this.#page(`/v1/access${queryText({ per_page: perPage, cursor })}`, accessPage, signal),
     );
   }
 
@@ -350,13 +398,13 @@ export class ServerClient {
   }
 
   /** What was done to the application's badges, users and settings, newest first, like `listBadges` (contract section 23). */
-  listHistory({ badgeId, userId, perPage, signal }: HistoryQuery = {}): HistoryPages {
+  listHistory({ badgeId, userId, since, until, actor, action, perPage, signal }: HistoryQuery = {}): HistoryPages {
+    const filters = {
+      ...{ badge: badgeId, user: userId, actor, action },
+      ...{ since: since && dateTime(since), until: until && dateTime(until) },
+    };
     return new HistoryPages((cursor) =>
-      this.#page(
-        `/v1/history${queryText({ badge: badgeId, user: userId, per_page: perPage, cursor })}`,
-        historyPage,
-        signal,
-      ),
+      this.#page(`/v1/history${queryText({ ...filters, per_page: perPage, cursor })}`, historyPage, signal),
     );
   }
 
@@ -459,7 +507,9 @@ const revokedInvitation = object<RevokedInvitation>({ id: "string", badgeId: "st
 const application = object<Application>({ applicationId: "string" });
 const invitationPage = object<Omit<InvitationPage, "nextCursor">>({ invitations: "array" });
 const blockedUserPage = object<Omit<BlockedUserPage, "nextCursor">>({ users: "array" });
+const erasedInvitation = object<ErasedInvitation>({ badgeId: "string" });
 const erasedUser = object<ErasedUser>({ userId: "string", erased: "number" });
+const accessPage = object<Omit<AccessPage, "nextCursor">>({ people: "array" });
 const historyPage = object<Omit<HistoryPage, "nextCursor">>({ history: "array" });
 const eventPage = object<Omit<EventPage, "nextCursor">>({ events: "array" });
 const replayedEvent = object<ReplayedEvent>({ id: "string", state: "string" });

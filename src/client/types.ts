@@ -182,6 +182,13 @@ export interface Invitation {
   userId?: string | undefined;
 }
 
+/** What an invitation is for, as `describeInvitation` has it for whoever has its token. */
+export interface DescribedInvitation extends Omit<Invitation, "id" | "badgeId"> {
+  state: "pending" | "claimed" | "revoked" | "expired";
+  /** Where the visitor is expected. */
+  applicationName: string;
+}
+
 /** An invitation that was refused among others, for a reason that creating it alone would have had, too. */
 export interface RefusedInvitation {
   /** One of `ERROR_CODES`. */
@@ -191,4 +198,8 @@ export interface RefusedInvitation {
 export interface RevokedInvitation extends Pick<Invitation, "id" | "badgeId" | "expiresAt"> {
   /** When it was first revoked: ISO 8601, UTC. */
   revokedAt: string;
+}
+
+export interface ErasedInvitation {
+  badgeId: string;
 }

@@ -1,5 +1,6 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { AccessView } from "./access/access.tsx";
 import { BadgePage } from "./badges/badge-page.tsx";
 import { Badges } from "./badges/badges.tsx";
 import { Deliveries } from "./deliveries/deliveries.tsx";
@@ -8,6 +9,7 @@ import { FiguresView, Overview } from "./overview/overview.tsx";
 import { useSession } from "./parts/hooks.ts";
 import { focusHeading, NoticeBar, NoticeContext, useNoticeBoard } from "./parts/notice.tsx";
 import { hrefOf, type Route, useRoute } from "./parts/route.ts";
+import { SettingsProvider, useFreshSettings } from "./parts/settings.ts";
 import { Blocked } from "./people/blocked.tsx";
 import { PersonPage } from "./people/person.tsx";
 import { Visitors } from "./visitors/visitors.tsx";
@@ -17,7 +19,14 @@ interface ViewProps {
 }
 
 /** The views, by their names in the address. Those with a title stand in the navigation. */
-const VIEWS: readonly { name: string; title?: string; under?: string; View: ComponentType<ViewProps> }[] = [
+const VIEWS: readonly {
+  name: string;
+  title?: string;
+  under?: string;
+  /** Only for those who may change everything, as the service has it (contract section 19). */
+  isForOperators?: boolean;
+  View: ComponentType<ViewProps>;
+}[] = [
   { name: "today", title: "Today", View: Overview },
   { name: "badges", title: "Badges", View: Badges },
   { name: "visitors", title: "Visitors", View: Visitors },
@@ -25,6 +34,7 @@ const VIEWS: readonly { name: string; title?: string; under?: string; View: Comp
   { name: "history", title: "History", View: History },
   { name: "deliveries", title: "Deliveries", View: Deliveries },
   { name: "figures", title: "Figures", View: FiguresView },
+  { name: "access", title: "Access", isForOperators: true, View: AccessView },
   { name: "badge", under: "badges", View: BadgePage },
   { name: "person", under: "badges", View: PersonPage },
 ];
@@ -38,6 +48,7 @@ export function Workplace() {
   const { shown, notify } = useNoticeBoard();
   const { view, params } = route;
   const found = VIEWS.find(({ name }) => name === view) ?? VIEWS[0];
+  const settings = useFreshSettings(location.hash);
   const isFirst = useRef(true);
   useEffect(() => {
     // A step that leads to another view tells of itself there.
@@ -47,7 +58,7 @@ export function Workplace() {
     scrollTo(0, 0);
   }, [view, params.id, params.user]);
   if (found === undefined) return null;
-  const { name, applicationId, signedIn } = session.application;
+  const { name, applicationId, signedIn } = settings;
   const { View } = found;
   return (
     <NoticeContext.Provider value={notify}>
@@ -71,7 +82,8 @@ export function Workplace() {
       <nav class="views" aria-label="Views">
         {VIEWS.map(
           (each) =>
-            each.title !== undefined && (
+            each.title !== undefined &&
+            (!each.isForOperators || session.may("change")) && (
               <a
                 key={each.name}
                 href={hrefOf(each.name)}
@@ -83,7 +95,9 @@ export function Workplace() {
         )}
       </nav>
       <main>
-        <View params={params} />
+        <SettingsProvider value={settings}>
+          <View params={params} />
+        </SettingsProvider>
         <div role="status" class="notice-place">
           {shown !== null && <NoticeBar key={shown.serial} notice={shown.notice} />}
         </div>

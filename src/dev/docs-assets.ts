@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { describeError } from "../admin/command-line/errors.ts";
 import { openApiDocument } from "../docs-page/openapi/document.ts";
-import { writeConsole } from "./console-assets.ts";
+import { writePages } from "./page-assets.ts";
 
 /**
  * Makes the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page, as
- * it stands in `src/docs-page`, Scalar's API reference, and the page at `/console`. npm runs it on installing, and before `npm start`, `npm
+ * it stands in `src/docs-page`, Scalar's API reference, and the pages at `/console` and `/pass`. npm runs it on installing, and before `npm start`, `npm
  * test` and `npm run deploy`; by hand: `npm run docs:build`.
  */
 
@@ -63,7 +63,7 @@ try {
     cpSync(join(SOURCE, name), join(ASSETS, "docs", name));
   writeFileSync(join(ASSETS, "openapi.json"), JSON.stringify(openApiDocument(Date.now())));
   await writeScript();
-  await writeConsole(ASSETS);
+  await writePages(ASSETS);
 } catch (error) {
   process.stderr.write(`${describeError(error)}\n`);
   process.exitCode = 1;

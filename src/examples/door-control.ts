@@ -50,6 +50,20 @@ export interface DoorOptions {
 /** Expectations that the caller chooses; the door sets the others from what it has downloaded. */
 type OwnExpectations = Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">>;
 
+/** Clocks of service and door may differ by this, unless a signature may not even be so old (the verifier's default). */
+const CLOCK_TOLERANCE_SECONDS = 60;
+
+/**
+ * The oldest badge signature that opens, by the door's own clock. The verifier adds its tolerance to an age, since the door's clock
+ * may be ahead; here it is part of the age, so that a photograph of a code is refused when it is older.
+ */
+export function ageLimits(
+  oldestSeconds: number,
+): Required<Pick<Expectations, "maxAgeSeconds" | "clockToleranceSeconds">> {
+  const clockToleranceSeconds = Math.min(CLOCK_TOLERANCE_SECONDS, oldestSeconds);
+  return { clockToleranceSeconds, maxAgeSeconds: oldestSeconds - clockToleranceSeconds };
+}
+
 /** A list in memory, and as it was downloaded. */
 interface KeptList {
   jwt: string;

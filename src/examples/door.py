@@ -26,6 +26,8 @@ from badge_verify import Refused, StatusList, read_status_list, verify_badge_sig
 # Status lists say `ttl` 60; half of it, so that a revoked badge is refused within two minutes.
 REFRESH_SECONDS = 30
 START_WAIT_SECONDS = 3
+# Clocks of service and door may differ by this, unless a signature may not even be so old.
+CLOCK_TOLERANCE_SECONDS = 60
 # Lists whose content has not changed are written only this often, because flash memory wears out.
 SAVE_UNCHANGED_SECONDS = 600
 DOWNLOAD_TIMEOUT_SECONDS = 10
@@ -46,11 +48,12 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 
 class Door:
-    def __init__(self, service: str, application: str, file: pathlib.Path, max_age_seconds: float) -> None:
+    def __init__(self, service: str, application: str, file: pathlib.Path, oldest_seconds: float) -> None:
         self._base = f"{service.rstrip('/')}/v1/applications/{application}"
         self._application = application
         self._file = file
-        self._max_age_seconds = max_age_seconds
+        self._oldest_seconds = oldest_seconds
+        self._tolerance_seconds = min(CLOCK_TOLERANCE_SECONDS, oldest_seconds)
         self._keys: dict = {"keys": []}
         self._lists: "dict[str, StatusList]" = {}
         # As they were downloaded, for the file.
@@ -70,7 +73,9 @@ class Door:
                 keys=self._keys,
                 application_id=self._application,
                 now=time.time(),
-                max_age_seconds=self._max_age_seconds,
+                # The tolerance is part of the age, so that a photograph of a code is refused when it is older.
+                clock_tolerance_seconds=self._tolerance_seconds,
+                max_age_seconds=self._oldest_seconds - self._tolerance_seconds,
                 # A copy: the refreshing thread changes the other one.
                 status_lists=dict(self._lists),
             )

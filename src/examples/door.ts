@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { PossessionFailure } from "../verify/index.ts";
-import { DoorControl } from "./door-control.ts";
+import { ageLimits, DoorControl } from "./door-control.ts";
 
 /**
  * A door to start from, with nothing but Node's own modules and the verifier (Node 22.18 or newer). It reads badge
@@ -13,6 +13,9 @@ import { DoorControl } from "./door-control.ts";
  *
  * Without the network it uses what it has stored in its file. With --port it also takes `POST /` on this computer, with
  * a badge signature as the body: 200 opens, 403 does not. Web pages may not call it.
+ *
+ * A scanner that types what it reads, as those at a USB port do, opens for the code of a visitor's page, whose text is a badge
+ * signature. A photograph of it is refused once it is older than --max-age.
  *
  * A badge signature can be copied. With --challenge it opens only with the phone whose key the badge is bound to (README of
  * the verifier, "The door's challenge"): the line `challenge`, or `POST /challenge`, gets a challenge for the phone at the
@@ -26,7 +29,7 @@ Options:
   --application ID     the application whose badges open
   --file PATH          keeps keys and status lists for a restart (door.json)
   --port PORT          also take POST / on this computer
-  --max-age SECONDS    oldest badge signature that opens (60)
+  --max-age SECONDS    oldest badge signature that opens, by this clock (60)
   --challenge DOOR     open only for a phone that holds its badge's key; DOOR is this door's own ID
   --accept-missing     open where there is no status list
   --accept-stale       open where the status list has expired`;
@@ -86,7 +89,7 @@ async function main(): Promise<void> {
     log: (line) => console.error(line),
   });
   const expected = {
-    maxAgeSeconds: values.maxAgeSeconds,
+    ...ageLimits(values.oldestSeconds),
     missingStatusList: values["accept-missing"] ? "accept" : "refuse",
     staleStatusList: values["accept-stale"] ? "accept" : "refuse",
   } as const;
@@ -187,17 +190,17 @@ function readCommandLine() {
       "accept-stale": { type: "boolean", default: false },
     },
   });
-  const maxAgeSeconds = Number(values["max-age"]);
+  const oldestSeconds = Number(values["max-age"]);
   const port = values.port === undefined ? undefined : Number(values.port);
   if (!URL.canParse(values.service)) throw new Error("--service is not a URL");
   if (values.application === "") throw new Error("--application is missing");
-  if (!(Number.isFinite(maxAgeSeconds) && maxAgeSeconds >= 0)) throw new Error("--max-age is not a number of seconds");
+  if (!(Number.isFinite(oldestSeconds) && oldestSeconds >= 0)) throw new Error("--max-age is not a number of seconds");
   const isDoorId = values.challenge === undefined || /^[A-Za-z0-9_-]{1,64}$/.test(values.challenge);
   if (!isDoorId) throw new Error("--challenge takes a door's ID: 1 to 64 characters out of A-Z a-z 0-9 _ -");
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
     throw new Error("--port is not a port");
   }
-  return { ...values, port, maxAgeSeconds };
+  return { ...values, port, oldestSeconds };
 }
 
 main().catch((error: unknown) => {

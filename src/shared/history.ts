@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ActorKind } from "./actor.ts";
 import { SUBSCRIBABLE_EVENTS } from "./events.ts";
-import { sortableId } from "./identifiers.ts";
+import { sortableId, sortablePrefix } from "./identifiers.ts";
 import { isoTime } from "./time.ts";
 
 /** What the history names (contract section 23): what webhooks report, whether or not the application subscribes, and more. */
@@ -26,6 +26,9 @@ export type HistoryAction = (typeof HISTORY_ACTIONS)[number];
 
 /** ID of a row of history. IDs sort by time; those of one moment by `index`. */
 export const historyId = (at: number, index = 0): string => sortableId("his_", at, index);
+
+/** Prefix of the IDs of a moment, in milliseconds; the IDs of earlier moments sort before it. */
+export const historyIdPrefix = (at: number): string => sortablePrefix("his_", at);
 
 /** A row as D1 has it. `at`: milliseconds; `detail`: JSON. */
 export interface StoredHistory {

@@ -69,11 +69,22 @@ export const newEventId = (nowMilliseconds: number): string =>
   `${eventIdPrefix(nowMilliseconds)}${randomText(RANDOM_CHARACTERS)}`;
 
 /** Prefix of the IDs of events made in a millisecond; the IDs of earlier events sort before it. */
-export const eventIdPrefix = (milliseconds: number): string => `evt_${sortableText(milliseconds, TIME_CHARACTERS)}`;
+export const eventIdPrefix = (milliseconds: number): string => sortablePrefix("evt_", milliseconds);
+
+/** How an ID begins that sorts by time. Nothing was made before 1970. */
+export const sortablePrefix = (prefix: string, milliseconds: number): string =>
+  `${prefix}${sortableText(Math.max(0, milliseconds), TIME_CHARACTERS)}`;
+
+/** The time of an event's ID, or of the start of one, in milliseconds; 0 for an empty text. */
+export const eventIdTime = (id: string): number =>
+  Array.from(id.slice("evt_".length, "evt_".length + TIME_CHARACTERS)).reduce(
+    (time, character) => time * ALPHABET.length + ALPHABET.indexOf(character),
+    0,
+  );
 
 /** An ID that sorts by time, then by `index` (below 32^4); the rest is random. */
 export const sortableId = (prefix: string, milliseconds: number, index: number): string =>
-  `${prefix}${sortableText(milliseconds, TIME_CHARACTERS)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
+  `${sortablePrefix(prefix, milliseconds)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
 
 /** What stands in place of the user ID of a person who was erased (contract section 24). */
 export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;

@@ -14,6 +14,8 @@ export const DEFAULT_RANGE_SIZE = 10_000_000;
 // Homes (contract section 17)
 /** What one D1 holds (D1: Limits). */
 export const MAX_DATABASE_BYTES = 10_000_000_000;
+/** Share of that, in percent, from which on `home-fills-up` is logged and the script's doctor says so. */
+export const HOME_WARNING_PERCENT = 70;
 /** How old a registration of numbers must be before it may be cleared, if its application does not exist. */
 export const UNUSED_REGISTRATION_HOURS = 24;
 
@@ -30,9 +32,16 @@ export const MAX_REASON_CHARACTERS = 500;
 
 export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
+/** UTF-8: the user ID is in several indexes, so its bytes count many times in D1. */
+export const MAX_USER_ID_BYTES = 512;
 export const MAX_METADATA_CHARACTERS = 256;
+/** UTF-8, of all fields together. */
+export const MAX_METADATA_BYTES = 1024;
 export const MAX_CLIENT_SIGNATURE_BYTES = 4096;
 export const MAX_DATE_TIME_CHARACTERS = 40;
+/** Years of a date-time, as it is written and in UTC. */
+export const MIN_YEAR = 1970;
+export const MAX_YEAR = 9999;
 /** How much of a rejected body is read, and for how long, so that the connection stays usable. */
 export const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 export const MAX_DRAIN_MILLISECONDS = 2000;
@@ -40,6 +49,8 @@ export const MAX_DRAIN_MILLISECONDS = 2000;
 export const DEVICE_CALLS_PER_MINUTE = 60;
 export const CLIENT_IP_CALLS_PER_MINUTE = 1200;
 export const REFUSED_CALLS_PER_MINUTE = 120;
+/** Fresh numbers that new badges and invitations without the secret take in a clock hour, unless an administrator sets another limit. */
+export const DEFAULT_NEW_BADGES_PER_HOUR = 10_000;
 /** How long caches may keep a public response: the key set, the reference (contract sections 3 and 11). */
 export const PUBLIC_CACHE_SECONDS = 300;
 
@@ -82,6 +93,13 @@ export const MAX_CACHED_APPLICATIONS = 500;
 /** Unknown application IDs have their own cache, so that guesses cannot evict applications. */
 export const MAX_CACHED_UNKNOWN_APPLICATIONS = 2000;
 export const MAX_CACHED_WRONG_SECRETS = 2000;
+/**
+ * IDs of applications of one home that an isolate reads, to tell them from guesses of an address over its limit. One statement; it is
+ * read again after `APPLICATION_CACHE_SECONDS`.
+ */
+export const MAX_KNOWN_APPLICATIONS = 10_000;
+/** How often a call looks whether another one has read them. */
+export const KNOWN_APPLICATIONS_POLL_MILLISECONDS = 20;
 /** Client addresses whose refused calls an isolate counts. */
 export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 /** Opened keys of each kind: signing keys, device keys, and webhook keys of each digest. */
@@ -151,8 +169,10 @@ export const LOG_BYTES = 4_000_000_000;
 export const PRUNE_ENTRIES = 1000;
 /** Rows of one page of the copy from D1, of a republication and of a verification. */
 export const COPY_PAGE_ROWS = 2000;
-export const REPUBLISH_PAGE_ROWS = 500;
+export const REPUBLISH_PAGE_ROWS = 200;
 export const VERIFY_PAGE_ROWS = 1000;
+/** Rows that one local statement inserts: bound as JSON each has up to 6 KB, and a value at most 2 MB (Durable Objects: Limits). */
+export const INSERTED_ROWS = 200;
 /** Differences that `reconcile --verify` lists; it counts all. */
 export const MAX_LISTED_DIFFERENCES = 100;
 /** Ends of each kind that one transaction records, and invitations that it looks at to delete old ones. */
@@ -271,16 +291,10 @@ export const MAX_RETRY_AFTER_SECONDS = 10 * 3600;
 /** Shortest wait after a 429 or a timeout. */
 export const SLOW_RETRY_SECONDS = 60;
 export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
-/** How long a claimed event is leased to its sender: an attempt and its recording, with a margin. */
+/** How long an event is leased to its sender: an attempt and its recording, with a margin. */
 export const DELIVERY_LEASE_SECONDS = 60;
-/** A random part of this is added to each lease, by which a claim recognizes its own events. */
+/** A random part of this is added to each lease, by which a repeated lease recognizes its own events. */
 export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
-/** Webhooks that one invocation sends concurrently. At most six connections may wait for a response (Workers: Limits). */
-export const MAX_CONNECTIONS_PER_SENDER = 5;
-/** Senders that one queue batch calls: an invocation may call 32 others (Service bindings: Limits). */
-export const MAX_SENDERS = 30;
-/** How long recording an attempt waits for others of the same claim. */
-export const COALESCE_MILLISECONDS = 100;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_STORED_RESPONSE_BYTES = 1024;
 /** An endpoint is held after this long without a success, and at least this many failures. */
@@ -303,12 +317,16 @@ export const MAX_SWEEP_CHUNKS = 50;
 export const RESEAL_CHUNK_ROWS = 50;
 /** How many values that cannot be opened a sweep logs one by one; it counts the rest. */
 export const MAX_LOGGED_UNREADABLE = 20;
-/** Maximum events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */
-export const MAX_APPLICATION_WAKE_UPS = 2000;
-export const MAX_SWEEP_WAKE_UPS = 5000;
-/** How long the sweep waits for a new event's own wake-up before it sends another. */
-export const WAKE_UP_GRACE_MILLISECONDS = 2000;
-/** Maximum delay of a queue message; later retries are found in D1 by the sweep. */
+/** Events that one sweep enqueues at most: of one application, and in all. The local queue takes 10,000 messages at once. */
+export const MAX_APPLICATION_ENQUEUED = 2000;
+export const MAX_SWEEP_ENQUEUED = 5000;
+/** Age at which an event that nobody has tried gets a due time. A first attempt takes no lease; most have ended by then. */
+export const UNTRIED_MILLISECONDS = 20_000;
+/** How late an event may reach D1. An entry that the allocator sends again has events with due times. */
+export const LATE_EVENT_MILLISECONDS = 10 * 60_000;
+/** Time of which one chunk of a sweep reads the events. */
+export const UNTRIED_CHUNK_MILLISECONDS = 3_600_000;
+/** Maximum delay of a queue message; the sweep enqueues later retries. */
 export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;

@@ -24,6 +24,7 @@ export const applicationView = z.object({
   requireSecret: described(z.boolean(), "Whether creating an invitation requires the secret.", true),
   requireProof: described(z.boolean(), "Whether device calls need a DPoP proof.", false),
   statusList: described(z.boolean(), "Whether it publishes status lists.", false),
+  signatureLifetimeSeconds: described(z.int(), "How long signatures are valid; absent: for ever.", 3600).optional(),
   webhookUrl: described(
     z.string().nullable(),
     "Where its webhooks are sent; null: none are sent.",
@@ -31,7 +32,7 @@ export const applicationView = z.object({
   ),
   invitationLink: described(
     z.string(),
-    "What the QR code of an invitation opens, with its token for `{token}`; absent: it has the token alone.",
+    "What the QR code of an invitation opens, with its token for `{token}`: the service's page for visitors unless an administrator has set another. Absent: it has the token alone.",
     "https://app.example.com/visit/{token}",
   ).optional(),
   signedIn: z
@@ -59,7 +60,22 @@ export const invitationPage = z.object({
         userId: described(z.string(), "The user who claimed it, or who is to.", "alice").optional(),
       }),
     )
-    .meta({ description: "Newest first. Tokens are never listed: the service has only their digests." }),
+    .meta({
+      description:
+        "Newest first; with `from` or `until`, in the order in which visits begin. Tokens are never listed: the service has only their digests.",
+    }),
+});
+
+export const accessPage = z.object({
+  people: z
+    .array(
+      z.object({
+        name: described(z.string(), "Whose console secret it is.", "Ann Lee"),
+        role: described(z.enum(ROLES), "What it may do.", "operator"),
+        createdAt: described(time, "When the secret was made.", "2027-01-15T08:00:00.500Z"),
+      }),
+    )
+    .meta({ description: "By name. Secrets are never listed: the service has only their digests." }),
 });
 
 const eventState = described(

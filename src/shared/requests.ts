@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { BADGE_STATES } from "./badge-life/states.ts";
 import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
+import { HISTORY_ACTIONS } from "./history.ts";
 import {
   DEFAULT_PER_PAGE,
   MAX_BADGE_DAYS,
@@ -9,15 +10,20 @@ import {
   MAX_IDEMPOTENCY_KEY_CHARACTERS,
   MAX_INVITATION_DAYS,
   MAX_INVITATIONS,
+  MAX_METADATA_BYTES,
   MAX_METADATA_CHARACTERS,
   MAX_NAME_CHARACTERS,
   MAX_PER_PAGE,
   MAX_REASON_CHARACTERS,
   MAX_UDID_CHARACTERS,
+  MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
+  MAX_YEAR,
   MIN_SEARCH_CHARACTERS,
+  MIN_YEAR,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
+import { INVITATION_STATES } from "./schema.ts";
 import { isSearchable } from "./text-search.ts";
 
 /**
@@ -48,6 +54,18 @@ const DOT_SEGMENTS: readonly string[] = [".", ".."];
 const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 
+/** JSON Schema counts characters alone, so the document has this keyword of its own: most bytes of UTF-8, of a text or of all texts of an object. */
+export const MAX_BYTES = "x-maxBytes";
+
+const encoder = new TextEncoder();
+
+/** UTF-8 bytes of some texts together. A code unit takes three at most, so most texts need no encoding. */
+function hasAtMostBytes(values: readonly string[], maxBytes: number): boolean {
+  const units = values.reduce((sum, value) => sum + value.length, 0);
+  if (3 * units <= maxBytes) return true;
+  return values.reduce((sum, value) => sum + encoder.encode(value).byteLength, 0) <= maxBytes;
+}
+
 /** An `X-Request-Id` that the service adopts from its caller. */
 export const REQUEST_ID = /^[\w=-]{1,255}$/;
 
@@ -65,19 +83,30 @@ export const metadata = z
     osVersion: text(MAX_METADATA_CHARACTERS, "Version of the operating system.", "16").optional(),
     sdkVersion: text(MAX_METADATA_CHARACTERS, "Version of the application's SDK.", "4.2.0").optional(),
   } satisfies Record<MetadataField, z.ZodType>)
-  .meta({ description: "What the device is, for statistics and troubleshooting. Other fields are dropped." });
+  .refine((fields) =>
+    hasAtMostBytes(
+      Object.values(fields).filter((value) => value !== undefined),
+      MAX_METADATA_BYTES,
+    ),
+  )
+  .meta({
+    description: `What the device is, for statistics and troubleshooting. At most ${MAX_METADATA_BYTES} bytes of UTF-8 together. Other fields are dropped.`,
+    [MAX_BYTES]: MAX_METADATA_BYTES,
+  });
 
 /** In a body a blank one counts as missing; in a path or a command it names nobody. */
 export const userId = text(
   MAX_USER_ID_CHARACTERS,
-  "The application's own ID of the user who has logged in. Not `.` or `..`, which a path cannot name.",
+  `The application's own ID of the user who has logged in: at most ${MAX_USER_ID_BYTES} bytes of UTF-8. Not \`.\` or \`..\`, which a path cannot name.`,
   "alice",
 )
-  .refine((value) => value.trim() !== "" && !DOT_SEGMENTS.includes(value))
-  .meta({ not: { enum: [...DOT_SEGMENTS] } });
+  .refine((value) => value.trim() !== "" && !DOT_SEGMENTS.includes(value) && hasAtMostBytes([value], MAX_USER_ID_BYTES))
+  .meta({ not: { enum: [...DOT_SEGMENTS] }, [MAX_BYTES]: MAX_USER_ID_BYTES });
 
 /** The decoded header `actor` (contract section 23). */
-export const actorName = text(MAX_NAME_CHARACTERS, "For whom the server calls.", "Ann Lee").min(1);
+export const actorName = text(MAX_NAME_CHARACTERS, "For whom the server calls.", "Ann Lee").refine(
+  (value) => value.trim() !== "",
+);
 
 export const badgeRequest = z.object({
   userId,
@@ -121,7 +150,17 @@ const dateTime = (description: string, example: string) =>
   z.iso
     .datetime({ offset: true })
     .max(MAX_DATE_TIME_CHARACTERS)
+    .refine(isInYears)
     .meta({ description, examples: [example] });
+
+/**
+ * Responses have times in UTC, and a zone can move a time beyond the year that it is written with: 9999-12-31T23:59-01:00 is in
+ * the year 10000.
+ */
+function isInYears(dateTime: string): boolean {
+  const isYear = (year: number) => year >= MIN_YEAR && year <= MAX_YEAR;
+  return isYear(Number(dateTime.slice(0, 4))) && isYear(new Date(dateTime).getUTCFullYear());
+}
 
 export const invitationRequest = z.object({
   expiresAt: dateTime(
@@ -191,22 +230,24 @@ export const pageQuery = z.object({
   cursor: z.string().optional(),
 });
 
+/** Part of a user ID or a name. */
+const searchText = z
+  .string()
+  .refine((value) => hasAtLeast(value, MIN_SEARCH_CHARACTERS) && hasAtMost(value, MAX_USER_ID_CHARACTERS))
+  .refine(isSearchable)
+  .meta({
+    minLength: MIN_SEARCH_CHARACTERS,
+    maxLength: MAX_USER_ID_CHARACTERS,
+    description: "Part of the user ID or of the name, in any case.",
+  });
+
 /** A page of things in a state. */
 export const statePageQuery = <States extends readonly [string, ...string[]]>(states: States) =>
   pageQuery.extend({ state: z.enum(states).optional() });
 
 /** The query of `GET /v1/badges` (contract section 24). */
 export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
-  q: z
-    .string()
-    .refine((value) => hasAtLeast(value, MIN_SEARCH_CHARACTERS) && hasAtMost(value, MAX_USER_ID_CHARACTERS))
-    .refine(isSearchable)
-    .meta({
-      minLength: MIN_SEARCH_CHARACTERS,
-      maxLength: MAX_USER_ID_CHARACTERS,
-      description: "Part of the user ID or of the name, in any case.",
-    })
-    .optional(),
+  q: searchText.optional(),
   endsBefore: dateTime(
     "Only badges that end before this time: ISO 8601 with a zone.",
     "2027-01-23T00:00:00+01:00",
@@ -215,6 +256,19 @@ export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
 });
 
 const hasAtLeast = (value: string, minCharacters: number): boolean => [...value].length >= minCharacters;
+
+/** The query of `GET /v1/invitations` (contract section 19). */
+export const invitationPageQuery = statePageQuery(INVITATION_STATES).extend({
+  from: dateTime(
+    "Only invitations whose visit ends after this time: ISO 8601 with a zone.",
+    "2027-01-22T00:00:00+01:00",
+  ).optional(),
+  until: dateTime(
+    "Only invitations whose visit begins before this time: ISO 8601 with a zone.",
+    "2027-01-23T00:00:00+01:00",
+  ).optional(),
+  q: searchText.optional(),
+});
 
 /** The query of `GET /v1/users`. */
 export const userPageQuery = pageQuery.extend({ state: z.literal("blocked") });
@@ -226,4 +280,14 @@ export const historyPageQuery = pageQuery.extend({
     .regex(/^[1-9]\d{0,15}$/)
     .optional(),
   user: z.string().optional(),
+  since: dateTime(
+    "Only what was done at this time or later: ISO 8601 with a zone.",
+    "2027-01-15T00:00:00+01:00",
+  ).optional(),
+  until: dateTime("Only what was done before this time: ISO 8601 with a zone.", "2027-01-16T00:00:00+01:00").optional(),
+  actor: actorName.meta({ description: "Only what somebody of this name did.", examples: ["Ann Lee"] }).optional(),
+  action: z
+    .enum(HISTORY_ACTIONS)
+    .meta({ description: "Only this action.", examples: ["badge:revoked"] })
+    .optional(),
 });

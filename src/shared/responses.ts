@@ -12,6 +12,7 @@ import {
   EXAMPLE_TOKEN,
 } from "./examples.ts";
 import { metadata } from "./requests.ts";
+import { INVITATION_STATES } from "./schema.ts";
 
 /**
  * The schemas of responses and webhooks. They validate nothing at run time; tests check every response against them
@@ -137,6 +138,20 @@ export const invitation = z.object({
   userId: described(z.string(), "The user who is invited, if the request named one.", "alice").optional(),
 });
 
+export const describedInvitation = z.object({
+  state: described(z.enum(INVITATION_STATES), "State of the invitation.", "pending"),
+  expiresAt: invitationFields.expiresAt,
+  badgeStartsAt: badgeStartsAt.optional(),
+  badgeExpiresAt: badgeExpiresAt.optional(),
+  name: visitorName,
+  userId: described(z.string(), "The user who may claim it; absent: whoever has the token.", "alice").optional(),
+  applicationName: described(
+    z.string(),
+    "Where the visitor is expected, as the administrator named it.",
+    "Main Street 1",
+  ),
+});
+
 export const invitations = z.object({
   invitations: z
     .array(
@@ -158,6 +173,8 @@ export const revokedInvitation = z.object({
   ...invitationFields,
   revokedAt: described(time, "When it was first revoked: the same in every response.", "2027-01-16T09:30:00.000Z"),
 });
+
+export const erasedInvitation = z.object({ badgeId: invitationFields.badgeId });
 
 export const publicJwk = z
   .object({

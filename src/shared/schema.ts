@@ -1,11 +1,12 @@
-import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { type SQL, sql } from "drizzle-orm";
+import { index, integer, primaryKey, type SQLiteColumn, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
 import { type BadgeState, STORED_STATES } from "./badge-life/states.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
-import { DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
+import { DEFAULT_NEW_BADGES_PER_HOUR, DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
+import { DAY_MILLISECONDS } from "./time.ts";
 
 /**
  * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
@@ -55,8 +56,8 @@ export const application = sqliteTable(
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
     /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
     bindUntil: integer("bind_until"),
-    /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
-    newBadgesPerHour: integer("new_badges_per_hour"),
+    /** Fresh numbers that badges and invitations without the secret take in a clock hour at most (contract section 7); null: no limit. */
+    newBadgesPerHour: integer("new_badges_per_hour").default(DEFAULT_NEW_BADGES_PER_HOUR),
     /** The OpenID provider whose tokens say who has logged in (contract section 22); null: none is asked for. */
     userIssuer: text("user_issuer"),
     /** What `aud` of a user token must contain; not null if there is an issuer. */
@@ -293,7 +294,35 @@ export const clock = sqliteTable("clock", {
   sequence: integer("sequence").notNull(),
   /** By which a replica proves how new it is. It stands still until all allocators have compared after a restore. */
   tickedAt: integer("ticked_at").notNull(),
+  /**
+   * The start of an event ID, `eventIdPrefix`: every pending event with a lower ID has a due time (src/shared/pending-events.ts). It
+   * is here and not in the scheduler's object, so that a restored D1 has that of its own events.
+   */
+  untriedFrom: text("untried_from").notNull().default(""),
 });
+
+/**
+ * The longest visits of each class in milliseconds; those of the last class are longer. Which visits touch a span? Of each
+ * class only those that begin within its length before it, or in it.
+ */
+export const VISIT_CLASSES = [1, 7, 32].map((days) => days * DAY_MILLISECONDS);
+
+type VisitTimes = Record<"createdAt" | "badgeStartsAtTime" | "badgeExpiresAtTime" | "expiresAtTime", SQLiteColumn>;
+
+/** When the visit of an invitation begins (contract section 19). Without commas, at which drizzle-kit would split an index. */
+export const visitBegin = ({ badgeStartsAtTime, createdAt }: VisitTimes): SQL<number> =>
+  sql`(CASE WHEN ${badgeStartsAtTime} IS NULL THEN ${createdAt} ELSE ${badgeStartsAtTime} END)`;
+
+/** When it ends. */
+export const visitEnd = ({ badgeExpiresAtTime, expiresAtTime }: VisitTimes): SQL<number> =>
+  sql`(CASE WHEN ${badgeExpiresAtTime} IS NULL THEN ${expiresAtTime} ELSE ${badgeExpiresAtTime} END)`;
+
+/** How many of `VISIT_CLASSES` it is longer than. */
+export const visitClass = (times: VisitTimes): SQL<number> =>
+  sql`(${sql.join(
+    VISIT_CLASSES.map((length) => sql`(${visitEnd(times)} - ${visitBegin(times)} > ${sql.raw(String(length))})`),
+    sql` + `,
+  )})`;
 
 /** Where an invitation is in its life; all but `pending` are final. */
 export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
@@ -342,6 +371,8 @@ export const invitation = sqliteTable(
     index("invitation_page").on(table.applicationId, table.createdAt),
     // GET /v1/invitations?state=…, newest first.
     index("invitation_state").on(table.applicationId, table.state, table.createdAt),
+    // GET /v1/invitations?from=…&until=…, in the order in which visits begin (src/worker/storage/invitation-list.ts).
+    index("invitation_visit").on(table.applicationId, visitClass(table), visitBegin(table)),
     // Which of an application's invitations are past their time?
     index("invitation_due").on(table.applicationId, table.expiresAtTime).where(sql`state = 'pending'`),
     // Erasing a user: which invitations name them?
@@ -449,6 +480,8 @@ export const history = sqliteTable(
     // GET /v1/history of a badge, and of a user.
     index("history_badge").on(table.applicationId, table.badge, table.id).where(sql`badge IS NOT NULL`),
     index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
+    // Erasing a user: what have they done themselves?
+    index("history_actor").on(table.applicationId, table.actorName, table.id).where(sql`actor_name IS NOT NULL`),
   ],
 );
 
@@ -474,12 +507,12 @@ export const webhookEvent = sqliteTable(
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
     /**
-     * When the next attempt is due; 0 and below: at once. Null until the event has failed once: a new event is found by its ID,
-     * which has its time, so it writes no row of the index.
+     * When the next attempt is due; 0 and below: at once. Null for a new event, which writes no row of the index: it is found by its
+     * ID, which has its time, and gets a due time when it has failed, or was not tried soon (src/worker/storage/webhook-backlog.ts).
      */
     dueAt: integer("due_at"),
     /**
-     * Until when a sender has claimed the event, so that no other sends it; 0: nobody has. It is in no index, so a claim
+     * Until when a sender has leased the event, so that no other sends it; 0: nobody has. It is in no index, so a lease
      * writes one row; moving `dueAt` would write its index too.
      */
     leaseUntil: integer("lease_until").notNull().default(0),
@@ -537,3 +570,16 @@ export const statusList = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.applicationId, table.list] })],
 );
+
+/**
+ * What is deployed, one row, in home 1. `deploy` writes it before it uploads, and refuses a checkout that is older; the Worker
+ * does not use it.
+ */
+export const deployment = sqliteTable("deployment", {
+  id: integer("id").primaryKey(),
+  /** The version of package.json. */
+  release: text("release").notNull(),
+  /** The commit of the checkout, 40 hexadecimal digits; null: it was no clone. */
+  commit: text("commit"),
+  deployedAt: integer("deployed_at").notNull(),
+});

@@ -176,12 +176,12 @@ export const sampledAfter = (lastPosition: number): number => Math.max(0, lastPo
 export const selectDeliveries = (orm: Builder, id: Bound) =>
   orm
     .select({
-      state: webhookEvent.state,
-      outcome: webhookEvent.lastOutcome,
+      state: sql<EventState>`state`.as("state"),
+      outcome: sql<string | null>`last_outcome`.as("outcome"),
       events: sql<number>`count(*)`.as("events"),
     })
     .from(
       sql`(SELECT ${webhookEvent.state}, ${webhookEvent.lastOutcome} FROM ${webhookEvent} WHERE ${webhookEvent.applicationId} = ${id}
-        ORDER BY ${webhookEvent.id} DESC LIMIT ${sql.raw(String(STATISTICS_EVENTS_COUNTED))}) AS ${webhookEvent}`,
+        ORDER BY ${webhookEvent.id} DESC LIMIT ${sql.raw(String(STATISTICS_EVENTS_COUNTED))})`,
     )
-    .groupBy(webhookEvent.state, webhookEvent.lastOutcome);
+    .groupBy(sql`state`, sql`last_outcome`);

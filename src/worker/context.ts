@@ -1,8 +1,9 @@
-import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
+import { KnownApplications } from "./applications/known-applications.ts";
 import { RefusedCalls } from "./applications/refused-calls.ts";
 import { ApplicationRegistry } from "./applications/registry.ts";
+import { HourBrakes } from "./badges/hour-brakes.ts";
 import { StatusLists } from "./badges/status-copies.ts";
 import { StatusIndexes } from "./badges/status-index.ts";
 import { Health } from "./health.ts";
@@ -13,8 +14,7 @@ import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
 import { ObservedLogins } from "./users/observed-logins.ts";
-import type { Sender } from "./webhooks/sender.ts";
-import type { WakeUp } from "./webhooks/wake-up.ts";
+import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
 /** What an isolate keeps between invocations. */
 interface Isolate {
@@ -22,7 +22,8 @@ interface Isolate {
   sealingKeys: SealingKeys;
   registry: ApplicationRegistry;
   refusedCalls: RefusedCalls;
-  sender: Sender;
+  knownApplications: KnownApplications;
+  hourBrakes: HourBrakes;
   health: Health;
   issuerKeys: IssuerKeys;
   observedLogins: ObservedLogins;
@@ -41,7 +42,7 @@ export interface Context extends Isolate {
   home: number;
   db: Database;
   allocator: AllocatorClient;
-  queue: Queue<WakeUp>;
+  queue: Queue<DeliveryMessage>;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
@@ -58,6 +59,14 @@ export interface Context extends Isolate {
 
 let isolate: Isolate | undefined;
 
+/** `PUBLIC_URL` as it was last parsed: each signature of an application with status lists needs it. */
+let publicUrl: { text: string; parsed: string | null } | undefined;
+
+function readPublicUrl(text: string): string | null {
+  if (publicUrl?.text !== text) publicUrl = { text, parsed: parsePublicUrl(text) };
+  return publicUrl.parsed;
+}
+
 export function createContext(env: Env, defer: (work: Promise<unknown>) => void, home: Home): Context {
   isolate ??= createIsolate(env);
   return {
@@ -71,7 +80,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
     // Read where they are needed: most requests need neither.
     retention: () => readRetention(env),
-    publicUrl: () => parsePublicUrl(env.PUBLIC_URL),
+    publicUrl: () => readPublicUrl(env.PUBLIC_URL),
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,
@@ -85,8 +94,8 @@ export function createIsolate(env: Env): Isolate {
     custody: new Custody(sealingKeys),
     registry: new ApplicationRegistry(),
     refusedCalls: new RefusedCalls(),
-    // Like a binding, a stub does not belong to a request: one is enough.
-    sender: exports.WebhookSender,
+    knownApplications: new KnownApplications(),
+    hourBrakes: new HourBrakes(),
     health: new Health(),
     issuerKeys: new IssuerKeys(),
     observedLogins: new ObservedLogins(),

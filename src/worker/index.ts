@@ -1,12 +1,13 @@
 import { createContext } from "./context.ts";
+import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
-import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+import { takeWakeMessages, wakeRecipients } from "./scheduling/wake-messages.ts";
+import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
-export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */
 const DEAD_LETTERS = "-dead";
@@ -20,11 +21,19 @@ export default {
       const home = findHome(env, number);
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
-    if (batch.queue.includes(DEAD_LETTERS)) await consumeDeadLetters(at, batch);
-    else await consumeWakeUps(at, batch);
+    const { isTick, recipients, others } = takeWakeMessages(batch);
+    // A tick or a command may take long, and webhook events do not wait for it.
+    if (isTick) execution.waitUntil(tickEveryHome(env));
+    if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
+    await (batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others));
   },
 
-  async scheduled(_controller, env) {
-    await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+  async scheduled({ scheduledTime }, env) {
+    const measured = isFirstOfHour(scheduledTime) ? homesOf(env) : [];
+    await Promise.all([tickEveryHome(env), ...measured.map(warnIfHomeFills)]);
   },
 } satisfies ExportedHandler<Env>;
+
+async function tickEveryHome(env: Env): Promise<void> {
+  await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+}

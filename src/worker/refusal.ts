@@ -6,9 +6,9 @@ import type { TokenFailure } from "./users/token.ts";
 interface RefusalDetails {
   /**
    * Logged and not sent. `contended`: concurrent calls changed the same rows at every attempt; nothing failed. `no-proof`: one
-   * is required. `no-issuer-keys`: a user token cannot be checked. Others: what is wrong with the proof or the user token.
+   * is required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up within its body. Others: what is wrong with the proof or the user token.
    */
-  detail?: "contended" | "no-proof" | "no-issuer-keys" | ProofFailure | TokenFailure;
+  detail?: "contended" | "no-proof" | "no-issuer-keys" | "body-cut-off" | ProofFailure | TokenFailure;
   /** ID of the application whose secret was wrong or missing; logged and not sent. */
   applicationId?: ApplicationId | undefined;
   /** For the proof of the next call; sent as `DPoP-Nonce`. */

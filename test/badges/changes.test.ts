@@ -145,7 +145,7 @@ describe("GET /v1/changes (contract section 13)", () => {
       await changeBadge(
         context,
         application.id,
-        { number: Number(number), step: { kind: "suspend" }, ifChange: null, ownedBy: null },
+        { number: Number(number), transition: { kind: "suspend" }, ifChange: null, ownedBy: null },
         BY_SERVER,
       );
       expect((await follower.follow()).map(({ id }) => id)).toEqual([number]);

@@ -140,8 +140,8 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(body).toMatchObject({ id, userId: "alice", state: "suspended" });
     expect(body).not.toHaveProperty("expiresAt");
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 SUSPENDED_BADGE", "403 SUSPENDED_BADGE"]);
-    const ended = await setEnd(application, id, "0001-01-01T00:00:00Z");
-    expect(ended).toMatchObject({ status: 200, body: { state: "expired", expiresAt: "0001-01-01T00:00:00.000Z" } });
+    const ended = await setEnd(application, id, "1970-01-01T00:00:00Z");
+    expect(ended).toMatchObject({ status: 200, body: { state: "expired", expiresAt: "1970-01-01T00:00:00.000Z" } });
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 EXPIRED_BADGE", "403 EXPIRED_BADGE"]);
   });
 

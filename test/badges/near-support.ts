@@ -1,6 +1,6 @@
 import { expect, vi } from "vitest";
 import { z } from "zod";
-import { tickClock } from "../../src/worker/storage/clock.ts";
+import { stampClock, tickClock } from "../../src/worker/storage/clock.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -16,8 +16,12 @@ export const SIGN = "/v1/badge/sign";
 export const SIGNED = { base64: "aGVsbG8=" };
 export const ALICE = { userId: "alice" };
 
-/** Writes the mark of time of this moment, as the sweep does every minute. */
-export const tick = (): Promise<number> => tickClock(new Database(homeDatabase()), Date.now());
+/** Writes the mark of time of this moment, as the scheduler does every minute. */
+export async function tick(): Promise<void> {
+  const db = new Database(homeDatabase());
+  await tickClock(db);
+  await stampClock(db, Date.now());
+}
 
 const requestLine = z.object({ event: z.literal("request"), farTrips: z.number() });
 

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { type InboxCommand, inboxResult } from "../../src/shared/inbox.ts";
-import { putIntoInbox, resultOf } from "../core/support.ts";
+import { type AllocatorCommand, scriptResult } from "../../src/shared/script-commands.ts";
+import { putCommand, resultOf } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callServer, issueTo, runSweep } from "./life-support.ts";
 
 useQuietLog();
 
-async function carryOut(application: TestApplication, command: InboxCommand) {
-  const commandId = await putIntoInbox(application, command, "Tom");
+async function carryOut(application: TestApplication, command: AllocatorCommand) {
+  const commandId = await putCommand(application, command, "Tom");
   expect(await resultOf(commandId)).toBeNull();
   await runSweep();
-  return inboxResult.parse(await resultOf(commandId));
+  return scriptResult.parse(await resultOf(commandId));
 }
 
 const historyOf = async (application: TestApplication) => (await callServer(application, "GET", "/v1/history")).body;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { stateAt } from "../../src/shared/badge-life/states.ts";
-import { type Decision, decideStep, type Life, type Step } from "../../src/worker/allocator/decide/states.ts";
+import { type Decision, decideState, type Life, type Transition } from "../../src/worker/allocator/decide/states.ts";
 
 const NOW = 1_000_000;
 const PAST = NOW - 10;
@@ -32,16 +32,16 @@ function badge(state: Life["state"], end: End): Life {
   return { state, startsAt: null, expiresAt, endedAt: isFinal || isNoted ? NOTED : null };
 }
 
-const SUSPEND: Step = { kind: "suspend" };
-const RESUME: Step = { kind: "resume" };
-const REVOKE: Step = { kind: "revoke" };
-const NOTE: Step = { kind: "note-expiry" };
-const setEnd = (expiresAt: number | null): Step => ({ kind: "reschedule", expiresAt });
+const SUSPEND: Transition = { kind: "suspend" };
+const RESUME: Transition = { kind: "resume" };
+const REVOKE: Transition = { kind: "revoke" };
+const NOTE: Transition = { kind: "expire" };
+const setEnd = (expiresAt: number | null): Transition => ({ kind: "reschedule", expiresAt });
 
 const REFUSED: Decision = { kind: "refused" };
 const UNCHANGED: Decision = { kind: "unchanged" };
 
-const take = (state: Life["state"], end: End, step: Step) => decideStep(badge(state, end), step, NOW);
+const take = (state: Life["state"], end: End, step: Transition) => decideState(badge(state, end), step, NOW);
 
 /** A step that is granted: what the badge is then, and what is told. */
 function changed(state: Life["state"], expiresAt: number | null, endedAt: number | null, becomes: string | null) {

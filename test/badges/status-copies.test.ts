@@ -9,6 +9,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { issueTo, takeStep } from "./life-support.ts";
@@ -38,7 +39,7 @@ async function newIsolate(
   let built = 0;
   const db = new Database(
     aroundD1(homeDatabase(), (statements, send) => {
-      if (!statements.some(({ sql }) => sql.includes("FROM status_list"))) return send();
+      if (!isAbout(statements, "FROM status_list")) return send();
       built++;
       return around ? around(statements, send) : send();
     }),

@@ -8,6 +8,7 @@ import { makeSigningKey } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { parsePublicUrl } from "../../src/shared/public-url.ts";
 import { application as applications, signingKey } from "../../src/shared/schema.ts";
+import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import {
   INVALID,
   packEntries,
@@ -18,7 +19,6 @@ import {
   validEntries,
 } from "../../src/worker/badges/status-entries.ts";
 import { indexesOf, StatusIndexes } from "../../src/worker/badges/status-index.ts";
-import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import { Custody } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { claim, invite } from "../invitations/support/calls.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ENTRY } from "../core/support.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { claim, invite, listedNumbers, outcome } from "../invitations/support/calls.ts";
 import { ahead, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

@@ -46,7 +46,7 @@ describe("what a proof costs (contract section 15)", () => {
     const { logIn } = meter(application);
     const phone = await newPhone(application);
     await logIn(phone, false);
-    expect(await logIn(phone, true)).toMatchObject({ d1RoundTrips: 3, objectCalls: 1 });
+    expect(await logIn(phone, true)).toMatchObject({ d1RoundTrips: 2, objectCalls: 1 });
     expect(await logIn(phone, true)).toMatchObject({ d1RoundTrips: 1, objectCalls: 0 });
     const stored = homeDatabase()
       .prepare("SELECT rebind_until FROM badge WHERE application_id = ?")

@@ -2,6 +2,8 @@ import * as dpop from "dpop";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createProof } from "../../src/client/index.ts";
 import { digestOf } from "../../src/shared/identifiers.ts";
+import { invite } from "../http/support/invitations.ts";
+import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { call } from "../support/http.ts";
@@ -164,7 +166,17 @@ describe("what is wrong with a proof is reported (contract section 15)", () => {
   });
 });
 
-describe("rate limits (contract section 15)", () => {
+/** The real objects, whose calls are counted. */
+function countedAllocators() {
+  let calls = 0;
+  const namespace = aroundAllocators((_, call) => {
+    calls++;
+    return call();
+  });
+  return { namespace, calls: () => calls };
+}
+
+describe("rate limits (contract sections 7 and 15)", () => {
   const sendTo = (bindings: Partial<Env>, phone: Phone, headers: Record<string, string>) =>
     callWith(
       bindings,
@@ -230,15 +242,49 @@ describe("rate limits (contract section 15)", () => {
   });
 
   it("by address hold for no call with a valid proof, so nobody at a shared address shuts such phones out", async () => {
-    const phone = await newPhone(await createApplication());
+    const { phone, badgeId } = await boundPhone(await createApplication());
     const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: countedLimit(0) };
-    expect((await sendTo(bindings, phone, await proved(phone))).status).toBe(201);
+    expect(outcome(await sendTo(bindings, phone, await proved(phone)))).toBe(`200 ${badgeId}`);
     // With a clock that is wrong it gets its nonce.
     const stale = await sendTo(bindings, phone, { DPoP: await proveAt(phone, -3600) });
     expect(outcome(stale)).toBe("401 USE_DPOP_NONCE");
     for (const headers of [{}, { DPoP: "x" }]) {
       expect(outcome(await sendTo(bindings, phone, headers))).toBe("429 RATE_LIMITED");
     }
+  });
+
+  it("by address count a call that would take a fresh number, with a proof too, and no other login with it", async () => {
+    const application = await createApplication();
+    const limit = countedLimit(2);
+    const allocator = countedAllocators();
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: limit, ALLOCATOR: allocator.namespace };
+    const phones = await Promise.all(["one", "two", "three"].map((udid) => newPhone(application, udid)));
+    const logIn = async (phone: Phone) => (await phone.logInTo(bindings, { address: "192.0.2.1" })).status;
+    const statuses: number[] = [];
+    for (const phone of phones) statuses.push(await logIn(phone));
+    expect(statuses).toEqual([201, 201, 429]);
+    expect(allocator.calls()).toBe(2);
+    for (const phone of phones.slice(0, 2)) expect(await logIn(phone)).toBe(200);
+    expect(limit.keys).toHaveLength(3);
+  });
+
+  it("by address bound claims with made-up tokens and proofs before the allocator is called, and no real claim", async () => {
+    const application = await createApplication();
+    const { id: token } = await invite(application);
+    const limit = countedLimit(2);
+    const allocator = countedAllocators();
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: limit, ALLOCATOR: allocator.namespace };
+    const claim = async (udid: string, invitationToken: string) => {
+      const phone = await newPhone(application, udid);
+      return outcome(await phone.logInTo(bindings, { more: { invitationToken }, address: "192.0.2.1" }));
+    };
+    const guesses = [await claim("one", "inv_one"), await claim("two", "inv_two"), await claim("three", "inv_three")];
+    expect(guesses).toEqual(["404 UNKNOWN_INVITATION", "404 UNKNOWN_INVITATION", "429 RATE_LIMITED"]);
+    expect(allocator.calls()).toBe(2);
+    expect(await claim("visitor", token)).toMatch(/^201 /);
+    // It is spent now.
+    expect(await claim("stranger", token)).toBe("429 RATE_LIMITED");
+    expect(new Set(limit.keys).size).toBe(1);
   });
 
   it("by address count calls without a proof, and apart from them what is refused by INVALID_PROOF", async () => {

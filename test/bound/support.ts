@@ -51,12 +51,16 @@ export class Phone {
   }
 
   /** A login with a proof, or without one, to a Worker with these bindings. */
-  async logInTo(bindings: Partial<Env>, { isProved = true, more = {} } = {}): Promise<Answer> {
+  async logInTo(
+    bindings: Partial<Env>,
+    { isProved = true, more = {}, address }: { isProved?: boolean; more?: object; address?: string } = {},
+  ): Promise<Answer> {
     const body = JSON.stringify({ userId: "alice", ...more });
     const headers = {
       applicationid: this.application.id,
       udid: this.udid,
       ...(isProved && { DPoP: await this.prove(BADGE, body) }),
+      ...(address !== undefined && { "cf-connecting-ip": address }),
     };
     return callWith(bindings, new Request(`https://badges.example${BADGE}`, { method: "POST", headers, body }));
   }

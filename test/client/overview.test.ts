@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { signIn } from "../http/support/people.ts";
 import { createApplication } from "../support/application.ts";
 import { collect, device, fakeService, inOneHour, server } from "./support.ts";
 
@@ -14,6 +15,8 @@ describe("settings, invitations, events and counts with the server client (contr
       requireProof: false,
       statusList: true,
       webhookUrl: null,
+      // The page for visitors (section 27), at the PUBLIC_URL of wrangler.toml.
+      invitationLink: `http://localhost:8787/pass#${application.id}/{token}`,
     });
   });
 
@@ -47,6 +50,29 @@ describe("settings, invitations, events and counts with the server client (contr
       },
     });
     expect(await collect(client.listInvitations({ state: "claimed" }).invitations())).toEqual([byState.claimed]);
+  });
+
+  it("lists invitations by visit and by name, the history by time, actor and action, and who has access", async () => {
+    const application = await createApplication();
+    const client = server(application);
+    const [end, udid] = [inOneHour(), "desk"];
+    const early = new Date(Date.now() - 1000);
+    await client.createInvitation({ expiresAt: end, udid, name: "Ann Lee", actor: "Tom" });
+    await client.createInvitation({ expiresAt: end, udid, name: "Bob", badgeStartsAt: early, badgeExpiresAt: end });
+    const namesOf = async (query: Parameters<typeof client.listInvitations>[0]) =>
+      (await collect(client.listInvitations({ perPage: 1, ...query }).invitations())).map(({ name }) => name);
+    expect(await namesOf({ from: early, until: end.toISOString() })).toEqual(["Bob", "Ann Lee"]);
+    expect(await namesOf({ from: end })).toEqual([]);
+    expect(await namesOf({ q: "LEE" })).toEqual(["Ann Lee"]);
+    const countOf = async (query: Parameters<typeof client.listHistory>[0]) =>
+      (await collect(client.listHistory({ perPage: 1, ...query }).history())).length;
+    expect(await countOf({ since: early, until: end, actor: "Tom", action: "invitation:created" })).toBe(1);
+    expect(await countOf({ since: early.toISOString(), action: "invitation:created" })).toBe(2);
+    expect(await countOf({ until: early })).toBe(0);
+    await signIn(application, "viewer");
+    const name = expect.stringContaining("The viewer");
+    const people = [{ name, role: "viewer", createdAt: "1970-01-01T00:00:00.001Z" }];
+    expect(await collect(client.listAccess({ perPage: 1 }).people())).toEqual(people);
   });
 
   it("lists events with their deliveries, and replays one", async () => {

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type {
+  AccessPage,
   Application,
   Badge,
   BadgeChange,
@@ -8,6 +9,7 @@ import type {
   BlockedUser,
   BlockedUserPage,
   ChangePage,
+  DescribedInvitation,
   ErasedUser,
   EventPage,
   HistoryPage,
@@ -47,6 +49,7 @@ export type Checks = [
   Same<ExistingBadge, z.infer<typeof responses.existingBadge>>,
   Same<ListedBadge, z.infer<typeof responses.badge>>,
   Same<Invitation, z.infer<typeof responses.invitation>>,
+  Same<DescribedInvitation, z.infer<typeof responses.describedInvitation>>,
   Same<RevokedInvitation, z.infer<typeof responses.revokedInvitation>>,
   Same<Badge, z.infer<typeof responses.badgeView>>,
   Same<BadgeTimesRequest, z.input<typeof badgeTimesRequest>>,
@@ -57,6 +60,7 @@ export type Checks = [
   Same<Omit<BlockedUserPage, "nextCursor">, z.infer<typeof responses.blockedUserPage>>,
   Same<ErasedUser, z.infer<typeof responses.erasedUser>>,
   Same<Application, z.infer<typeof overview.applicationView>>,
+  Same<Omit<AccessPage, "nextCursor">, z.infer<typeof overview.accessPage>>,
   Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof overview.invitationPage>>,
   Same<Omit<EventPage, "nextCursor">, z.infer<typeof overview.eventPage>>,
   Same<Omit<HistoryPage, "nextCursor">, z.infer<typeof overview.historyPage>>,

@@ -1,5 +1,6 @@
 import { type Schema as JsonSchema, Validator } from "@cfworker/json-schema";
 import type { OpenApiDocument, Schema } from "../../src/docs-page/openapi/types.ts";
+import { MAX_BYTES } from "../../src/shared/requests.ts";
 import { fc } from "../support/random.ts";
 
 /** Values for one place of a request. */
@@ -74,7 +75,18 @@ export function valuesOf(schema: Schema, known: Known, name = ""): Values {
   throw new Error(`no values are made for ${JSON.stringify(schema)}`);
 }
 
-function objectsOf({ properties = {}, required = [] }: Schema, known: Known): Values {
+const encoder = new TextEncoder();
+
+/** Whether texts have no more bytes together than the schema allows (`x-maxBytes`), which JSON Schema cannot say. */
+function isWithinBytes(schema: Schema, values: readonly unknown[]): boolean {
+  const most = schema[MAX_BYTES];
+  if (typeof most !== "number") return true;
+  const texts = values.filter((value) => typeof value === "string");
+  return texts.reduce((sum, text) => sum + encoder.encode(text).byteLength, 0) <= most;
+}
+
+function objectsOf(schema: Schema, known: Known): Values {
+  const { properties = {}, required = [] } = schema;
   const fields = Object.entries(properties).flatMap(([name, property]) =>
     typeof property === "object" ? { name, ...valuesOf(property, known, name) } : [],
   );
@@ -82,7 +94,15 @@ function objectsOf({ properties = {}, required = [] }: Schema, known: Known): Va
   const unknown = fc.dictionary(unknownName, fc.oneof(wrongKind, anyText), { maxKeys: 2 });
   const own = fc.record(Object.fromEntries(fields.map(({ name, sound }) => [name, sound])), { requiredKeys: required });
   const others = fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: unknown });
-  const sound = fc.tuple(others, own).map((both) => Object.assign({}, ...both));
+  const sound = fc
+    .tuple(others, own)
+    .map((both) => Object.assign({}, ...both))
+    .filter((whole) =>
+      isWithinBytes(
+        schema,
+        fields.map(({ name }) => whole[name]),
+      ),
+    );
   // One field is odd or left out, the others are as they may be.
   const oneOdd = fields.map(({ name, odd }) => ({
     weight: 4,
@@ -108,7 +128,9 @@ function textsOf(schema: Schema, { schemas, values }: Known, name: string): Valu
   const known = (schema.enum ?? (schema.const === undefined ? values[name] : [schema.const]) ?? []).map(String);
   const validator = validatorOf(schema, schemas);
   // The service takes blanks for nothing.
-  const formed = formedTexts(schema, most, name).filter((text) => text.trim() !== "" && validator.validate(text).valid);
+  const formed = formedTexts(schema, most, name).filter(
+    (text) => text.trim() !== "" && validator.validate(text).valid && isWithinBytes(schema, [text]),
+  );
   const meant = known.length > 0 ? fc.constantFrom(...known) : formed;
   const sound = schema.maxLength === undefined && format === undefined ? meant : fc.oneof(formed, meant);
   const long = fc

@@ -40,7 +40,7 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     const { body } = await call("POST", "/v1/invitation", { headers: device, body: { expiresAt: ahead(10 * MINUTE) } });
     return { id: String(body.id), badgeId: String(body.badgeId) };
   };
-  const [claimed, revoked] = [await invite(), await invite()];
+  const [claimed, revoked, erased] = [await invite(), await invite(), await invite()];
   const step = (name: string, action: string, body: object = {}): Change => ({
     route: `PATCH /v1/badges/{id}${name}`,
     path: `/v1/badges/${badgeId}${name}`,
@@ -74,6 +74,10 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     {
       ...{ route: "PATCH /v1/invitation/{id}/revoke", path: `/v1/invitation/${revoked.id}/revoke`, headers: server },
       row: { action: "invitation:revoked", actor, badgeId: revoked.badgeId },
+    },
+    {
+      ...{ route: "PATCH /v1/invitation/{id}/erase", path: `/v1/invitation/${erased.id}/erase`, headers: server },
+      row: { action: "invitation:revoked", actor, badgeId: erased.badgeId },
     },
     {
       ...{ route: "POST /v1/badge", path: "/v1/badge", headers: { applicationid: application.id, udid: "tablet" } },
@@ -147,6 +151,30 @@ describe("who did what (contract section 23)", () => {
       { action: "badge:expired", actor: { kind: "service" }, badgeId },
       { action: "badge:rescheduled", actor: { kind: "person", name }, badgeId },
     ]);
+  });
+
+  it("refuses an `actor` that names nobody; an empty header is none", async () => {
+    const application = await createApplication();
+    const badgeId = await issueTo(application, "phone", "ada");
+    const suspend = (actor: string) =>
+      call("PATCH", `/v1/badges/${badgeId}/suspend`, { headers: { ...serverHeaders(application), actor } });
+    for (const wrong of ["%20", "%20%E3%80%80", "%C2%A0", "%0A", "%FF", "a".repeat(101)]) {
+      const { status, body } = await suspend(wrong);
+      expect([status, body], wrong).toEqual([422, { error: "INVALID_ACTOR" }]);
+    }
+    expect(await historyOf(application)).toEqual([]);
+    expect((await suspend("")).status).toBe(200);
+    expect(await historyOf(application)).toMatchObject([{ actor: { kind: "server" } }]);
+  });
+
+  it("has no reason of an erasure, which would name the person again (contract section 24)", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "ada");
+    const erased = await callServer(application, "PATCH", "/v1/users/ada/erase", { reason: "Ada Lovelace has left" });
+    expect(erased.status).toBe(200);
+    const [row] = await historyOf(application);
+    expect(row).toMatchObject({ action: "user:erased" });
+    expect(JSON.stringify(await historyOf(application))).not.toContain("Lovelace");
   });
 
   it("has the end or return of a badge that another end brings about, besides that it was rescheduled", async () => {

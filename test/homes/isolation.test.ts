@@ -3,9 +3,9 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
-import { callHomeClock } from "../../src/worker/scheduling/client.ts";
 import { AllocatorClient } from "../../src/worker/allocator/client.ts";
 import { queueOf } from "../../src/worker/homes.ts";
+import { callHomeClock } from "../../src/worker/scheduling/client.ts";
 import { outcome } from "../http/support/draft.ts";
 import { NOTHING, ROUTES, requestOf } from "../http/support/routes.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -57,7 +57,7 @@ async function callEverything(
     const isOf = (part: string) => route.path.includes(part);
     const login = { headers: device, body: { userId: "alice" } };
     const badge = isOf("/badges/") || isOf("/sign") ? await send("POST", "/v1/badge", login) : undefined;
-    const invitation = isOf("/invitation/") ? await send("POST", "/v1/invitation", invite) : undefined;
+    const invitation = isOf("/invitation") ? await send("POST", "/v1/invitation", invite) : undefined;
     const events = isOf("/events/") ? (await send("GET", "/v1/events", { headers: server })).body : {};
     const { path, body } = requestOf(route, {
       application: id,
@@ -66,7 +66,8 @@ async function callEverything(
       invitation: String(invitation?.body.id ?? NOTHING.invitation),
       event: eventPage.safeParse(events).data?.events[0]?.id ?? NOTHING.event,
     });
-    const headers = route.by === "device" ? device : { ...device, ...server };
+    const invited = route.name === "GET /v1/invitation" && { invitationtoken: String(invitation?.body.id) };
+    const headers = { ...device, ...(route.by !== "device" && server), ...invited };
     outcomes[route.name] = outcome(await send(route.method, path, { headers, body }));
   }
   const escaped = `/v1/applications/${id.replace("_", "%5F")}/jwks.json`;

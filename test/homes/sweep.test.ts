@@ -1,11 +1,11 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { compareObjects, recordDue } from "../../src/worker/scheduling/due.ts";
-import { noteTick, type Tick } from "../../src/worker/scheduling/restorations.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
+import { compareObjects, recordDue } from "../../src/worker/scheduling/due.ts";
+import { noteTick, type Tick } from "../../src/worker/scheduling/restorations.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { putIntoInbox, resultOf } from "../core/support.ts";
 import { claim, type Invitation, invite } from "../invitations/support/calls.ts";

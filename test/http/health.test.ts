@@ -50,6 +50,12 @@ describe("/health (contract section 7)", () => {
     expect(asked()).toBe(1);
   });
 
+  it("names the deployed release in a header, so that a deployment sees its own respond (contract section 25)", async () => {
+    const healthOf = (bindings: object) => callWith(bindings, new Request("https://badges.example/health"));
+    expect((await healthOf({ RELEASE: "0.9.0+1f0c93ab77de" })).headers.get("release")).toBe("0.9.0+1f0c93ab77de");
+    expect((await healthOf({})).headers.has("release")).toBe(false);
+  });
+
   it("does not say for longer than a second that D1 responds, or that it does not", async () => {
     let isDown = false;
     const { check } = checks(async () => {

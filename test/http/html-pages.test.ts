@@ -33,6 +33,21 @@ describe('CONSOLE = "off" in wrangler.toml (contract section 19)', () => {
   });
 });
 
+describe('PASS = "off" in wrangler.toml (contract section 27)', () => {
+  it.each(["/pass", "/pass/", "/pass/pass.js", "/pass/pass.css"])("removes %s", async (path) => {
+    expect(await get(path, { PASS: "off" })).toMatchObject({ status: 404, text: '{"error":"NOT_FOUND"}' });
+    expect((await get(path, { PASS: "on" })).status).toBeLessThan(400);
+  });
+
+  it("leaves the page where nothing is set, with a policy that lets no other host in", async () => {
+    const { status, headers } = await get("/pass", { PASS: undefined });
+    expect(status).toBe(200);
+    expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(headers.get("content-security-policy")).not.toMatch(/https?:|\*|unsafe/);
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+  });
+});
+
 const DEMO_APPLICATION_ID = 'app_0123456789"<b>';
 
 describe("/docs and the demo application (contract section 11)", () => {

@@ -293,7 +293,7 @@ describe("GET /v1/events (contract section 19)", () => {
     const delivered = await outbox.issue("bob");
     await outbox.deliver(delivered);
     const events = await listedBy(outbox.application, "/v1/events");
-    const dueAt = (await outbox.event(failed)).dueAt;
+    const dueAt = Number((await outbox.event(failed)).dueAt);
     expect(dueAt).toBeGreaterThan(outbox.now);
     const common = { event: "badge:created", attempts: 1 };
     expect(events).toMatchObject([

@@ -107,7 +107,7 @@ async function replacedBadge(): Promise<string> {
 
 const LISTS = [
   ...["GET /v1/badges", "GET /v1/users/{id}/badges", "GET /v1/users", "GET /v1/history", "GET /v1/changes"],
-  ...["GET /v1/invitations", "GET /v1/events"],
+  ...["GET /v1/invitations", "GET /v1/events", "GET /v1/access"],
 ];
 /** They change something, and read no body. */
 const WITHOUT_BODY = [
@@ -172,8 +172,11 @@ const badge = (body: unknown, more?: Headers) => call("POST", "/v1/badge", { hea
 const sign = (body: unknown, more?: Headers) => call("POST", "/v1/badge/sign", { headers: device(more), body });
 const inviting = (body: object, more?: Headers) =>
   call("POST", "/v1/invitation", { headers: device(more), body: { expiresAt: hoursAhead(1), ...body } });
+const describing = (invitationtoken: string) =>
+  call("GET", "/v1/invitation", { headers: { applicationid: application.id, invitationtoken } });
 const invitingMany = (body: unknown, more?: Headers) =>
   call("POST", "/v1/invitations", { headers: server(more), body });
+const erasing = (id: string) => call("PATCH", `/v1/invitation/${id}/erase`, { headers: serverHeaders(application) });
 const revoking = (id: string) => call("PATCH", `/v1/invitation/${id}/revoke`, { headers: serverHeaders(application) });
 const list = (path: string) => call("GET", path, { headers: serverHeaders(application) });
 const setTimes = (body: object) => call("PATCH", "/v1/badges/17", { headers: server(), body });
@@ -323,17 +326,31 @@ const OWN_CASES: Record<string, Cases> = {
   "GET /v1/history": {
     "404 UNKNOWN_BADGE": () => list("/v1/history?badge=none"),
     "422 INVALID_USERID": () => list("/v1/history?user=a&user=b"),
+    "422 INVALID_EXPIRESAT": () => list("/v1/history?since=yesterday"),
+    "422 INVALID_STATE": () => list("/v1/history?action=none"),
   },
   "GET /v1/changes": {
     "410 EXPIRED_CURSOR": () => {
       return list(`/v1/changes?cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000 })}`);
     },
   },
-  "GET /v1/invitations": { "422 INVALID_STATE": () => list("/v1/invitations?state=none") },
+  "GET /v1/invitations": {
+    "422 INVALID_STATE": () => list("/v1/invitations?state=none"),
+    "422 INVALID_NAME": () => list("/v1/invitations?q=a"),
+    "422 INVALID_EXPIRESAT": () => list("/v1/invitations?from=today"),
+  },
+  "GET /v1/access": {
+    "403 READ_ONLY": async () => call("GET", "/v1/access", { headers: await signIn(application, "reception") }),
+  },
   "GET /v1/events": { "422 INVALID_STATE": () => list("/v1/events?state=none") },
   "POST /v1/events/{id}/replay": {
     "202": replayEvent,
     "404 UNKNOWN_EVENT": () => call("POST", "/v1/events/any/replay", { headers: server() }),
+  },
+  "GET /v1/invitation": {
+    "200": async () => describing((await invite(application)).id),
+    "404 UNKNOWN_INVITATION": () => describing("inv_unknown"),
+    "422 INVALID_INVITATIONTOKEN": () => describing(" "),
   },
   "POST /v1/invitation": {
     "201": () => inviting({}),
@@ -351,6 +368,10 @@ const OWN_CASES: Record<string, Cases> = {
     "200": () => invitingMany({ invitations: [{ expiresAt: hoursAhead(1), name: "Ann" }, {}] }),
     "422 INVALID_INVITATIONS": () => invitingMany({ invitations: [] }),
     "422 INVALID_IDEMPOTENCYKEY": () => invitingMany({ invitations: [{ expiresAt: hoursAhead(1) }] }, LONG_KEY),
+  },
+  "PATCH /v1/invitation/{id}/erase": {
+    "200": async () => erasing((await invite(application)).id),
+    "404 UNKNOWN_INVITATION": () => erasing("unknown"),
   },
   "PATCH /v1/invitation/{id}/revoke": {
     "200": () => revoke(invite),

@@ -39,9 +39,9 @@ describe("GET /openapi.json (contract section 11)", () => {
     expect(body.components).toEqual(JSON.parse(JSON.stringify(openApi.components)));
   });
 
-  it("has every route that the service has, and no other; /console is a page for people, without an interface", () => {
+  it("has every route that the service has, and no other; /console and /pass are pages for people, without an interface", () => {
     const routes = app.routes
-      .filter(({ path, method }) => method !== "ALL" && !path.includes("*") && !/^\/(docs\/|console)/.test(path))
+      .filter(({ path, method }) => method !== "ALL" && !path.includes("*") && !/^\/(docs\/|console|pass)/.test(path))
       .map(({ path, method }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
     const documented = Object.entries(openApi.paths).flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
@@ -89,9 +89,11 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
       "GET /v1/user/badges": byPerson,
       "PATCH /v1/user/badges/{id}/suspend": byPerson,
       "POST /v1/events/{id}/replay": byActor,
+      "GET /v1/invitation": { applicationid: true, invitationtoken: true },
       "POST /v1/invitation": { ...byInviter, ...ofKey, udid: true },
       "POST /v1/invitations": { ...byActor, ...ofKey, udid: true },
       "PATCH /v1/invitation/{id}/revoke": { ...byInviter, udid: false },
+      "PATCH /v1/invitation/{id}/erase": byActor,
     };
     for (const { name } of operations) {
       if (/^PATCH \/v1\/badges\//.test(name)) expected[name] = byChanger;

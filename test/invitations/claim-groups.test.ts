@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { inParallel, requestQuietly } from "../badges/support.ts";
-import { ENTRY } from "../core/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, statusesOf } from "../support/faults.ts";

@@ -4,11 +4,11 @@ import { deviceId } from "../../src/shared/identifiers.ts";
 import { deviceOf } from "../../src/worker/applications/devices.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
-import { recordDue } from "../../src/worker/scheduling/due.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { createInvitations } from "../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
 import { Refusal } from "../../src/worker/refusal.ts";
+import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { byEffort } from "../support/effort.ts";
@@ -132,7 +132,7 @@ async function perform(context: Context, what: Act, stage: Stage): Promise<Outco
         return "revoked";
       case "expire":
         if (stage.endsAt > Date.now()) moveClock(stage.endsAt - Date.now());
-        await recordDue(context);
+        await ring(application);
         return "swept";
     }
   } catch (error) {
@@ -182,7 +182,7 @@ async function race({ owner, application }: Ground, acts: readonly Act[], schedu
   if (state === undefined) throw new Error("the invitation has no row");
   // What is left pending ends now, so that the next race is alone.
   moveClock(SECOND);
-  await recordDue(context);
+  await ring(application);
   return describeEnd(outcomes, { state, badges: { ...has("alice"), ...has("bob") } });
 }
 

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { inParallel } from "../badges/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { runSql } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
@@ -88,29 +87,6 @@ describe("which number comes next (contract section 5)", () => {
       expect(answers).not.toContain("503 NUMBERS_EXHAUSTED");
     }
     expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
-  });
-
-  it("is refused to nobody because D1 refuses the badge of who comes before", async () => {
-    const application = await createApplication({ size: 3 });
-    const { token } = await invite(application);
-    await revoke(application, token);
-    await nextNumber(application);
-    await runSql(
-      "CREATE TRIGGER no_mallory BEFORE INSERT ON badge WHEN NEW.user_id = 'mallory' BEGIN SELECT RAISE(ABORT, 'constraint'); END",
-    );
-    try {
-      const busy = call("PATCH", "/v1/users/nobody/block", { headers: serverHeaders(application), body: {} });
-      // One number is fresh and one is free again, so the first of the two is decided alone.
-      const answers = await inParallel(2, (index) =>
-        index === 0
-          ? requestBadge(application, "first", { userId: "mallory" }).then(outcome)
-          : nextNumber(application, "second"),
-      );
-      expect((await busy).status).toBe(200);
-      expect(answers).toEqual(["500 INTERNAL_ERROR", expect.any(Number)]);
-    } finally {
-      await runSql("DROP TRIGGER no_mallory");
-    }
   });
 
   it("is not one that rests, until the application's delay is over", async () => {

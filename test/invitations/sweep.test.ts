@@ -8,10 +8,9 @@ import { call, serverHeaders } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
 import { invite } from "./support/calls.ts";
 import { ahead, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
-import { interceptedContext } from "./support/intercepted.ts";
 import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
-import { freedNumbers, RECORDED_EVENTS, readInvitation } from "./support/storage.ts";
+import { RECORDED_EVENTS, readInvitation } from "./support/storage.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -29,26 +28,6 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     expect(await readInvitation(later.token)).toMatchObject({ state: "pending" });
     const { freed } = await expectConsistent(application);
     expect(freed).toEqual(past.map(({ number }) => number));
-  });
-
-  it("ends an application's invitations although another's object fails, and later retries that", async () => {
-    const applications = [await createApplication(RECORDED_EVENTS), await createApplication(RECORDED_EVENTS)];
-    const [failing, sound] = applications.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-    if (!failing || !sound) throw new Error("there are two");
-    const context = interceptedContext((target, call) => {
-      if (target.part === "allocator" && target.applicationId === failing.id) throw new Error("no answer");
-      return call();
-    });
-    const ofSound = await invite(sound, ahead(SECOND));
-    const ofFailing = [await invite(failing, ahead(SECOND)), await invite(failing, ahead(SECOND))];
-    moveClock(SECOND);
-    await sweep([context]);
-    expect(await freedNumbers(sound)).toEqual([ofSound.number]);
-    expect(await freedNumbers(failing)).toEqual([]);
-    await sweep([context]);
-    await sweep([testContext().context]);
-    const { freed } = await expectConsistent(failing);
-    expect(freed.toSorted()).toEqual(ofFailing.map(({ number }) => number).toSorted());
   });
 
   it("frees numbers although the queue fails", async () => {

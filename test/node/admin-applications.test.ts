@@ -7,9 +7,9 @@ import { application, webhookEvent } from "../../src/shared/schema.ts";
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, database, admin, create, json, refusal } = await localHomes();
+const { homes, register, database, admin, create, json, refusal } = await localHomes();
 
-beforeEach(() => clearHomes(homes));
+beforeEach(() => clearHomes(homes, register));
 
 const update = (id: ApplicationId, ...words: string[]) => json("application", "update", id, ...words);
 
@@ -24,7 +24,7 @@ const DEFAULTS = {
   statusLifetimeSeconds: 86_400,
   requireProof: false,
   bindUntil: null,
-  newBadgesPerHour: null,
+  newBadgesPerHour: 10_000,
   ...{ userIssuer: null, userAudience: null, userClaim: "sub", userObserve: false },
 };
 
@@ -59,12 +59,18 @@ const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, 
   [
     ["--new-badges-per-hour=250"],
     { newBadgesPerHour: 250 },
-    "New badges an hour +at most 250",
-    "--no-new-badges-per-hour",
+    "New badges a clock hour +at most 250",
+    "--new-badges-per-hour=10000",
+  ],
+  [
+    ["--new-badges-per-hour=none"],
+    { newBadgesPerHour: null },
+    "New badges a clock hour +no limit",
+    "--new-badges-per-hour=10000",
   ],
   [
     [`--user-issuer=${ISSUER}`, "--user-audience=app", "--user-claim=email", "--observe", "--unchecked"],
-    { userIssuer: ISSUER, userAudience: "app", userClaim: "email", userObserve: true },
+    { userIssuer: ISSUER, userAudience: "app", userClaim: "email", userObserve: true, requireSecret: true },
     "Logins without a token +counted, not refused",
     "--no-user-issuer",
   ],
@@ -83,7 +89,7 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
         "  Signatures are valid for  no limit",
         "  Status lists  no",
         "  Device calls need a proof  no",
-        "  New badges an hour  no limit",
+        "  New badges a clock hour  at most 10000",
         "  Users are verified by  nobody: a device can name any user",
       ]),
     );
@@ -100,9 +106,11 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
   });
 
   it("leave each other alone", async () => {
-    const { applicationId: id } = await create(...SETTINGS.flatMap(([on]) => on));
-    let expected: object = Object.assign({}, ...SETTINGS.map(([, fields]) => fields));
-    for (const [, fields, , off] of SETTINGS) {
+    // An issuer requires the secret, whatever another option says.
+    const alone = SETTINGS.filter(([, fields]) => !("userIssuer" in fields));
+    const { applicationId: id } = await create(...alone.flatMap(([on]) => on));
+    let expected: object = Object.assign({}, ...alone.map(([, fields]) => fields));
+    for (const [, fields, , off] of alone) {
       const defaults = Object.entries(DEFAULTS).filter(([name]) => name in fields);
       expected = { ...expected, ...Object.fromEntries(defaults) };
       expect(await update(id, off)).toMatchObject(expected);

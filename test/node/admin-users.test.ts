@@ -25,6 +25,21 @@ describe("verified users in the administration script (contract section 22)", ()
     expect(await json("application", "update", id, ...options)).toMatchObject({ ...changed, userClaim: "sub" });
   });
 
+  it("make the secret required for invitations, which nothing takes back while there is an issuer", async () => {
+    const options = ["--user-issuer", issuer, "--user-audience", "app"];
+    const { applicationId: id } = await create(...options);
+    expect(await json("application", "show", id)).toMatchObject({ requireSecret: true });
+    const refused = "invitations always need the secret";
+    expect(await refusal("application", "update", id, "--no-require-secret")).toContain(refused);
+    expect(await refusal("application", "update", id, ...options, "--no-require-secret")).toContain(refused);
+    expect(await refusal("application", "create", "--name", "A", ...options, "--no-require-secret")).toContain(refused);
+    const without = { requireSecret: false, userIssuer: null };
+    const both = await json("application", "update", id, "--no-user-issuer", "--no-require-secret");
+    expect(both).toMatchObject(without);
+    expect(await json("application", "update", id, ...options)).toMatchObject({ requireSecret: true });
+    expect(await json("application", "update", id, "--no-user-issuer")).toMatchObject(without);
+  });
+
   it("have an issuer that calls itself so, to the letter", async () => {
     const { provider } = server;
     const sound = provider.discovery;

@@ -2,20 +2,10 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type Unstable_Config, unstable_readConfig } from "wrangler";
-import * as z from "zod";
 
 const PATH = fileURLToPath(new URL("../../wrangler.toml", import.meta.url));
 const TEXT = readFileSync(PATH, "utf8");
 const TYPES = readFileSync(new URL("../../src/worker/environment.d.ts", import.meta.url), "utf8");
-
-const PACKAGE = new URL("../../package.json", import.meta.url);
-
-/** The form that developers.cloudflare.com/workers/platform/deploy-buttons has for descriptions. */
-const packageFile = z.object({
-  cloudflare: z.object({
-    bindings: z.record(z.string(), z.strictObject({ description: z.string().regex(/\.$/) })),
-  }),
-});
 
 /** As wrangler reads it for one environment, with what it inherits. */
 const read = (env?: string): Unstable_Config =>
@@ -60,8 +50,8 @@ describe("wrangler.toml", () => {
         const { max_batch_size, max_batch_timeout, max_retries, retry_delay } = consumer;
         expect([max_batch_size, max_batch_timeout, max_retries, retry_delay]).not.toContain(undefined);
       }
-      // At most as many as 30 senders with five connections each take, and no wait for more.
-      expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 100, max_batch_timeout: 0 });
+      // One connection for each, and one for the queue (Workers: Limits), and no wait for more.
+      expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 5, max_batch_timeout: 0 });
     });
 
     it("turns off the platform's logs of URLs, because a revocation's has a token (contract section 9)", () => {
@@ -82,10 +72,12 @@ describe("wrangler.toml", () => {
 
     it("has every binding, variable and object class that local development has", () => {
       expect(bindings(config)).toEqual(bindings(local));
-      expect(config.migrations).toEqual(local.migrations);
-      expect(config.migrations.flatMap(({ new_sqlite_classes: classes = [] }) => classes)).toEqual(
-        config.durable_objects.bindings.map(({ class_name }) => class_name),
-      );
+      const classes = config.durable_objects.bindings.map(({ class_name }) => [
+        class_name,
+        { type: "durable-object", storage: "sqlite" },
+      ]);
+      expect(config.exports).toEqual(Object.fromEntries(classes));
+      expect(config.migrations).toEqual([]);
     });
 
     it("has one D1 for each home, home 1 first, all with the same tables (contract section 17)", () => {
@@ -110,6 +102,14 @@ describe("wrangler.toml", () => {
       });
     });
 
+    it("keeps its first address when a domain is added, and only that one (contract section 25)", () => {
+      if (name !== "local") expect(config).toMatchObject({ workers_dev: true, preview_urls: false });
+    });
+
+    it("bounds the CPU of an invocation, which the Free plan refuses (contract section 25)", () => {
+      expect(config.limits?.cpu_ms).toBe(name === "local" ? undefined : 30_000);
+    });
+
     it("allows webhooks to localhost only when it is local (contract section 8)", () => {
       expect(config.vars.ENVIRONMENT === "local").toBe(name === "local");
     });
@@ -128,19 +128,6 @@ describe("wrangler.toml", () => {
   it("types variables so that a deployment's own values change no type, and its tests pass (contract section 25)", () => {
     expect(TYPES).toContain("PUBLIC_URL: string;");
     expect(TYPES).not.toMatch(/[A-Z\d]\??: "/);
-  });
-
-  it("has a sentence in package.json for each binding and variable, which the platform shows to whoever sets it up", () => {
-    const names = [
-      ...local.d1_databases.map(({ binding }) => binding),
-      ...local.durable_objects.bindings.map(({ name }) => name),
-      ...(local.queues.producers ?? []).map(({ binding }) => binding),
-      ...local.ratelimits.map(({ name }) => name),
-      ...Object.keys(local.vars),
-      local.assets?.binding ?? "",
-    ];
-    const { bindings: described } = packageFile.parse(JSON.parse(readFileSync(PACKAGE, "utf8"))).cloudflare;
-    expect(Object.keys(described).toSorted()).toEqual(names.toSorted());
   });
 
   it("leaves nothing to fill in by hand (contract section 25)", () => {

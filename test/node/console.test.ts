@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
-import decodeQr from "qr/decode.js";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
@@ -15,6 +14,7 @@ import { faultsOf } from "./support/axe.ts";
 import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
+import { scan } from "./support/scan.ts";
 
 /** Milliseconds: a browser's work on a busy machine. */
 const LIMIT = 240_000;
@@ -184,35 +184,17 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(found).toMatchObject({ stored: '[{},{},"",""]', databases: 0, caches: 0, history: "null", values: [] });
     });
 
-    it("is forgotten by a reload unless that was chosen; then it survives that, and no other tab or page has it", async () => {
-      await page.reload();
-      await page.getByRole("button", { name: "Sign in" }).waitFor();
-      await page.getByLabel("Stay signed in").check();
-      await signIn(page, secrets.get("Ann") ?? "");
-      await page.getByText("Needs attention").waitFor();
+    it("is forgotten by a reload and by another page: nothing offers to keep it (section 19)", async () => {
+      await signInAs("Ann");
       await view("badges?q=ali", "Badges");
       await page.reload();
-      await page.getByRole("heading", { name: "Badges", level: 1 }).waitFor();
-      await row("alice").waitFor();
-      expect(await page.evaluate(() => sessionStorage.length), "the secret is stored only while the page is away").toBe(
-        0,
-      );
-      const [other] = await Promise.all([
-        context.waitForEvent("page"),
-        page.evaluate(() => void window.open("/console", "_blank")),
-      ]);
-      await other.getByRole("button", { name: "Sign in" }).waitFor();
-      await other.close();
-      const [reference] = await Promise.all([
-        context.waitForEvent("page"),
-        page.getByRole("link", { name: "API reference" }).click({ modifiers: ["Control"] }),
-      ]);
-      await reference.close();
-      await page.reload();
+      await page.getByRole("button", { name: "Sign in" }).waitFor();
+      expect(await page.getByRole("checkbox").count()).toBe(0);
+      await signIn(page, secrets.get("Ann") ?? "");
       await row("alice").waitFor();
       await page.getByRole("link", { name: "API reference" }).click();
       await page.waitForURL("**/docs", { waitUntil: "commit" });
-      expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+      expect(await page.evaluate(() => sessionStorage.length + localStorage.length)).toBe(0);
       await page.evaluate(() => history.back());
       await page.getByRole("button", { name: "Sign in" }).waitFor();
     });
@@ -253,7 +235,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
 
     it("says in words when no numbers are left", async () => {
       const full = { name: "Full", range: { first: 17, last: 17 } };
-      const { applicationId, applicationSecret } = await createApplication(service.homes, full);
+      const { applicationId, applicationSecret } = await createApplication(service.homes, service.submit, full);
       await fetch(`${service.origin}/v1/badge`, {
         method: "POST",
         headers: { applicationid: applicationId, udid: "phone" },
@@ -372,6 +354,12 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await tom.getUser("erin")).toMatchObject({ blocked: false });
       await view("person?user=frank", "frank");
       await step("Erase");
+      await dialog().getByText("1 badge in use: revoked now.").waitFor();
+      expect(await dialog().getByLabel("Reason").count(), "it would name the person again").toBe(0);
+      await confirm("Erase for good");
+      await dialog().getByRole("alert").getByText("That is not the user ID.").waitFor();
+      expect(await tom.getBadge(number("frank"))).toMatchObject({ userId: "frank", state: "active" });
+      await dialog().getByLabel("To confirm, type the user ID").fill("frank");
       await confirm("Erase for good");
       await page.getByRole("heading", { name: /^erased:/, level: 1 }).waitFor();
       await notice("The person is erased from 1 badge.");
@@ -394,6 +382,40 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(csv).toContain(`'=1+1,,${number("=1+1")},`);
       expect(csv).toContain(`a;'=1+1,,${number("a;=1+1")},`);
       expect(csv).not.toContain("dave");
+    });
+
+    it("shows actors by who vouches for them, in the history and in its CSV", async () => {
+      const { applicationId, applicationSecret, origin: baseUrl } = service;
+      const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
+      const id = number("carol");
+      await tom.suspendBadge(id);
+      await server.resumeBadge(id, { actor: "Tom" });
+      await server.suspendBadge(id, { actor: "Administrator: Root" });
+      await server.resumeBadge(id);
+      await view(`history?badge=${id}`, "History");
+      await row("Badge suspended").first().waitFor();
+      const cells = await page.getByRole("row").locator("td:nth-of-type(2)").allInnerTexts();
+      const shown = cells.map((cell) => cell.replaceAll(/\s+/g, " "));
+      const statement = "The application's server which says:";
+      expect(shown.slice(0, 4)).toEqual([
+        "The application's server",
+        `${statement} Administrator: Root`,
+        `${statement} Tom`,
+        "Tom signed in here",
+      ]);
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: "Save as CSV" }).click(),
+      ]);
+      const csv = readFileSync(await download.path(), "utf8");
+      for (const by of [
+        "The application's server,",
+        `"The application's server, which says: Tom"`,
+        `"The application's server, which says: Administrator: Root"`,
+        "Signed in here: Tom",
+      ]) {
+        expect(csv).toContain(by);
+      }
     });
 
     it("shows deliveries with problems, why one failed, and sends it again", async () => {
@@ -627,12 +649,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         ["blocked", "Blocked people", "mallory"],
         ["history", "History", "Visitor invited"],
         ["deliveries?state=all", "Deliveries", "The receiver has confirmed it."],
+        ["badges?q=li&state=all", "Badges", "the person with exactly the user ID"],
+        ["access", "Access", "Operator: may do everything here"],
         ["figures", "Figures", "Numbers left"],
         [`badge?id=${number("alice")}`, "Badge", "Bound to the phone's key"],
         ["person?user=mallory", "mallory", "Person blocked"],
       ] as const) {
         await view(hash, title);
-        await page.getByText(shown).first().waitFor();
+        await page.getByText(shown).filter({ visible: true }).first().waitFor();
         await look(hash);
       }
       await view("badges", "Badges");
@@ -641,6 +665,11 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("menuitem", { name: "Change start or end" }).click();
       await dialog().getByLabel("Until").waitFor();
       await look("dialog");
+      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await page.getByLabel("Select all that are shown").check();
+      await page.getByRole("button", { name: "Change end…" }).click();
+      await dialog().getByLabel("Until").waitFor();
+      await look("dialog of many");
       await dialog().getByRole("button", { name: "Cancel" }).click();
       expect(faults).toEqual([]);
     });
@@ -655,12 +684,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .fill(["Name\tHost\tUser ID", ...lines, "Dot\tTom\t.."].join("\n"));
       const calls: string[] = [];
       page.on("request", (request) => request.method() === "POST" && calls.push(request.url()));
-      await page.getByRole("button", { name: "Invite all" }).click();
+      await page.getByRole("button", { name: "Check the list" }).click();
+      await page.getByRole("button", { name: "Invite 100 visitors" }).click();
       await page.getByText("99 passes").waitFor();
       await page.getByText("Dot: That cannot be a user ID.").waitFor();
       expect(calls).toEqual([`${service.origin}/v1/invitations`]);
       expect(await page.getByRole("article").count()).toBe(99);
       await page.getByRole("button", { name: "Done" }).click();
+      await view("visitors?day=all", "Visitors");
       await row("Guest 98").waitFor();
     });
 
@@ -744,19 +775,3 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
   });
 });
-
-/** Reads a QR code off the screen, as a phone's camera does. */
-async function scan(code: Locator): Promise<string> {
-  const png = (await code.screenshot({ scale: "css" })).toString("base64");
-  const { width, height, data } = await code.page().evaluate(async (base64) => {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
-    const { width, height } = bitmap;
-    const drawing = new OffscreenCanvas(width, height).getContext("2d");
-    drawing?.drawImage(bitmap, 0, 0);
-    const pixels = drawing?.getImageData(0, 0, width, height).data ?? new Uint8ClampedArray();
-    // As an array of numbers they would take a second to be sent.
-    return { width, height, data: Array.from(pixels, (byte) => String.fromCharCode(byte)).join("") };
-  }, png);
-  return decodeQr({ width, height, data: Uint8ClampedArray.from(Buffer.from(data, "latin1")) });
-}

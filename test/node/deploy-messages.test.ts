@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
-import { lackingRightIn } from "../../src/admin/platform/rights.ts";
+import { knownErrorIn } from "../../src/admin/platform/rights.ts";
+import { warningsIn } from "../../src/admin/platform/wrangler.ts";
 
 it("a deployment says what it waits for while the service is not well yet (contract section 25)", async () => {
   let isWell = false;
@@ -21,6 +22,37 @@ it("a deployment says what it waits for while the service is not well yet (contr
   expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for two minutes at most`]);
 });
 
+it("a deployment waits for its own release: the Worker before may still respond (contract section 25)", async () => {
+  const builds = ["0.9.0+aaaaaaaaaaaa", "0.9.0+bbbbbbbbbbbb"];
+  const server = createServer((_, response) => {
+    const [release = ""] = builds.length > 1 ? builds.splice(0, 1) : builds;
+    response.writeHead(200, { release }).end('{"status":"ok"}');
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.close();
+  });
+  await once(server, "listening");
+  const bound = server.address();
+  const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
+  const notes: string[] = [];
+  await untilHealthy(origin, "production", (line) => notes.push(line), "0.9.0+bbbbbbbbbbbb");
+  const before = "release 0.9.0+aaaaaaaaaaaa responds, and 0.9.0+bbbbbbbbbbbb was uploaded";
+  expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for two minutes at most`]);
+});
+
+it("shows wrangler's warnings, but for the one about homes of local development (contract section 25)", () => {
+  const about = (name: string) =>
+    `    - There is a d1_databases binding with name "${name}" at the top level, but not on "env.production".\n      This is not what you probably want.\n      Please add a binding for "${name}" to "env.production.d1_databases.bindings".\n`;
+  const head =
+    '▲ [WARNING] Processing wrangler.toml configuration:\n\n  - "env.production" environment configuration\n';
+  expect(warningsIn(`${head}${about("DB_2")}\n▲ [WARNING] The queue is slow\n  today\n\nDone\n`)).toEqual([
+    "The queue is slow today",
+  ]);
+  expect(warningsIn(`${head}${about("DB_2")}    - Unexpected fields found: "roots"\n`)).toEqual([
+    expect.stringContaining('Unexpected fields found: "roots"'),
+  ]);
+});
+
 it.each([
   ["/accounts/1/queues/2/consumers", "Account, Queues, Edit"],
   ["/accounts/1/workers/scripts/badges/secrets", "Account, Workers Scripts, Edit"],
@@ -30,8 +62,6 @@ it.each([
     const printed = `✘ [ERROR] Some triggers were not updated:
   - A request to the Cloudflare API (${path}) failed.
     - Authentication error [code: 10000]`;
-    expect(lackingRightIn(printed)?.message).toContain(
-      `lacks the right "${right}" (Authentication error [code: 10000])`,
-    );
+    expect(knownErrorIn(printed)?.message).toContain(`lacks the right "${right}" (Authentication error [code: 10000])`);
   },
 );

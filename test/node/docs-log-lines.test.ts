@@ -83,14 +83,3 @@ describe("docs/monitoring", () => {
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
   });
 });
-
-describe("CHANGELOG.md", () => {
-  it("announces only log lines that the Worker logs", () => {
-    const changelog = readFileSync(join(PROJECT, "CHANGELOG.md"), "utf8");
-    const [, announced = ""] = /^\* Log lines ([^;]+);/m.exec(changelog) ?? [];
-    const names = [...announced.matchAll(/`([\w-]+)`/g)].map(([, name = ""]) => name);
-    const events = [...logged].map((line) => line.split(" ")[1]);
-    expect(names).toContain("range-fills-up");
-    expect(names.filter((name) => !events.includes(name))).toEqual([]);
-  });
-});

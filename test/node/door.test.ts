@@ -509,6 +509,22 @@ describe.each([
       expect(statSync(join(folder, "door.json")).mode & 0o777).toBe(0o600);
     },
   );
+
+  it.skipIf(program === null)(
+    "refuses the photograph of a code that is older than --max-age (section 27)",
+    async () => {
+      await withService(async () => {
+        const present = now;
+        const made = [50_000, 65_000].map((age) => {
+          now = present - age;
+          return service.badgeSignature(0);
+        });
+        now = present;
+        const { out } = await printed(program ?? [], ...made);
+        expect(out).toMatch(/^open: badge 1000000000\nclosed: too-old.*\n$/);
+      });
+    },
+  );
 });
 
 describe.skipIf(python === null)("the program src/examples/door.py (contract section 14)", () => {

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { ServerClient } from "../../src/client/index.ts";
+import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { byEffort } from "../support/effort.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { captured } from "./support/script.ts";
@@ -61,7 +61,7 @@ describe("the README, typed", () => {
         child.stdin.end(lines);
         return text(child.stdout);
       };
-      const [start, settings, calls, invite, door] = blocks;
+      const [start, settings, calls, invite, door, scanner] = blocks;
       expect(start).toBe("npm ci\nnpm start\n");
       const printed = await type(`${settings}${calls}${invite}`);
       const answers = [...printed.matchAll(/^.*?(\{".*\})$/gm)].map(([, json = ""]): unknown => JSON.parse(json));
@@ -69,11 +69,29 @@ describe("the README, typed", () => {
       expect(answers).toEqual([
         { badgeId, publicKey: expect.any(String) },
         { signature: expect.any(String) },
-        { badges: INSTALLED.slice(0, 1 + place).map(() => ({ id: badgeId, userId: "alice" })) },
+        {
+          badges: [
+            // The first shell's, and of the visitor whose code its scanner read.
+            ...INSTALLED.slice(0, place).flatMap(() => [
+              { id: badgeId, userId: "alice" },
+              { id: badgeId, userId: "visitor", name: "Ann Lee" },
+            ]),
+            { id: badgeId, userId: "alice" },
+          ],
+        },
         { id: expect.stringMatching(/^inv_/), badgeId, expiresAt: expect.any(String) },
       ]);
       const { signature } = z.object({ signature: z.string() }).parse(answers[1]);
-      if (opensDoor) expect(await type(`${settings}${door}${signature}\n`)).toMatch(/open: badge \d+/);
+      if (!opensDoor) return;
+      expect(await type(`${settings}${door}${signature}\n`)).toMatch(/open: badge \d+/);
+      // The scanner types what it reads on the visitor's phone.
+      const { pathname, hash } = new URL(/^http:\S+$/m.exec(await type(`${settings}${scanner}`))?.[0] ?? "");
+      expect(pathname).toBe("/pass");
+      const [, ofLink = "", invitationToken = ""] = hash.split(/[#/]/);
+      const phone = new DeviceClient({ baseUrl: service.origin, applicationId: ofLink, udid: `visitor-${place}` });
+      const { badgeId: visitors } = await phone.requestBadge({ userId: "visitor", invitationToken });
+      const code = await phone.sign("cGFzcw==");
+      expect(await type(`${settings}${scanner}${code}\n`)).toContain(`open: badge ${visitors}\n`);
     },
     LIMIT_MILLISECONDS,
   );
@@ -96,7 +114,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told).toMatchObject({ code: 0, stderr: "" });
     const titles = told.stdout.split("\n").filter((line) => /^[ \d]\d {2}/.test(line));
     expect(titles.map((title) => Number.parseInt(title, 10))).toEqual(
-      Array.from({ length: 23 }, (_, step) => step + 1),
+      Array.from({ length: 25 }, (_, step) => step + 1),
     );
     expect(told.stdout).toContain("Done: 5 badges");
   });
@@ -127,6 +145,8 @@ describe("npm run demo with the service running (contract section 10)", () => {
       "< POST /webhooks/",
       '< 503 {"error":"NUMBERS_EXHAUSTED"}',
       "> PATCH /v1/invitation/inv_",
+      "> GET /v1/invitation\n",
+      "< closed: too-old\n",
     ]) {
       expect(told.stdout).toContain(shown);
     }
@@ -157,8 +177,14 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(badgesPerDay.reduce((sum, { badges: count }) => sum + count, 0)).toBeGreaterThanOrEqual(50);
     expect(badges.os.values.map(({ value }) => value)).toEqual(expect.arrayContaining(["iOS", "Android"]));
     expect(badgesByState).toMatchObject({ suspended: 1, revoked: 1 });
-    // One, and those of the README.
-    expect(invitations).toMatchObject({ pending: 1 + INSTALLED.length, claimed: 1, revoked: 1 });
+    expect(
+      await server
+        .searchBadges({ endsBefore: new Date(Date.now() + 7 * 86_400_000) })
+        .badges()
+        .next(),
+    ).toMatchObject({ done: false });
+    // Others are the README's.
+    expect(invitations).toMatchObject({ revoked: 1 });
     expect(deliveries.filter(({ state }) => state !== "delivered")).toEqual([
       { state: "pending", outcome: expect.stringMatching(/^(answered|network)$/), events: 1 },
     ]);

@@ -1,10 +1,10 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../src/shared/credentials.ts";
-import { FIRST_POSITION } from "../../src/shared/first-position.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
-import { application, applicationSecret, position, signingKey } from "../../src/shared/schema.ts";
+import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
+import { application, applicationHead, applicationSecret, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../src/shared/sealing.ts";
 import { boundHome, testHome } from "./home.ts";
 
@@ -54,7 +54,7 @@ export async function createApplication(
       lastNumber,
     }),
     orm.insert(applicationSecret).values({ ...row, applicationId: id, role: "current", createdAt }),
-    orm.insert(position).values({ ...FIRST_POSITION, applicationId: id }),
+    orm.insert(applicationHead).values({ ...INITIAL_HEAD, applicationId: id }),
     orm.insert(signingKey).values({ ...(await makeSigningKey(sealer, id)), applicationId: id, createdAt }),
   ]);
   return { id, secret, firstNumber, lastNumber };

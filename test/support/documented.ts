@@ -53,8 +53,8 @@ export function expectOfSchema(name: string, value: unknown): void {
 function findFaults(exchange: Exchange): string[] {
   const pathname = exchange.path.replace(/[?#].*$/, "");
   const item = routes.find(({ pattern }) => pattern.test(pathname))?.item;
-  // The console is a page for people, without an interface.
-  if (/^\/(docs\/|console(\/|$))/.test(pathname)) return faultsOfPageFile(exchange);
+  // The console and the pass are pages for people, without an interface.
+  if (/^\/(docs\/|(console|pass)(\/|$))/.test(pathname)) return faultsOfPageFile(exchange);
   if (!item) return faultsOfUnknownPath(exchange);
   if (exchange.method === "OPTIONS" && isForAnyOrigin(item)) return faultsOfPreflight(exchange);
   const operation = operationOf(item, exchange.method);

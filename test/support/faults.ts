@@ -57,8 +57,10 @@ export function failing(
   };
 }
 
+/** @param text of a statement, in any case and without the quotes that Drizzle puts around names */
+/** Whether a statement of a trip has this text in it; names in SQL are compared without their quotes. */
 export const isAbout = (statements: readonly Statement[], text: string) =>
-  statements.some(({ sql }) => sql.includes(text));
+  statements.some(({ sql }) => sql.replaceAll('"', "").toLowerCase().includes(text.toLowerCase()));
 
 /** Fails the trips to D1 that have this text in them. */
 export function failingTrips(text: string, kind: Kind, moment: Moment): AroundTrip {

@@ -6,13 +6,13 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
-import { carryOutCommands } from "../../src/worker/scheduling/due.ts";
-import { noteTick } from "../../src/worker/scheduling/restorations.ts";
 import { type Context, createContext } from "../../src/worker/context.ts";
 import { findHome } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
+import { wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
+import { recordTick } from "../../src/worker/scheduling/restores.ts";
+import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
-import { sweep } from "../support/sweep.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";
 import { billOf } from "./bill.ts";
 import { callWith, UNLIMITED } from "./bindings.ts";
@@ -89,15 +89,11 @@ export class Meter {
   async tick(): Promise<void> {
     this.#add({ invocations: 1, objectCalls: 1 });
     await this.#atHome(async (context) => {
-      await noteTick(context, undefined);
-      await sweep([context]);
+      const now = Date.now();
+      await recordTick(context, { sequence: 0, tickedAt: now, compareAfter: null });
+      await wakeForCommands(context);
+      await sweepHome(context, { get: () => null, set: () => {} });
     });
-  }
-
-  /** The clock of the application's home rings between two ticks. It is billed like a call. */
-  async look(): Promise<void> {
-    this.#add({ objectCalls: 1 });
-    await this.#atHome(carryOutCommands);
   }
 
   async #atHome(work: (context: Context) => Promise<void>): Promise<void> {

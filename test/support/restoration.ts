@@ -6,28 +6,36 @@ const TABLES = [
   "invitation",
   "blocked_user",
   "freed_number",
-  "position",
+  "application_head",
   "signing_key",
-  "inbox",
+  "script_command",
   "history",
   "webhook_event",
 ] as const;
+
+const ownerOf = (table: string): string => (table === "script_command" ? "recipient" : "application_id");
 
 /** What D1 has of one application, by table. */
 export type Snapshot = Map<string, Record<string, unknown>[]>;
 
 export async function takeSnapshot({ id }: { id: string }): Promise<Snapshot> {
   const results = await homeDatabase().batch<Record<string, unknown>>(
-    TABLES.map((table) => homeDatabase().prepare(`SELECT * FROM ${table} WHERE application_id = ?1`).bind(id)),
+    TABLES.map((table) =>
+      homeDatabase()
+        .prepare(`SELECT * FROM ${table} WHERE ${ownerOf(table)} = ?1`)
+        .bind(id),
+    ),
   );
   return new Map(TABLES.map((table, place) => [table, results[place]?.results ?? []]));
 }
 
-/** Puts an application's rows back as they were: what D1's Time Travel does. */
+/** Puts an application's rows and its head back as they were: what D1's Time Travel does. */
 export async function restore({ id }: { id: string }, snapshot: Snapshot): Promise<void> {
   const statements = TABLES.flatMap((table) => {
     const rows = snapshot.get(table) ?? [];
-    const clear = homeDatabase().prepare(`DELETE FROM ${table} WHERE application_id = ?1`).bind(id);
+    const clear = homeDatabase()
+      .prepare(`DELETE FROM ${table} WHERE ${ownerOf(table)} = ?1`)
+      .bind(id);
     const [first] = rows;
     if (!first) return [clear];
     const columns = Object.keys(first);

@@ -60,6 +60,22 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBe(1);
   });
 
+  it("are the first 100 of the key set, and the log says how many were left out", async () => {
+    const [last, spare] = [await newProviderKey("ES256"), await newProviderKey("ES256")];
+    const many = Array.from({ length: 99 }, (_, place) => ({ ...spare, jwk: { ...spare.jwk, kid: `spare-${place}` } }));
+    provider.published = [...many, provider.key];
+    expect(await tryLogin()).toBe("201");
+    expect(faults()).toEqual([]);
+    const larger = await newProvider();
+    larger.published = [larger.key, ...many, last];
+    const neighbour = await createApplication(larger.columns);
+    expect(outcome(await logIn(neighbour, await larger.token("alice")))).toBe("201");
+    const byLast = await larger.token("alice", {}, { key: last });
+    expect(outcome(await logIn(neighbour, byLast))).toBe("401 INVALID_USERTOKEN");
+    const lines = linesOf(warned).filter(({ issuer }) => issuer === larger.issuer);
+    expect(lines[0]).toMatchObject({ level: "warn", event: "issuer-keys-left-out", used: 100, leftOut: 1 });
+  });
+
   it("are fetched again after ten minutes, and a withdrawn key is refused from then on", async () => {
     stopClock();
     await tryLogin();

@@ -2,8 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vite
 import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
-import { invite } from "../http/support/invitations.ts";
+import { hoursAhead, invite } from "../http/support/invitations.ts";
+import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -72,6 +74,45 @@ describe("a login to an application that has its users verified (contract sectio
     }
   });
 
+  it("counts for its address when its token is missing or wrong, apart from logins that are accepted", async () => {
+    const twice = countedLimit(2);
+    const token = await provider.token("alice");
+    const send = async (udid: string, authorization: string, more: object = {}) => {
+      const headers = { applicationid: application.id, udid, authorization, "cf-connecting-ip": "192.0.2.1" };
+      const body = JSON.stringify({ userId: "alice", ...more });
+      const request = new Request("https://badges.example/v1/badge", { method: "POST", headers, body });
+      return outcome(await callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: twice }, request));
+    };
+    const refused = "401 INVALID_USERTOKEN";
+    expect([await send("one", ""), await send("two", "Bearer made-up")]).toEqual([refused, refused]);
+    expect(await send("three", "Bearer made-up")).toBe("429 RATE_LIMITED");
+    expect(await send("four", `Bearer ${token}`)).toBe("201");
+    const [first, second, third, accepted, ...others] = twice.keys;
+    expect([second, third, others]).toEqual([first, first, []]);
+    expect(accepted).not.toBe(first);
+  });
+
+  it("with a made-up invitation and proof is bounded before the allocator is called", async () => {
+    let calls = 0;
+    const bindings = {
+      DEVICE_LIMIT: UNLIMITED,
+      CLIENT_IP_LIMIT: countedLimit(2),
+      ALLOCATOR: aroundAllocators((_, work) => {
+        calls++;
+        return work();
+      }),
+    };
+    const outcomes: string[] = [];
+    for (const udid of ["one", "two", "three", "four"]) {
+      const phone = await newPhone(application, udid);
+      const more = { invitationToken: `inv_${udid}` };
+      outcomes.push(outcome(await phone.logInTo(bindings, { more, address: "192.0.2.1" })));
+    }
+    const [refused, limited] = ["401 INVALID_USERTOKEN", "429 RATE_LIMITED"];
+    expect(outcomes).toEqual([refused, refused, limited, limited]);
+    expect(calls).toBe(2);
+  });
+
   it("may write its scheme in any case", async () => {
     const token = await provider.token("alice");
     expect(outcome(await logIn(application, null, undefined, { authorization: `bearer ${token}` }))).toBe("201");
@@ -95,6 +136,17 @@ describe("a login to an application that has its users verified (contract sectio
 describe("an invitation (contract section 22)", () => {
   const bySecret = () => invite(application, undefined, { applicationsecret: application.secret });
 
+  /** An application that got its issuer half a minute ago, and an invitation that a device had created. */
+  async function inviteBeforeIssuer(): Promise<{ application: TestApplication; id: string }> {
+    const { userIssuer, userAudience } = provider.columns;
+    const application = await createApplication();
+    const { id } = await invite(application);
+    const sql = "UPDATE application SET user_issuer = ?, user_audience = ? WHERE id = ?";
+    await runSql(sql, userIssuer, userAudience, application.id);
+    vi.setSystemTime(Date.now() + 30_000);
+    return { application, id };
+  }
+
   it("that was created with the secret needs no user token, also when its claim is repeated", async () => {
     const { id } = await bySecret();
     const body = { userId: "visitor", invitationToken: id };
@@ -108,8 +160,23 @@ describe("an invitation (contract section 22)", () => {
     expect(outcome(login)).toBe("401 INVALID_USERTOKEN");
   });
 
-  it("that was created without it does, and is not consumed by a refusal", async () => {
-    const { id } = await invite(application);
+  it("is created by nobody without the secret, and so is its revocation (contract section 5)", async () => {
+    const device = { applicationid: application.id, udid: "a device" };
+    const create = (headers: Record<string, string>) =>
+      call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
+    expect(outcome(await create(device))).toBe("401 INVALID_CREDENTIALS");
+    expect(outcome(await create({ ...device, applicationsecret: application.secret }))).toBe("201");
+    const revoked = await call("PATCH", "/v1/invitation/inv_x/revoke", { headers: device });
+    expect(outcome(revoked)).toBe("401 INVALID_CREDENTIALS");
+    const observed = await createApplication({ ...provider.columns, userObserve: true });
+    expect(outcome(await create({ ...device, applicationid: observed.id }))).toBe("401 INVALID_CREDENTIALS");
+    const shown = await call("GET", "/v1/application", { headers: serverHeaders(application) });
+    expect(shown.body).toMatchObject({ requireSecret: true });
+    expect(shown.body).not.toHaveProperty("userIssuer");
+  });
+
+  it("that was created without the secret, before there was an issuer, needs one, and is not consumed by a refusal", async () => {
+    const { application, id } = await inviteBeforeIssuer();
     const body = { userId: "alice", invitationToken: id };
     expect(outcome(await logIn(application, null, body))).toBe("401 INVALID_USERTOKEN");
     const wrong = await logIn(application, await provider.token("bob"), body);
@@ -119,12 +186,12 @@ describe("an invitation (contract section 22)", () => {
   });
 
   it("created with the secret is claimed while the provider is away", async () => {
+    const early = await inviteBeforeIssuer();
     provider.discovery = () => new Response(null, { status: 500 });
     const token = await provider.token("alice");
     const { id: vouched } = await bySecret();
-    const { id: other } = await invite(application);
     expect(outcome(await logIn(application, token, { userId: "alice", invitationToken: vouched }))).toBe("201");
-    expect(outcome(await logIn(application, token, { userId: "alice", invitationToken: other }))).toBe(
+    expect(outcome(await logIn(early.application, token, { userId: "alice", invitationToken: early.id }))).toBe(
       "503 UNAVAILABLE",
     );
   });

@@ -136,6 +136,24 @@ describe("both calls (contract section 22)", () => {
   });
 
   it.each([LIST, SUSPEND])(
+    "count for their address only without a valid token, apart from a device's: %s %s",
+    async (method, path, granted) => {
+      const twice = countedLimit(2);
+      const send = async (authorization: string) => {
+        const headers = { applicationid: application.id, authorization, "cf-connecting-ip": "192.0.2.1" };
+        const request = new Request(`https://badges.example${path}`, { method, headers });
+        return outcome(await callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: twice }, request));
+      };
+      const wrong = "401 INVALID_USERTOKEN";
+      expect([await send(""), await send("Bearer made-up")]).toEqual([wrong, wrong]);
+      for (const made of ["", "Bearer made-up"]) expect(await send(made)).toBe("429 RATE_LIMITED");
+      // Nobody at the address stops a person's emergency suspend.
+      expect(await send(`Bearer ${token}`)).toBe(granted);
+      expect(new Set(twice.keys)).toEqual(new Set([`${application.id}:192.0.2.1:refused`]));
+    },
+  );
+
+  it.each([LIST, SUSPEND])(
     "with a token that is bound to a key need its proof: %s %s",
     async (method, path, granted) => {
       const [phone, stranger] = [await newPhone(application), await newPhone(application)];

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
+import { requiresSecret } from "../../shared/required-secret.ts";
 import { application } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { argument } from "../command-line/command.ts";
@@ -16,7 +17,7 @@ export type ShownApplication = ReturnType<typeof shownApplication>;
 
 /** An application as the commands print it, without its sealed values. Times are ISO 8601. */
 export function shownApplication(row: ApplicationRow) {
-  const { id, name, firstNumber, lastNumber, webhookUrl, requireSecret, reuseAfterSeconds } = row;
+  const { id, name, firstNumber, lastNumber, webhookUrl, reuseAfterSeconds } = row;
   return {
     applicationId: id,
     name,
@@ -28,7 +29,7 @@ export function shownApplication(row: ApplicationRow) {
     invitationLink: row.invitationLink,
     events: row.events.split(","),
     webhookHeldAt: isoTime(row.webhookHeldAt),
-    requireSecret,
+    requireSecret: requiresSecret(row),
     reuseAfterSeconds,
     signatureLifetimeSeconds: row.signatureLifetimeSeconds,
     statusList: row.statusList,
@@ -66,7 +67,8 @@ ${fieldLines({
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   "Device calls need a proof": application.requireProof ? "yes" : "no",
   "First proofs bind badges until": application.bindUntil,
-  "New badges an hour": application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
+  "New badges a clock hour":
+    application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
   ...userFields(application),
   Created: application.createdAt,
   Disabled: application.disabledAt,

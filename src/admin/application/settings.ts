@@ -1,5 +1,5 @@
 import { SUBSCRIBABLE_EVENTS } from "../../shared/events.ts";
-import { MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
+import { DEFAULT_NEW_BADGES_PER_HOUR, MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
 import { parsePublicUrl } from "../../shared/public-url.ts";
 import type { application } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
@@ -33,13 +33,16 @@ export const SETTING_OPTIONS = {
   invitationLink: orNo(
     option(
       "--invitation-link <url>",
-      "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme",
+      "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme; where PUBLIC_URL is set, by default the service's page for visitors, /pass",
       urlOrNone,
     ),
-    "let those QR codes have the token alone",
+    "let those QR codes open the default again; without PUBLIC_URL they have the token alone",
   ),
   requireSecret: orNo(
-    option("--require-secret", "let only callers with the secret create invitations"),
+    option(
+      "--require-secret",
+      "let only callers with the secret create invitations; an issuer of user tokens always does",
+    ),
     "let devices create invitations too",
   ),
   reuseAfterSeconds: option(
@@ -73,13 +76,10 @@ export const SETTING_OPTIONS = {
     "until then the first login with a proof binds a badge that is not bound; a time that has passed, or never, ends that",
     timeOrNever,
   ),
-  newBadgesPerHour: orNo(
-    option(
-      "--new-badges-per-hour <n>",
-      "refuse logins without an invitation that would take more fresh numbers within an hour",
-      wholeNumber(1),
-    ),
-    "let logins take any number of fresh numbers",
+  newBadgesPerHour: option(
+    "--new-badges-per-hour <n>",
+    `how many fresh numbers new badges, and invitations without the secret, take in a clock hour at most (${DEFAULT_NEW_BADGES_PER_HOUR}), or none for no limit`,
+    (text) => (text === "none" ? null : wholeNumber(1)(text)),
   ),
   ...USER_OPTIONS,
 };
@@ -100,9 +100,16 @@ export async function readSettings(
   if (columns.webhookUrl) assertWebhookUrl(columns.webhookUrl, isLocal);
   if (columns.invitationLink) assertInvitationLink(columns.invitationLink);
   if (columns.statusList) assertPublicUrl(readTarget(loadWrangler(), environment).publicUrl, environment);
+  if (columns.requireSecret === false && userIssuer) throw requiredSecretError();
   const users = await readUserOptions({ userIssuer, userAudience, userClaim, observe, unchecked }, isLocal);
   return { ...columns, events: columns.events?.join(), ...users };
 }
+
+/** An issuer makes the secret required for invitations (contract section 5). */
+export const requiredSecretError = (): UserError =>
+  new UserError(
+    "With an issuer of user tokens invitations always need the secret: leave out --no-require-secret, or add --no-user-issuer.",
+  );
 
 /** A URL is kept as it was given, not normalized. */
 function assertWebhookUrl(url: string, isLocal: boolean): void {

@@ -1,6 +1,11 @@
 import { InvalidArgumentError } from "commander";
 import { SUBSCRIBABLE_EVENTS, type SubscribableEvent } from "../../shared/events.ts";
-import { MAX_BADGE_NUMBER, MAX_NAME_CHARACTERS, MAX_USER_ID_CHARACTERS } from "../../shared/limits.ts";
+import {
+  MAX_BADGE_NUMBER,
+  MAX_NAME_CHARACTERS,
+  MAX_USER_ID_BYTES,
+  MAX_USER_ID_CHARACTERS,
+} from "../../shared/limits.ts";
 import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
 
 /** Ten years: no duration here is meant to be longer. */
@@ -54,7 +59,7 @@ export function userId(text: string): string {
   const parsed = userIdSchema.safeParse(text);
   if (!parsed.success) {
     throw new InvalidArgumentError(
-      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters without control characters, not only blanks, not "." or "..".`,
+      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters (${MAX_USER_ID_BYTES} bytes of UTF-8 at most) without control characters, not only blanks, not "." or "..".`,
     );
   }
   return parsed.data;

@@ -1,55 +1,83 @@
 import { application } from "../../shared/schema.ts";
 import { assertPublicUrl } from "../application/settings.ts";
-import { option, rawCommand } from "../command-line/command.ts";
+import { option, orNo, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { Output } from "../command-line/output.ts";
 import { ADMIN, shellWord } from "../command-line/shell.ts";
 import { deployedHomes } from "../platform/d1.ts";
-import type { BoundHome } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
-import { addressOf, untilHealthy } from "./address.ts";
+import { addressesOf, untilHealthy } from "./address.ts";
 import { type Deployment, openDeployment } from "./deployment.ts";
-import { PLACE_OPTIONS, placeOf, placeStep } from "./place.ts";
+import { environmentStep } from "./environment.ts";
+import { startClocks } from "./first-tick.ts";
+import { askForPlaceIfNeeded, PLACE_OPTIONS, placeOf, placeStep, type WantedHome } from "./place.ts";
+import { planStep } from "./plan.ts";
+import { rightsStep, workersDevStep } from "./preflight.ts";
+import { noteReleaseStep, releaseStep } from "./release.ts";
+import { type ReplicationMode, replicationStep } from "./replication.ts";
 import { databaseBindingStep, databaseStep, queueBindingStep, queueStep } from "./resources.ts";
 import { type Step, takeSteps } from "./steps.ts";
 import { migrationsStep, sealingKeyStep } from "./tables.ts";
-import { uploadStep } from "./upload.ts";
+import { buildOf, uploadStep } from "./upload.ts";
 
 export const deployCommand = rawCommand("deploy", {
   summary: "make everything that a deployed environment needs, and upload the service",
   description:
     "Deploys the service, step by step: its database, queues and their lines in wrangler.toml, the tables, the first " +
-    "sealing key, the Worker; then checks /health at its address. A step that is done already is left out, so run it " +
-    "again after a failure, and after each change. npm run deploy is this command for --env production.",
+    "sealing key, the Worker; then checks /health at its addresses. A step that is done already is left out, so run it " +
+    "again after a failure, and after each change. Before anything is written, the token's rights, the account's plan and its " +
+    "workers.dev name are checked. npm run deploy is this command for --env production; another name makes a further " +
+    "environment like production.",
   options: {
     ...PLACE_OPTIONS,
     address: option(
       "--address <url>",
-      "where /health is checked, if the service is not reached at its own address",
+      "where /health is checked, if the service is not reached at its own addresses",
       String,
     ),
+    workersDev: option("--workers-dev <name>", "register this workers.dev name, if the account has none", String),
+    replicas: orNo(
+      option("--replicas", "switch D1's read replication on (the default)"),
+      "switch D1's read replication off",
+    ),
+    force: option("--force", "deploy although this checkout is older than what is deployed"),
     check: option("--check", "show what would be done, and do nothing"),
   },
-  examples: ["--env production --location weur", "--env production --check"],
-  async action({ environment, output }, { address: given, check = false, ...place }) {
+  examples: ["--env production --location weur", "--env production --check", "--env staging --location weur"],
+  async action({ environment, output }, options) {
     if (environment === undefined) throw new UserError("Say which environment: add --env production.");
-    const deployment = await openDeployment(loadWrangler(), environment, check ? output.note : undefined);
+    const { address: given, check = false, workersDev, replicas = true, force = false } = options;
+    const wrangler = loadWrangler();
+    const deployment = await openDeployment(wrangler, environment, check ? output.note : undefined, true);
     const { publicUrl } = deployment.target;
     if (publicUrl !== "") assertPublicUrl(publicUrl, environment);
-    const wanted = { number: 1, place: placeOf(place) };
-    const steps = await takeSteps(stepsOf(deployment, wanted, output, true), check, output);
+    const place = { number: 1, place: placeOf(options) };
+    const wanted = check ? place : await askForPlaceIfNeeded(deployment, place);
+    const isNew = !deployment.isDefined;
+    const plan = {
+      isUploaded: true,
+      isForced: force,
+      workersDev,
+      replication: replicas ? "auto" : "disabled",
+    } as const;
+    const steps = await takeSteps(stepsOf(deployment, wanted, output, plan), check, output);
     const changes = steps.filter(({ state }) => state !== "there").length;
     if (check) {
       const text = changes === 0 ? "Nothing would change." : `${changes} of ${steps.length} steps would be taken.`;
       return output.result({ environment, steps, done: false }, () => text);
     }
-    const address = await addressOf(deployment, given);
-    await untilHealthy(address, environment, output.note);
-    output.note(`✓ ${address}/health`);
+    const [address, ...others] = await addressesOf(deployment, given);
+    const build = buildOf();
+    for (const each of [address, ...others]) {
+      await untilHealthy(each, environment, output.note, build);
+      output.note(`✓ ${each}/health`);
+    }
+    await startClocks(deployment, deployedHomes(deployment.account, deployment.target), output.note);
     const next = (await hasApplication(deployment)) ? "doctor" : 'application create --name "First" --require-secret';
-    output.result({ environment, address, steps, done: true }, () =>
+    output.result({ environment, address, addresses: [address, ...others], steps, done: true }, () =>
       [
         changes === 0 ? `Nothing changed: the service runs at ${address}.` : `The service runs at ${address}.`,
+        ...(isNew ? ["wrangler.toml has a new environment: run npm run types, and commit both."] : []),
         `Next: ${ADMIN} ${next} --env ${shellWord(environment)}`,
       ].join("\n"),
     );
@@ -63,19 +91,36 @@ async function hasApplication({ account, target }: Deployment): Promise<boolean>
   return found.flat().length > 0;
 }
 
-/** A home that is to be there. Its place is null when none was given. */
-export type WantedHome = Pick<BoundHome, "number" | "place">;
+/** How a deployment is made. */
+interface DeploymentPlan {
+  /** Whether the Worker is uploaded at the end. */
+  isUploaded: boolean;
+  /** Whether an older checkout may deploy. */
+  isForced: boolean;
+  /** The workers.dev name to register, where the account has none. */
+  workersDev: string | undefined;
+  replication: ReplicationMode;
+}
 
 /**
  * Everything that an environment needs, in order: what comes later uses what came before. Later steps are made only when the
- * ones before are taken, because those change wrangler.toml.
+ * ones before are taken, because those change wrangler.toml. The first four write nothing that a lack of rights, of a plan or of
+ * an address would make useless.
  */
 export function* stepsOf(
   deployment: Deployment,
   wanted: WantedHome,
   output: Output,
-  isUploaded: boolean,
+  { isUploaded, isForced, workersDev, replication }: DeploymentPlan,
 ): Generator<Step> {
+  // Without an account there is nothing to check: a plan without a login begins with what an empty one lacks.
+  if (!deployment.isOffline) {
+    yield rightsStep(deployment);
+    yield releaseStep(deployment, isForced);
+    yield workersDevStep(deployment, workersDev);
+  }
+  yield planStep(deployment);
+  yield environmentStep(deployment);
   const numbers = new Set([1, ...deployment.target.homes.map(({ number }) => number), wanted.number]);
   for (const number of [...numbers].toSorted((one, other) => one - other)) {
     const place = number === wanted.number ? wanted.place : null;
@@ -84,9 +129,12 @@ export function* stepsOf(
     if (number !== 1 || wanted.number === 1) yield placeStep(deployment, number, place);
     yield queueBindingStep(deployment, number, place);
     yield databaseStep(deployment, number, place);
+    yield replicationStep(deployment, number, replication);
     yield migrationsStep(deployment, number);
   }
   for (const { queue } of deployment.target.consumers) yield queueStep(deployment, queue);
   yield sealingKeyStep(deployment, output);
-  if (isUploaded) yield uploadStep(deployment);
+  if (!isUploaded) return;
+  yield noteReleaseStep(deployment);
+  yield uploadStep(deployment);
 }

@@ -1,9 +1,10 @@
 import type * as z from "zod";
 import { UserError } from "../command-line/errors.ts";
 import { type Account, openAccount } from "../platform/cloudflare.ts";
-import { type BoundHome, readTarget, type Target } from "../platform/target.ts";
+import { type BoundHome, definedEnvironments, readTarget, type Target } from "../platform/target.ts";
 import type { Wrangler } from "../platform/wrangler.ts";
-import { editWranglerToml } from "../platform/wrangler-toml.ts";
+import { editWranglerToml, withDraft } from "../platform/wrangler-toml.ts";
+import { withEnvironment } from "./environment-tables.ts";
 
 /** What the steps of a deployment work on. */
 export class Deployment {
@@ -34,9 +35,15 @@ export class Deployment {
     return this.#account?.find(result, path) ?? null;
   }
 
-  /** wrangler.toml as it is now. */
+  /** Whether wrangler.toml has the environment. */
+  get isDefined(): boolean {
+    return definedEnvironments(this.wrangler).includes(this.environment);
+  }
+
+  /** wrangler.toml as it is now; of a new environment as it is to be. */
   get target(): Target {
-    return readTarget(this.wrangler, this.environment);
+    const { wrangler, environment } = this;
+    return readDefined(wrangler, environment) ?? readNew(wrangler, environment);
   }
 
   /** A home as wrangler.toml binds it now; undefined when it does not. */
@@ -50,13 +57,27 @@ export class Deployment {
   }
 }
 
-/** @param noteEmpty given: where the account cannot be opened it is taken for empty, and this is told why; otherwise an error */
+const readDefined = (wrangler: Wrangler, environment: string): Target | undefined =>
+  definedEnvironments(wrangler).includes(environment) ? readTarget(wrangler, environment) : undefined;
+
+const readNew = (wrangler: Wrangler, environment: string): Target =>
+  withDraft(
+    (text) => withEnvironment(text, environment),
+    (draft) => readTarget(wrangler, environment, draft),
+  );
+
+/**
+ * @param noteEmpty given: where the account cannot be opened it is taken for empty, and this is told why; otherwise an error
+ * @param mayBeNew whether an environment that wrangler.toml does not have yet is to be made
+ */
 export async function openDeployment(
   wrangler: Wrangler,
   environment: string,
   noteEmpty?: (line: string) => void,
+  mayBeNew = false,
 ): Promise<Deployment> {
-  const { accountId } = readTarget(wrangler, environment);
+  const defined = mayBeNew ? readDefined(wrangler, environment) : readTarget(wrangler, environment);
+  const { accountId } = defined ?? readNew(wrangler, environment);
   const account = await openAccount(accountId).catch((error: unknown) => {
     if (noteEmpty === undefined || !(error instanceof UserError)) throw error;
     noteEmpty(`This is what an empty account would need: yours cannot be looked at. ${error.message}`);

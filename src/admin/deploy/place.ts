@@ -1,10 +1,14 @@
-import { createInterface } from "node:readline/promises";
 import { HOME_PLACE } from "../../shared/homes.ts";
 import { choice, notBeside, type OptionValues } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
+import { askOnTerminal } from "../command-line/terminal.ts";
+import type { BoundHome } from "../platform/target.ts";
 import { withVariable } from "../platform/wrangler-toml.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
+
+/** A home that is to be there. Its place is null when none was given. */
+export type WantedHome = Pick<BoundHome, "number" | "place">;
 
 /** Places of a D1 database, fixed when it is made (D1: Data location). Objects are made at the same places. */
 const D1_LOCATIONS = ["wnam", "enam", "weur", "eeur", "apac", "oc"] as const;
@@ -69,20 +73,22 @@ export function placeStep(deployment: Deployment, number: number, wanted: string
 
 const CHOICES = `--location ${D1_LOCATIONS.join("|")} (near most devices), or --jurisdiction ${D1_JURISDICTIONS.join("|")} (where data must stay)`;
 
+/** The place of home 1, asked for before anything is written, if it needs one and nobody has said it. */
+export async function askForPlaceIfNeeded(deployment: Deployment, wanted: WantedHome): Promise<WantedHome> {
+  const home = deployment.home(1);
+  const isKnown = wanted.number !== 1 || wanted.place !== null || home?.place != null;
+  if (isKnown || home?.database.database_id !== undefined) return wanted;
+  return { ...wanted, place: await askForPlace() };
+}
+
 /** @throws UserError when there is no terminal to ask on */
 async function askForPlace(): Promise<string> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw new UserError(`Say where the data is to be: ${CHOICES}. It is kept in wrangler.toml.`);
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    for (;;) {
-      const answer = (await terminal.question(`Where is the data to be? ${CHOICES}: `)).trim().replace(/^--/, "");
-      const [name = ""] = answer.split(/[ =]/).slice(-1);
-      if (D1_LOCATIONS.some((each) => each === name) && !answer.startsWith("jurisdiction")) return `location=${name}`;
-      if (D1_JURISDICTIONS.some((each) => each === name)) return `jurisdiction=${name}`;
-    }
-  } finally {
-    terminal.close();
-  }
+  const place = await askOnTerminal(`Where is the data to be? ${CHOICES}: `, (text) => {
+    const answer = text.replace(/^--/, "");
+    const [name = ""] = answer.split(/[ =]/).slice(-1);
+    if (D1_LOCATIONS.some((each) => each === name) && !answer.startsWith("jurisdiction")) return `location=${name}`;
+    return D1_JURISDICTIONS.some((each) => each === name) ? `jurisdiction=${name}` : undefined;
+  });
+  if (place !== null) return place;
+  throw new UserError(`Say where the data is to be: ${CHOICES}. It is kept in wrangler.toml.`);
 }

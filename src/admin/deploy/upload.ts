@@ -8,9 +8,13 @@ import { deployedHomes } from "../platform/d1.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../platform/paths.ts";
 import { runWrangler } from "../platform/wrangler.ts";
 import type { Deployment } from "./deployment.ts";
+import { RELEASE_NUMBER } from "./release-number.ts";
 import type { Step } from "./steps.ts";
 
-/** The variable in which a deployed Worker keeps what it was made from, so that an upload that changes nothing is left out. */
+/**
+ * The variable with what a deployed Worker was made from, as `buildOf` has it: an upload that changes nothing is left out, and
+ * `/health` returns it in its header `release`.
+ */
 const RELEASE = "RELEASE";
 
 const settings = z.object({
@@ -35,8 +39,8 @@ export function uploadStep(deployment: Deployment): Step {
   return {
     name: `Worker ${deployment.target.worker}`,
     async inspect() {
-      const release = fingerprint();
-      const reason = await reasonToUpload(deployment, release);
+      const build = buildOf();
+      const reason = await reasonToUpload(deployment, build);
       if (reason === null) return null;
       if (reason !== NOT_THERE) {
         await assertHomesBound(deployedHomes(deployment.account, deployment.target), "The Worker was not uploaded");
@@ -44,7 +48,7 @@ export function uploadStep(deployment: Deployment): Step {
       return {
         action: `upload it (${reason})`,
         async make() {
-          await runWrangler(["deploy", "--env", environment, "--var", `${RELEASE}:${release}`]);
+          await runWrangler(["deploy", "--env", environment, "--var", `${RELEASE}:${build}`]);
         },
       };
     },
@@ -54,19 +58,22 @@ export function uploadStep(deployment: Deployment): Step {
 const NOT_THERE = "it is not there yet";
 
 /** @returns null when everything is as wrangler would make it */
-async function reasonToUpload(deployment: Deployment, release: string): Promise<string | null> {
-  const { worker, crons, hasRoutes, customDomains } = deployment.target;
+async function reasonToUpload(deployment: Deployment, build: string): Promise<string | null> {
+  const { worker, crons, isOnWorkersDev, customDomains } = deployment.target;
   const script = `/workers/scripts/${worker}`;
   const deployed = await deployment.find(settings, `${script}/settings`);
-  const current = deployed?.bindings.find(({ name }) => name === RELEASE)?.text;
-  if (current === undefined) return NOT_THERE;
-  if (current !== release) return "something changed";
+  // A draft has no database.
+  if (!deployed?.bindings.some(({ type }) => type === "d1")) return NOT_THERE;
+  const current = deployed.bindings.find(({ name }) => name === RELEASE)?.text ?? "an upload by hand";
+  if (current !== build) return `${current} is deployed, and this is ${build}`;
   const [unconsumed] = await missingConsumers(deployment);
   if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
   const scheduled = await deployment.find(schedules, `${script}/schedules`);
   if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
     return "the sweep has no schedule";
-  if (!hasRoutes && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) return "it has no address";
+  if (isOnWorkersDev && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) {
+    return "it has no address below workers.dev";
+  }
   for (const domain of customDomains) {
     const found = await deployment.find(domains, `/workers/domains?hostname=${encodeURIComponent(domain)}`);
     if (!found?.some(({ hostname, service }) => hostname === domain && service === worker))
@@ -86,6 +93,12 @@ export async function missingConsumers(deployment: Deployment): Promise<string[]
   }
   return missing;
 }
+
+/** Enough digits to tell two builds of one release apart. */
+const BUILD_DIGITS = 12;
+
+/** The release and what the Worker is made from, such as `0.9.0+1f0c93ab77de` (Semantic Versioning section 10: build metadata). */
+export const buildOf = (): string => `${RELEASE_NUMBER}+${fingerprint().slice(0, BUILD_DIGITS)}`;
 
 /** What the Worker and its assets are made from; the script, local development and types are not part of it. */
 const SOURCES = ["src/worker", "src/shared", "src/console", "src/docs-page", "src/client", "package-lock.json"];

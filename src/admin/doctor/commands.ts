@@ -1,13 +1,16 @@
+import { seconds } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
+import { UserError } from "../command-line/errors.ts";
 import { bold, plain } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { DEPLOY } from "../command-line/shell.ts";
-import { addressOf } from "../deploy/address.ts";
+import { addressesOf } from "../deploy/address.ts";
 import { openDeployment } from "../deploy/deployment.ts";
 import { readTarget } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { type Finding, runChecks } from "./checks.ts";
 import { dataChecks } from "./data-checks.ts";
+import { firstDayChecks, TICK_WAIT_SECONDS } from "./first-day.ts";
 import { localKeyCheck, logSampleCheck, platformChecks, serviceChecks } from "./service-checks.ts";
 
 /** Where `npm start` serves when nothing else is asked for. */
@@ -17,12 +20,17 @@ export const doctorCommand = command("doctor", {
   summary: "check what can be checked, and say what to do",
   description:
     "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, clocks, deliveries " +
-    "that wait, ranges that fill up, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues and secrets of the platform. It " +
-    "changes nothing. The exit code is 1 when something is broken.",
-  options: { address: option("--address <url>", "where the service is reached, if not at its own address", String) },
-  examples: ["", "--env production"],
-  async work(session, { address }) {
-    const findings = await runChecks(await checksOf(session, address));
+    "that wait, ranges and homes that fill up, new badges of the hour, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues, secrets and read replication of " +
+    "the platform. It changes nothing. The exit code is 1 when something is broken.\n\n" +
+    "--first-day checks six facts that the documentation leaves open, or that a new account may not have yet.",
+  options: {
+    address: option("--address <url>", "where the service is reached, if not at its own addresses", String),
+    firstDay: option("--first-day", "check what only a real account can show, in its first hour; needs --env"),
+    wait: option("--wait <seconds>", "with --first-day: how long cron may take", seconds, TICK_WAIT_SECONDS),
+  },
+  examples: ["", "--env production", "--first-day --env production"],
+  async work(session, { address, firstDay = false, wait }) {
+    const findings = firstDay ? await runFirstDay(session, wait) : await runChecks(await checksOf(session, address));
     const isBroken = findings.some(({ state }) => state === "broken");
     if (isBroken) process.exitCode = 1;
     return { healthy: !isBroken, findings };
@@ -35,7 +43,7 @@ async function checksOf(session: Session, given: string | undefined) {
   if ("local" in session.place) {
     const { publicUrl, logSample } = readTarget(wrangler, undefined);
     return [
-      ...serviceChecks(session, async () => given ?? LOCAL_ADDRESS, publicUrl),
+      ...serviceChecks(session, async () => [given ?? LOCAL_ADDRESS], publicUrl),
       logSampleCheck(logSample),
       ...dataChecks(session, "npm start"),
       localKeyCheck(session, session.place.local),
@@ -43,11 +51,20 @@ async function checksOf(session: Session, given: string | undefined) {
   }
   const deployment = await openDeployment(wrangler, session.place.environment);
   return [
-    ...serviceChecks(session, () => addressOf(deployment, given), deployment.target.publicUrl),
+    ...serviceChecks(session, () => addressesOf(deployment, given), deployment.target.publicUrl),
     logSampleCheck(deployment.target.logSample),
     ...dataChecks(session, DEPLOY),
     ...platformChecks(session, deployment),
   ];
+}
+
+/** One after the other, because one waits for what another sets off. */
+async function runFirstDay(session: Session, waitSeconds: number): Promise<Finding[]> {
+  if ("local" in session.place) throw new UserError("--first-day is for a deployed environment: add --env production.");
+  const deployment = await openDeployment(loadWrangler(), session.place.environment);
+  const findings: Finding[] = [];
+  for (const check of firstDayChecks(session, deployment, waitSeconds)) findings.push(...(await runChecks([check])));
+  return findings;
 }
 
 const MARKS: Readonly<Record<Finding["state"], string>> = { ok: "✓", look: "!", broken: "✗" };

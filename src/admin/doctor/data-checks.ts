@@ -1,8 +1,15 @@
 import * as z from "zod";
-import { MAX_COPY_AGE_SECONDS, RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
-import { isoTime } from "../../shared/time.ts";
+import {
+  HOME_WARNING_PERCENT,
+  MAX_COPY_AGE_SECONDS,
+  MAX_DATABASE_BYTES,
+  RANGE_WARNING_PERCENTS,
+} from "../../shared/limits.ts";
+import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
+import { lastTicks } from "../deploy/first-tick.ts";
+import { readDeployedRelease } from "../deploy/release.ts";
 import type { Homes } from "../platform/homes.ts";
 import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
@@ -25,6 +32,8 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Clock", run: () => checkClock(homes) },
     { name: "Deliveries", run: () => checkDeliveries(session) },
     { name: "Number ranges", run: () => checkRanges(session) },
+    { name: "New badges", run: () => checkHourBrakes(session) },
+    { name: "Homes", run: () => checkHomeSizes(session) },
   ];
 }
 
@@ -80,19 +89,23 @@ async function checkSealingKeys(session: Session) {
   );
 }
 
-const ticked = z.object({ tickedAt: z.number().nullable() });
+/** A new or changed cron trigger takes that long to start (Workers: Cron Triggers). */
+export const CRON_START_MINUTES = 15;
 
 async function checkSweep(homes: Homes) {
-  const clocks = await askHomes(homes, ticked, "SELECT (SELECT ticked_at FROM clock WHERE id = 1) AS tickedAt");
-  const late = clocks.filter(
-    ({ tickedAt }) => tickedAt === null || Date.now() - tickedAt > MAX_COPY_AGE_SECONDS * 1000,
-  );
+  const ticks = await lastTicks(homes);
+  const late = homes.all.flatMap(({ number }, index) => {
+    const tickedAt = ticks[index] ?? null;
+    if (tickedAt !== null && Date.now() - tickedAt <= MAX_COPY_AGE_SECONDS * 1000) return [];
+    return [tickedAt === null ? `never in home ${number}` : `in home ${number} last at ${isoTime(tickedAt)}`];
+  });
   if (late.length === 0) return fine("ran in every home within the last 90 seconds");
-  const since = late.map(({ home, tickedAt }) =>
-    tickedAt === null ? `never in home ${home}` : `in home ${home} last at ${isoTime(tickedAt)}`,
-  );
+  const deployed = await readDeployedRelease(homes.first.database);
+  if (deployed !== undefined && Date.now() - deployed.deployedAt < CRON_START_MINUTES * 60_000) {
+    return look(late.join("; "), `A new cron trigger takes up to ${CRON_START_MINUTES} minutes to start: wait for it.`);
+  }
   return broken(
-    since.join("; "),
+    late.join("; "),
     "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-part-failed lines; npm run deploy sets the trigger again.",
   );
 }
@@ -128,7 +141,7 @@ async function checkDeliveries(session: Session) {
   if (overdue > 0) {
     return broken(
       `${counted(overdue, "event")} due for over ${OVERDUE_MINUTES} minutes`,
-      "The queue or the sweep does not get on: see the checks of both, and the lines delivery-not-sent.",
+      "The queue or the sweep does not get on: see the checks of both, and the lines webhook-secret-unusable.",
     );
   }
   if (held + exhausted === 0) return fine("nothing waits");
@@ -155,5 +168,36 @@ async function checkRanges(session: Session) {
   return look(
     nearlyFull.map((each) => `${each.id} (${each.name}): ${Math.floor(percentOf(each))} % used`).join("; "),
     `Make the range longer: ${shownCommand(session, "application update ID --last N")}.`,
+  );
+}
+
+const brake = z.object({ id: z.string(), name: z.string(), limit: z.number() });
+/** Applications whose fresh numbers of a clock hour, in hours since 1970-01-01 UTC, are used up (contract section 7). */
+const REACHED_BRAKES = `
+  SELECT application.id, name, new_badges_per_hour AS "limit" FROM application
+    JOIN application_head ON application_head.application_id = application.id
+  WHERE disabled_at IS NULL AND hour = ?1 AND hour_used >= new_badges_per_hour`;
+
+async function checkHourBrakes(session: Session) {
+  const reached = await askHomes(session.homes, brake, REACHED_BRAKES, Math.floor(Date.now() / HOUR_MILLISECONDS));
+  if (reached.length === 0) return fine("no application has used up those of this hour");
+  return look(
+    reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour`).join("; "),
+    `If that is a roll-out: ${shownCommand(session, "application update ID --new-badges-per-hour N")}. If it is a stranger: --user-issuer keeps strangers out.`,
+  );
+}
+
+async function checkHomeSizes(session: Session) {
+  const sizes = await session.homes.everywhere(async ({ number, database }) => {
+    // D1 reports the size of the database with every result (D1: Return object).
+    const { meta } = await database.run((_, d1) => d1.prepare("SELECT 1").all());
+    return { number, percent: Math.floor((meta.size_after / MAX_DATABASE_BYTES) * 100) };
+  });
+  const full = sizes.filter(({ percent }) => percent >= HOME_WARNING_PERCENT);
+  const fullest = Math.max(...sizes.map(({ percent }) => percent));
+  if (full.length === 0) return fine(`the fullest has ${fullest} % of the 10 GB that D1 holds`);
+  return look(
+    full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
+    `Make another home for new applications: ${shownCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
   );
 }

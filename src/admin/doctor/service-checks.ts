@@ -7,6 +7,7 @@ import type { Session } from "../command-line/session.ts";
 import { DEPLOY } from "../command-line/shell.ts";
 import { healthProblem } from "../deploy/address.ts";
 import type { Deployment } from "../deploy/deployment.ts";
+import { readReplication } from "../deploy/replication.ts";
 import { missingConsumers } from "../deploy/upload.ts";
 import type { LocalState } from "../platform/paths.ts";
 import { readLocalKeys } from "../platform/sealing-key-file.ts";
@@ -18,19 +19,25 @@ import { broken, type Check, fine, look } from "./checks.ts";
 
 const TIMEOUT_MILLISECONDS = 10_000;
 
-/** What the running service tells. @param address where it is reached */
-export function serviceChecks(session: Session, address: () => Promise<string>, publicUrl: string): Check[] {
+/** What the running service tells. @param addresses where it is reached, the one to name first */
+export function serviceChecks(
+  session: Session,
+  addresses: () => Promise<readonly [string, ...string[]]>,
+  publicUrl: string,
+): Check[] {
   const { place } = session;
   const isLocal = "local" in place;
   return [
     {
       name: "Health",
       async run() {
-        const at = await address();
-        const problem = await healthProblem(at);
-        if (problem === null) return fine(`${at}/health`);
+        const checked = await Promise.all(
+          (await addresses()).map(async (at) => ({ at: `${at}/health`, problem: await healthProblem(at) })),
+        );
+        const ill = checked.filter(({ problem }) => problem !== null);
+        if (ill.length === 0) return fine(checked.map(({ at }) => at).join(", "));
         return broken(
-          `${at}/health: ${problem}`,
+          ill.map(({ at, problem }) => `${at}: ${problem}`).join("; "),
           "local" in place
             ? "Start the service: npm start. If it runs at another address, add --address."
             : `503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see ${shownWrangler(["tail", "--env", place.environment])}. Another address: add --address.`,
@@ -38,7 +45,10 @@ export function serviceChecks(session: Session, address: () => Promise<string>, 
       },
     },
     { name: "PUBLIC_URL", run: () => checkPublicUrl(session, publicUrl) },
-    { name: "Status lists", run: () => checkStatusLists(session, isLocal ? address : async () => publicUrl) },
+    {
+      name: "Status lists",
+      run: () => checkStatusLists(session, async () => (isLocal ? (await addresses())[0] : publicUrl)),
+    },
   ];
 }
 
@@ -91,7 +101,7 @@ async function checkStatusLists(session: Session, origin: () => Promise<string>)
   );
 }
 
-/** @param text as wrangler.toml has it; undefined: not at all, as in a configuration of release 1.0 */
+/** @param text as wrangler.toml has it; undefined: not at all */
 export const logSampleCheck = (text = "1"): Check => ({
   name: "LOG_SAMPLE",
   async run() {
@@ -123,6 +133,14 @@ export const platformChecks = ({ homes, output }: Session, deployment: Deploymen
         `the Worker has no secret ${missing}`,
         `Put it back, if anybody has a copy: npx wrangler secret put ${missing} --env ${environment}. Without it the secrets and signing keys of every application must be made anew.`,
       );
+    },
+  },
+  {
+    name: "Read replication",
+    async run() {
+      const modes = await homes.everywhere(({ number }) => readReplication(deployment, number));
+      const shown = homes.all.map(({ number }, index) => `home ${number} ${modes[index] ?? "unknown"}`).join(", ");
+      return fine(modes.every((mode) => mode === "auto") ? shown : `${shown}: bookmarks lead to the primary`);
     },
   },
   {

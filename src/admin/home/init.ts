@@ -4,9 +4,9 @@ import { UserError } from "../command-line/errors.ts";
 import type { Output } from "../command-line/output.ts";
 import { openHomes } from "../command-line/session.ts";
 import { ADMIN, DEPLOY, shellWord } from "../command-line/shell.ts";
-import { stepsOf, type WantedHome } from "../deploy/commands.ts";
+import { stepsOf } from "../deploy/commands.ts";
 import { openDeployment } from "../deploy/deployment.ts";
-import { PLACE_OPTIONS, placeOf } from "../deploy/place.ts";
+import { askForPlaceIfNeeded, PLACE_OPTIONS, placeOf, type WantedHome } from "../deploy/place.ts";
 import { takeSteps } from "../deploy/steps.ts";
 import { localState, shownPath } from "../platform/paths.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
@@ -55,11 +55,15 @@ async function initLocally(dryRun: boolean, output: Output): Promise<void> {
   output.result({ steps, done: true }, () => "Ready: npm start.");
 }
 
+/** Up to the upload, as `deploy` does it when nothing is said. */
+const PLAN = { isUploaded: false, isForced: false, workersDev: undefined, replication: "auto" } as const;
+
 async function initDeployed(environment: string, wanted: WantedHome, dryRun: boolean, output: Output): Promise<void> {
   const deployment = await openDeployment(loadWrangler(), environment, dryRun ? output.note : undefined);
   const isFirst = wanted.number === 1 || deployment.home(1)?.database.database_id !== undefined;
   if (!isFirst && !dryRun) throw new UserError(`Home ${wanted.number} needs home 1: run ${DEPLOY} first.`);
-  const steps = await takeSteps(stepsOf(deployment, wanted, output, false), dryRun, output);
+  const placed = dryRun ? wanted : await askForPlaceIfNeeded(deployment, wanted);
+  const steps = await takeSteps(stepsOf(deployment, placed, output, PLAN), dryRun, output);
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
   const env = `--env ${shellWord(environment)}`;
   const then = wanted.number === 1 ? "" : `, then ${ADMIN} application create --home ${wanted.number} ${env}`;

@@ -1,6 +1,7 @@
+import { setTimeout as wait } from "node:timers/promises";
 import * as z from "zod";
 import { UserError } from "../command-line/errors.ts";
-import { isAboutRights, lackingRight, TOKENS_PAGE } from "./rights.ts";
+import { adviceFor, isAboutRights, lackingRight, TOKENS_PAGE } from "./rights.ts";
 import { runWrangler } from "./wrangler.ts";
 
 /** Where the platform's API is, unless `CLOUDFLARE_API_BASE_URL` names another place. wrangler reads the same variable. */
@@ -21,11 +22,15 @@ export class RefusedCall extends UserError {
   readonly status: number;
   /** The platform's words, with its codes. */
   readonly reason: string;
+  /** Whether the message says what to do about it. */
+  readonly isKnown: boolean;
 
-  constructor(what: string, status: number, reason: string) {
-    super(`The platform refused ${what}: ${reason}. Run the command again; it goes on where it stopped.`);
+  constructor(what: string, status: number, reason: string, codes: readonly number[] = []) {
+    const advice = adviceFor(codes);
+    super(advice ?? `The platform refused ${what}: ${reason}. Run the command again; it goes on where it stopped.`);
     this.status = status;
     this.reason = reason;
+    this.isKnown = advice !== undefined;
   }
 }
 
@@ -38,7 +43,7 @@ export class LostCall extends UserError {
 
 interface Call {
   method?: "GET" | "POST" | "PUT" | "DELETE";
-  /** Below the account, such as `/queues`. */
+  /** Below the account, such as `/queues`; of the few calls without an account the whole path. */
   path: string;
   /** Sent as JSON. */
   body?: object;
@@ -63,6 +68,18 @@ export class Account {
    */
   async call<Shape extends z.ZodType>(result: Shape, { path, ...rest }: Call): Promise<z.output<Shape>> {
     return result.parse(await request(this.#headers, { path: `/accounts/${this.id}${path}`, ...rest }));
+  }
+
+  /**
+   * Asks the platform's analytics (developers.cloudflare.com/analytics/graphql-api).
+   *
+   * @returns null when it gives no such data, or the token lacks "Account, Account Analytics, Read"
+   * @throws LostCall without a response
+   */
+  async analyse<Shape extends z.ZodType>(data: Shape, query: string): Promise<z.output<Shape> | null> {
+    const response = await send({ method: "POST", path: "/graphql", body: { query } }, this.#headers);
+    const body = z.object({ data: z.unknown() }).safeParse(await response.json().catch(() => undefined)).data;
+    return data.safeParse(body?.data).data ?? null;
   }
 
   /** Looks something up. @returns null when there is no such thing */
@@ -119,24 +136,43 @@ async function onlyAccount(headers: Readonly<Record<string, string>>): Promise<s
   throw new UserError(`Say which account: set CLOUDFLARE_ACCOUNT_ID. These credentials reach: ${found}.`);
 }
 
-async function request(
-  headers: Readonly<Record<string, string>>,
-  { method = "GET", path, body }: Call,
-): Promise<unknown> {
-  const response = await fetch(`${process.env.CLOUDFLARE_API_BASE_URL || API}${path}`, {
-    method,
-    headers: { ...headers, ...(body && { "content-type": "application/json" }) },
-    signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
-    ...(body && { body: JSON.stringify(body) }),
-  }).catch((error: unknown) => {
-    throw new LostCall(`${method} ${path}`, { cause: error });
-  });
+/** The platform allows 1,200 calls in five minutes and then refuses for the rest of them (API: Rate limits). */
+const MAX_TRIES = 4;
+const MAX_RETRY_AFTER_SECONDS = 300;
+/** Where a 429 has no `Retry-After`. */
+const DEFAULT_RETRY_AFTER_SECONDS = 10;
+
+/** Sends a call, and again when the platform limits calls: one that got 429 was not carried out. */
+async function send({ method = "GET", path, body }: Call, headers: Readonly<Record<string, string>>) {
+  for (let attempt = 1; ; attempt++) {
+    const response = await fetch(`${process.env.CLOUDFLARE_API_BASE_URL || API}${path}`, {
+      method,
+      headers: { ...headers, ...(body && { "content-type": "application/json" }) },
+      signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
+      ...(body && { body: JSON.stringify(body) }),
+    }).catch((error: unknown) => {
+      throw new LostCall(`${method} ${path}`, { cause: error });
+    });
+    if (response.status !== 429 || attempt === MAX_TRIES) return response;
+    await response.body?.cancel();
+    const seconds = Number(response.headers.get("retry-after") ?? DEFAULT_RETRY_AFTER_SECONDS);
+    const bounded = Number.isFinite(seconds) ? Math.min(seconds, MAX_RETRY_AFTER_SECONDS) : DEFAULT_RETRY_AFTER_SECONDS;
+    process.stderr.write(`… the platform limits its calls: trying again in ${bounded} s\n`);
+    await wait(bounded * 1000);
+  }
+}
+
+async function request(headers: Readonly<Record<string, string>>, call: Call): Promise<unknown> {
+  const { method = "GET", path } = call;
+  const response = await send(call, headers);
   const { status } = response;
   const parsed = envelope.safeParse(await response.json().catch(() => undefined));
   if (!parsed.success) throw new LostCall(`${method} ${path} (status ${status}, and no JSON)`);
   const { success, errors, result } = parsed.data;
   if (success) return result;
   const reason = errors.map(({ message, code }) => `${message} [code: ${code}]`).join(", ") || `status ${status}`;
-  const isUnauthorized = status === 401 || status === 403 || errors.some(({ code }) => isAboutRights(code));
-  throw isUnauthorized ? lackingRight(path, reason) : new RefusedCall(`${method} ${path}`, status, reason);
+  const codes = errors.map(({ code }) => code);
+  const isUnauthorized = status === 401 || status === 403 || codes.some(isAboutRights);
+  if (isUnauthorized && adviceFor(codes) === undefined) throw lackingRight(path, reason);
+  throw new RefusedCall(`${method} ${path}`, status, reason, codes);
 }

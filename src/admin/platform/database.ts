@@ -65,19 +65,9 @@ export type NewRow<Table extends SQLiteTable> = {
 export function insertWhere<Table extends SQLiteTable>(orm: Orm, table: Table, row: NewRow<Table>, source: SQL) {
   const given = new Map(Object.entries(row));
   const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
-    const value = given.get(name) ?? column.default ?? null;
+    // A null that was given stays null: not every column with a default needs a value.
+    const value = given.get(name) === undefined ? (column.default ?? null) : given.get(name);
     return is(value, SQL) ? value : sql.param(value, column);
   });
   return orm.insert(table).select(sql`SELECT ${sql.join(values, sql`, `)} ${source}`);
-}
-
-/** Rows in one statement, so that their JSON stays below D1's limit for a bound value. */
-const CHUNK_ROWS = 1000;
-
-/** Runs a statement over many rows, some at a time. @param statement takes their JSON */
-export async function inChunks(database: Database, rows: readonly object[], statement: (json: string) => SQL) {
-  for (let start = 0; start < rows.length; start += CHUNK_ROWS) {
-    const json = JSON.stringify(rows.slice(start, start + CHUNK_ROWS));
-    await database.run((orm) => orm.run(statement(json)));
-  }
 }

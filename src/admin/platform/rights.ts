@@ -1,4 +1,5 @@
 import { UserError } from "../command-line/errors.ts";
+import { DEPLOY } from "../command-line/shell.ts";
 
 export const TOKENS_PAGE = "https://dash.cloudflare.com/profile/api-tokens";
 
@@ -29,9 +30,35 @@ export function lackingRight(path: string, reason: string): UserError {
   return new UserError(`The API token ${lacks} (${reason}): correct it at ${TOKENS_PAGE}, and run the command again.`);
 }
 
-/** The same for what wrangler printed. @returns undefined when it failed for another reason */
-export function lackingRightIn(output: string): UserError | undefined {
+const NEEDS_WORKERS_PAID =
+  "The account is on the Workers Free plan, and the service needs Workers Paid ($5 a month): one call may take longer than the 10 ms of CPU and need more than the 50 queries of Free, and D1 can be restored for 7 days only. Choose it at https://dash.cloudflare.com/?to=/:account/workers/plans, and run the command again.";
+
+/** What to do about an error of the platform, by its code: its own words do not say. */
+const ADVICE: ReadonlyMap<number, string> = new Map([
+  // limits.cpu_ms; queues, where the account has them on no plan.
+  [100328, NEEDS_WORKERS_PAID],
+  [100129, NEEDS_WORKERS_PAID],
+  [
+    11002,
+    "Queues are not enabled in this account yet: open https://dash.cloudflare.com/?to=/:account/workers/queues once, enable them, and run the command again.",
+  ],
+  [
+    10215,
+    `A gradual deployment is under way, and a secret can only be changed when one version has all traffic: finish it (npx wrangler versions deploy --env production), or run ${DEPLOY}, and run the command again.`,
+  ],
+]);
+
+/** What to do about an error of the platform; undefined when its own words have to do. */
+export const adviceFor = (codes: readonly number[]): string | undefined =>
+  codes.map((code) => ADVICE.get(code)).find((advice) => advice !== undefined);
+
+/** The same two for what wrangler printed. @returns undefined when it failed for another reason */
+export function knownErrorIn(output: string): UserError | undefined {
   const [reason, code] = /[^\n.]*\[code: (\d+)\]/.exec(output) ?? [];
+  // wrangler replaces the platform's words for this one.
+  const isGradual = output.includes("the latest version of your Worker isn't currently deployed");
+  const advice = adviceFor([isGradual ? 10215 : Number(code)]);
+  if (advice !== undefined) return new UserError(advice);
   if (reason === undefined || !isAboutRights(Number(code))) return undefined;
   const [, path = ""] = /Cloudflare API \((\S+)\) failed/.exec(output) ?? [];
   return lackingRight(path, reason.replace(/^[\s-]+/, ""));

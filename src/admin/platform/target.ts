@@ -32,6 +32,8 @@ const configSchema = z.object({
   routes: z
     .array(z.union([z.string(), z.looseObject({ pattern: z.string(), custom_domain: z.boolean().optional() })]))
     .default([]),
+  workers_dev: z.boolean().optional(),
+  limits: z.object({ cpu_ms: z.number().optional() }).optional(),
   triggers: z.object({ crons: z.array(z.string()).default([]) }),
 });
 
@@ -42,13 +44,21 @@ export type BoundHome = Target["homes"][number];
 
 export type Target = ReturnType<typeof readTarget>;
 
-/** What a command works on: local state, or with a name a deployed environment of wrangler.toml. */
-export function readTarget(wrangler: Wrangler, environment: string | undefined) {
-  const known = readConfig(wrangler, undefined).definedEnvironments;
+/** The deployed environments that wrangler.toml has. */
+export const definedEnvironments = (wrangler: Wrangler, path = WRANGLER_CONFIG): readonly string[] =>
+  readConfig(wrangler, undefined, path).definedEnvironments;
+
+/**
+ * What a command works on: local state, or with a name a deployed environment of wrangler.toml.
+ *
+ * @param path of another wrangler.toml
+ */
+export function readTarget(wrangler: Wrangler, environment: string | undefined, path = WRANGLER_CONFIG) {
+  const known = definedEnvironments(wrangler, path);
   if (environment !== undefined && !known.includes(environment)) {
     throw new UserError(`wrangler.toml has no environment "${environment}": use one of ${known.join(", ") || "none"}.`);
   }
-  const config = readConfig(wrangler, environment);
+  const config = readConfig(wrangler, environment, path);
   return {
     environment,
     worker: config.name,
@@ -61,7 +71,9 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined) 
     producers: config.queues.producers,
     crons: config.triggers.crons,
     customDomains: customDomainsOf(config),
-    hasRoutes: config.routes.length > 0,
+    /** Whether it is reached below workers.dev; unless wrangler.toml says so, wrangler ends that with the first route. */
+    isOnWorkersDev: config.workers_dev ?? config.routes.length === 0,
+    cpuMilliseconds: config.limits?.cpu_ms,
     /** Empty when it is not set. `npm start` has its own. */
     publicUrl: config.vars.PUBLIC_URL,
     logSample: config.vars.LOG_SAMPLE,
@@ -99,8 +111,8 @@ function readPlace(vars: Record<string, unknown>, variable: string): string | nu
 }
 
 /** @throws UserError that says where wrangler.toml is wrong */
-function readConfig(wrangler: Wrangler, environment: string | undefined): Config {
-  const args = { config: WRANGLER_CONFIG, ...(environment !== undefined && { env: environment }) };
+function readConfig(wrangler: Wrangler, environment: string | undefined, path: string): Config {
+  const args = { config: path, ...(environment !== undefined && { env: environment }) };
   try {
     return configSchema.parse(wrangler.unstable_readConfig(args, { hideWarnings: true }));
   } catch (error) {

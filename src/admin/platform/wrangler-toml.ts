@@ -13,16 +13,27 @@ export function editWranglerToml(wrangler: Wrangler, environment: string, edit: 
   const before = readFileSync(WRANGLER_CONFIG, "utf8");
   const after = edit(before);
   if (after === before) return;
-  // Beside it: paths in it are relative to its folder.
+  withDraft(
+    () => after,
+    (draft) => {
+      try {
+        wrangler.unstable_readConfig({ config: draft, env: environment }, { hideWarnings: true });
+        renameSync(draft, WRANGLER_CONFIG);
+      } catch (error) {
+        throw new UserError(`wrangler.toml cannot be changed by this command; change it by hand to:\n${after}`, {
+          cause: error,
+        });
+      }
+    },
+  );
+}
+
+/** Does something with a changed copy of wrangler.toml, which lies beside it: paths in it are relative to its folder. */
+export function withDraft<Result>(edit: (text: string) => string, use: (path: string) => Result): Result {
   const draft = WRANGLER_CONFIG.replace(/\.toml$/, `.${process.pid}.toml`);
   try {
-    writeFileSync(draft, after, { flush: true });
-    wrangler.unstable_readConfig({ config: draft, env: environment }, { hideWarnings: true });
-    renameSync(draft, WRANGLER_CONFIG);
-  } catch (error) {
-    throw new UserError(`wrangler.toml cannot be changed by this command; change it by hand to:\n${after}`, {
-      cause: error,
-    });
+    writeFileSync(draft, edit(readFileSync(WRANGLER_CONFIG, "utf8")), { flush: true });
+    return use(draft);
   } finally {
     rmSync(draft, { force: true });
   }

@@ -4,10 +4,10 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
-import { UserError } from "../command-line/errors.ts";
+import { oneLine, UserError } from "../command-line/errors.ts";
 import { shellWord } from "../command-line/shell.ts";
 import { PROJECT } from "./paths.ts";
-import { lackingRightIn } from "./rights.ts";
+import { knownErrorIn } from "./rights.ts";
 
 /**
  * Keeps wrangler quiet: no output of its own, no questions, no statistics, and no requests for updates or for this
@@ -49,7 +49,12 @@ export const WRANGLER_PROGRAM = join(PROJECT, "node_modules/wrangler/wrangler-di
 /** The command as it is typed. It never contains a secret: those are passed on standard input. */
 export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
 
-/** Runs wrangler's program. @returns what it printed. @throws UserError with wrangler's own error message */
+/**
+ * Runs wrangler's program, and shows its warnings on standard error.
+ *
+ * @returns what it printed
+ * @throws UserError with wrangler's own error message
+ */
 export async function runWrangler(words: readonly string[], input = ""): Promise<string> {
   const child = spawn(process.execPath, ["--no-warnings", WRANGLER_PROGRAM, ...words], {
     cwd: PROJECT,
@@ -61,11 +66,27 @@ export async function runWrangler(words: readonly string[], input = ""): Promise
   });
   child.stdin.end(input);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  const printed = stripVTControlCharacters(`${stderr}\n${stdout}`);
+  for (const warning of warningsIn(printed)) process.stderr.write(`! wrangler: ${warning}\n`);
   if (code === 0) return stdout;
-  const lacking = lackingRightIn(stripVTControlCharacters(`${stderr}\n${stdout}`));
-  if (lacking !== undefined) throw lacking;
+  const known = knownErrorIn(printed);
+  if (known !== undefined) throw known;
   throw new UserError(`${shownWrangler(words)} failed: ${reasonIn(stderr) ?? reasonIn(stdout) ?? "it gave no reason"}`);
 }
+
+/**
+ * wrangler's warning about each home that only local development has. No environment has to bind the same homes (contract section
+ * 17), and following the advice would bind a database that nothing uses.
+ */
+const ABOUT_LOCAL_HOMES =
+  /- There is a d1_databases binding with name "DB_\d+" at the top level, but not on "env\.[\w-]+"\..*?Please add a binding for "DB_\d+" to "env\.[\w-]+\.d1_databases\.bindings"\. ?/g;
+const HEADINGS = /^Processing \S+ configuration: (- "env\.[\w-]+" environment configuration ?)*$/;
+
+/** Each of wrangler's warnings with the indented lines below it, on one line. */
+export const warningsIn = (plain: string): string[] =>
+  [...plain.matchAll(/\[WARNING\] *(.+(?:\n(?: .*)?)*)/g)]
+    .map(([, warning = ""]) => oneLine(warning).replaceAll(ABOUT_LOCAL_HOMES, "").trim())
+    .filter((warning) => !HEADINGS.test(warning));
 
 /** wrangler's first error with the indented lines below it, which have the platform's words; else its first line. */
 function reasonIn(output: string): string | undefined {

@@ -1,15 +1,16 @@
 import { sql } from "drizzle-orm";
 import { sealingKey } from "../../shared/schema.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
-import { argument, command, group } from "../command-line/command.ts";
+import { argument, command, group, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { shownNumber, tableLines } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
-import { ADMIN } from "../command-line/shell.ts";
+import { ADMIN, DEPLOY } from "../command-line/shell.ts";
 import { assertHomesBound } from "../number-range/owners.ts";
 import type { Homes } from "../platform/homes.ts";
 import { removeLocalKey } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
+import { shownWrangler } from "../platform/wrangler.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "./deployed.ts";
 import { rotateLocalSealingKey } from "./local.ts";
 import { publishNewestEverywhere } from "./newest.ts";
@@ -40,6 +41,29 @@ export const sealingKeyCommands = group("sealing-key", {
       text: ({ version }, session) =>
         `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`,
     }),
+    command("add", {
+      summary: "make the next sealing key, with a copy to keep outside of the platform",
+      description:
+        "Makes the next sealing key as rotate does, and prints its private half, once. Keep it offline: if the Worker is deleted, it " +
+        "makes everything readable again that is sealed to this key. After a later rotate a new copy is needed. Whoever has the copy and " +
+        "D1 has everything (.github/SECURITY.md).",
+      options: { recovery: option("--recovery", "print the private half, once (required: the command exists for it)") },
+      examples: ["--recovery --env production"],
+      work: (session, { recovery = false }) => {
+        if (!recovery) throw new UserError("Add --recovery. For a key without a copy there is sealing-key rotate.");
+        return addRecovery(session);
+      },
+      text: ({ version, name, privateKey, restore }, session) =>
+        [
+          `Sealing key ${version} is the newest. The copy, on one line; it is shown this once:`,
+          "",
+          `${name}=${privateKey}`,
+          "",
+          `If the Worker is lost: ${DEPLOY} makes a new one and asks for this key. Give it what stands behind the first "=" by`,
+          `${restore}, and run ${DEPLOY} again.`,
+          `Next: ${shownCommand(session, "sealing-key reseal")}`,
+        ].join("\n"),
+    }),
     resealCommand,
     command("remove", {
       arguments: [argument("<version>", "the version to remove", "1", wholeNumber(1))],
@@ -69,6 +93,19 @@ async function rotate({ homes, output, place }: Session): Promise<{ version: num
   const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
   if (!isOurs) output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
   return { version };
+}
+
+/** @throws UserError for local state, and when another administrator has made the key */
+async function addRecovery({ homes, output, place }: Session) {
+  if ("local" in place) throw new UserError("The local key is in .wrangler/sealing-keys.env: copy that file.");
+  const made = await makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
+  if (!made.isOurs) {
+    throw new UserError(
+      `Another administrator made sealing key ${made.version} at the same moment, so this run has no copy of it: run the command again.`,
+    );
+  }
+  const { version, secret } = made;
+  return { version, ...secret, restore: shownWrangler(["secret", "put", secret.name, "--env", place.environment]) };
 }
 
 /** wrangler reads the local key file only when it starts. */

@@ -13,9 +13,9 @@ import { findNewest, newestVersion, publishNewest, publishNewestEverywhere } fro
  * when its version is removed; a crash between two homes leaves one of them with the key before, until this, `sealing-key
  * reseal` or `init` is run again.
  *
- * @returns the newest version, and whether this run has made it
+ * @returns the newest version, and what this run has made
  */
-export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets) {
+export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets): Promise<MadeSealingKey> {
   const version = (await newestVersion(homes)) + 1;
   const { publicKey, privateKey } = await generateSealingKey();
   const name = sealingSecretName(version, publicKey);
@@ -24,8 +24,14 @@ export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecret
   const isOurs = await publishNewest(homes.first.database, { version, publicKey, createdAt: Date.now() });
   if (!isOurs) await secrets.delete(name);
   await publishNewestEverywhere(homes);
-  return { version: isOurs ? version : await newestVersion(homes), isOurs };
+  if (!isOurs) return { version: await newestVersion(homes), isOurs };
+  return { version, isOurs, secret: { name, privateKey } };
 }
+
+/** The newest version; `secret`: what this run has made, where it was the first. */
+export type MadeSealingKey =
+  | { version: number; isOurs: false }
+  | { version: number; isOurs: true; secret: { name: string; privateKey: string } };
 
 /** 64 bits in hexadecimal: enough to tell apart keys of one version. */
 const FINGERPRINT_DIGITS = 16;
@@ -36,7 +42,7 @@ function sealingSecretName(version: number, publicKey: string): string {
   return `SEALING_KEY_${version}_${fingerprint.slice(0, FINGERPRINT_DIGITS)}`;
 }
 
-/** Whether a secret holds a key of this version. Names from release 1.0 have no fingerprint. */
+/** Whether a secret holds a key of this version. Local names have no fingerprint. */
 const isSealingSecret = (name: string, version: number): boolean =>
   name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 

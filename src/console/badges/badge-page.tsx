@@ -4,9 +4,10 @@ import { HistoryTable } from "../history/history.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Person } from "../parts/identity.tsx";
 import { hrefOf } from "../parts/route.ts";
+import { useSettings } from "../parts/settings.ts";
 import { Empty, Show, Title } from "../parts/states.tsx";
 import { Digits, Field, When } from "../parts/texts.tsx";
-import { StateChip } from "./badges.tsx";
+import { StateChip } from "./columns.tsx";
 import { StepDialog } from "./step-dialog.tsx";
 import { type BadgeStep, stepsOf } from "./steps.ts";
 
@@ -95,7 +96,7 @@ function Facts({ badge }: { badge: CurrentBadge }) {
 }
 
 function Steps({ badge, onStep }: { badge: CurrentBadge; onStep: (step: BadgeStep) => void }) {
-  const steps = stepsOf(badge, useSession().application);
+  const steps = stepsOf(badge, useSettings());
   if (steps.length === 0)
     return <p class="hint">This badge has ended for good. Only an invitation gives this phone another.</p>;
   return (

@@ -4,6 +4,7 @@ import { Ask, Stopped } from "../parts/ask.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import type { Notice } from "../parts/notice.tsx";
+import { useSettings } from "../parts/settings.ts";
 import { Show } from "../parts/states.tsx";
 import { Digits, grouped } from "../parts/texts.tsx";
 import { TimesFields, type WantedTimes } from "../parts/times-fields.tsx";
@@ -25,10 +26,11 @@ export function StepDialog(props: {
 }) {
   const { id, step, seenAt, onDone, onClose } = props;
   const session = useSession();
+  const application = useSettings();
   const present = useLoaded(() => readPresent(session, id), id);
   const [wanted, setWanted] = useState<WantedTimes | null>(null);
   const badge = present.value?.badge;
-  const isPossible = badge === undefined || stepsOf(badge, session.application).includes(step);
+  const isPossible = badge === undefined || stepsOf(badge, application).includes(step);
   const hasChanged = badge !== undefined && seenAt !== undefined && badge.changedAt !== seenAt;
 
   const act = async (reason: string | undefined): Promise<Notice> => {
@@ -65,7 +67,7 @@ export function StepDialog(props: {
               </p>
             )}
             {!isPossible && !hasChanged && <p class="problem">{meanwhile(now)}</p>}
-            {isPossible && step.explain(now.badge).map((sentence) => <p key={sentence}>{sentence}</p>)}
+            {isPossible && step.explain(application).map((sentence) => <p key={sentence}>{sentence}</p>)}
             {isPossible && step.asksTimes && <TimesFields times={timesOf(now.badge)} onWanted={setWanted} />}
           </>
         )}

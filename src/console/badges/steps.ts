@@ -7,6 +7,7 @@ import type {
   ServerClient,
 } from "../../client/index.ts";
 import { grouped, shortTime } from "../parts/texts.tsx";
+import { doorsAfterEnd, doorsAfterResume } from "./doors.ts";
 
 /** When a badge starts and ends. Null: no start or end. */
 export interface Times {
@@ -24,7 +25,7 @@ export interface BadgeStep {
   /** Absent: for every badge in these states. */
   isOffered?: (badge: Badge, application: Application) => boolean;
   /** What it means, in sentences. */
-  explain: (badge: Badge) => readonly string[];
+  explain: (application: Application) => readonly string[];
   /** Whether it cannot be undone. */
   isFinal?: boolean;
   /** It asks for the badge's start and end. */
@@ -47,8 +48,9 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     label: "Suspend",
     action: "Suspend badge",
     from: ["active"],
-    explain: () => [
+    explain: (application) => [
       "The phone is refused from now on, until you resume the badge. Right for a phone that is missing.",
+      doorsAfterEnd(application),
       "You can undo this: the badge keeps its number.",
     ],
     act: (server, { id }, options) => server.suspendBadge(id, options),
@@ -59,7 +61,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     label: "Resume",
     action: "Resume badge",
     from: ["suspended"],
-    explain: () => ["The phone gets in again. You can undo this."],
+    explain: (application) => ["The phone gets in again. You can undo this.", doorsAfterResume(application)],
     act: (server, { id }, options) => server.resumeBadge(id, options),
     done: (badge) => `${named(badge)} is active again.`,
     undo: (server, { id }, options) => server.suspendBadge(id, options),
@@ -91,8 +93,9 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     action: "Revoke badge",
     from: ["active", "suspended", "expired"],
     isFinal: true,
-    explain: () => [
+    explain: (application) => [
       "The badge ends for good, and its number is never issued again. Only an invitation gives this phone another badge.",
+      doorsAfterEnd(application),
       "This cannot be undone.",
     ],
     act: (server, { id }, options) => server.revokeBadge(id, options),

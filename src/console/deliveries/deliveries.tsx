@@ -1,10 +1,12 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { EventState, ListedEvent } from "../../client/index.ts";
-import { type OpenList, pagesOf, useList, useSession } from "../parts/hooks.ts";
+import { useList, useSession } from "../parts/hooks.ts";
 import { Menu } from "../parts/menu.tsx";
 import { useNotify } from "../parts/notice.tsx";
+import { type OpenList, pagesOf } from "../parts/pages.ts";
 import { explain } from "../parts/problems.ts";
 import { hrefOf } from "../parts/route.ts";
+import { useSettings } from "../parts/settings.ts";
 import { Title } from "../parts/states.tsx";
 import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
 import { Chip, count, Digits, When } from "../parts/texts.tsx";
@@ -12,6 +14,7 @@ import { SessionEnded } from "../session.ts";
 import { deliveryWord, EVENT_STATE_WORDS, EVENT_TONES, eventWords, explainDelivery, isProblem } from "../words.ts";
 import { listProblems } from "./list-problems.ts";
 import { sendAgain } from "./send-again.ts";
+import { SendAll } from "./send-all.tsx";
 
 const PER_PAGE = 50;
 const STATES = ["pending", "delivered", "exhausted", "held"] as const;
@@ -34,7 +37,7 @@ const EMPTY: Readonly<Record<Choice, string>> = {
 export function Deliveries({ params }: { params: Readonly<Record<string, string>> }) {
   const session = useSession();
   const notify = useNotify();
-  const { webhookUrl } = session.application;
+  const { webhookUrl } = useSettings();
   const choice = CHOICES.find((each) => each === params.state) ?? "problems";
   const [shown, setShown] = useState<ListedEvent | null>(null);
   const open =
@@ -103,7 +106,7 @@ export function Deliveries({ params }: { params: Readonly<Record<string, string>
       <Title>Deliveries</Title>
       <p class="hint">
         {webhookUrl === null ? (
-          "This application has no webhook address, so nothing is sent."
+          "This application has no webhook address: what is listed here waits until it has one."
         ) : (
           <>
             The service tells <span class="user-id">{webhookUrl}</span> what happens to badges.
@@ -118,6 +121,7 @@ export function Deliveries({ params }: { params: Readonly<Record<string, string>
           isChosen: each === choice,
         }))}
       />
+      {choice === "problems" && list.items.length > 0 && session.may("change") && <SendAll onDone={list.reload} />}
       <Table
         noun="deliveries"
         list={list}

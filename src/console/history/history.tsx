@@ -1,49 +1,38 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { HistoryEntry } from "../../client/index.ts";
-import { type OpenList, pagesOf, useList } from "../parts/hooks.ts";
+import type { HistoryEntry, HistoryQuery } from "../../client/index.ts";
+import { useList } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
-import { goTo, hrefOf } from "../parts/route.ts";
+import { type OpenList, pagesOf } from "../parts/pages.ts";
+import { hrefOf, type Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Digits, When } from "../parts/texts.tsx";
+import { dayOf } from "../visitors/days.ts";
+import { By } from "./by.tsx";
+import { HistoryFilters } from "./filters.tsx";
 import { actionWords, actorWords, detailWords } from "./words.ts";
 
 const PER_PAGE = 100;
 
-interface HistoryFilter {
-  badgeId?: string | undefined;
-  userId?: string | undefined;
+type HistoryFilter = Pick<HistoryQuery, "badgeId" | "userId" | "since" | "until" | "actor" | "action">;
+
+/** What the address asks for. The last day is part of the span. */
+function filterOf({ badge, user, from, to, actor, action }: Params): HistoryFilter {
+  return {
+    ...{ badgeId: badge, userId: user, actor, action },
+    since: from === undefined ? undefined : dayOf(from, new Date())?.from,
+    until: to === undefined ? undefined : dayOf(to, new Date())?.until,
+  };
 }
 
-/** Who did what, of everything or of a badge or a person. */
-export function History({ params }: { params: Readonly<Record<string, string>> }) {
-  const { badge, user } = params;
-  const submit = (event: Event) => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    if (!(form instanceof HTMLFormElement)) return;
-    const [badgeField, userField] = [...form.querySelectorAll("input")];
-    goTo("history", { badge: badgeField?.value.replaceAll(/\D/g, ""), user: userField?.value });
-  };
+/** Who did what: of everything, or by day, badge, person, actor and action, all of it in the address. */
+export function History({ params }: { params: Params }) {
   return (
     <>
       <Title>History</Title>
-      <form class="find" onSubmit={submit} key={`${badge} ${user}`}>
-        <label>
-          Badge number
-          <input type="search" inputMode="numeric" defaultValue={badge ?? ""} autocomplete="off" />
-        </label>
-        <label>
-          User ID <span class="hint">(the whole)</span>
-          <input type="search" defaultValue={user ?? ""} autocomplete="off" autocapitalize="off" spellcheck={false} />
-        </label>
-        <button type="submit" class="primary">
-          Show
-        </button>
-        {(badge ?? user) !== undefined && <a href={hrefOf("history")}>Show all</a>}
-      </form>
-      <HistoryTable filter={{ badgeId: badge, userId: user }} version={0} />
+      <HistoryFilters params={params} />
+      <HistoryTable filter={filterOf(params)} version={0} />
       <p class="hint">
         Badges that phones got by logging in are not here: they have the time of their issue. Nobody can change the
         history.
@@ -59,8 +48,8 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
   const open =
     (perPage: number): OpenList<HistoryEntry> =>
     (server, signal) =>
-      pagesOf(server.listHistory({ badgeId, userId, perPage, signal }), ({ history }) => history);
-  const list = useList(open(PER_PAGE), `${badgeId} ${userId}`);
+      pagesOf(server.listHistory({ ...filter, perPage, signal }), ({ history }) => history);
+  const list = useList(open(PER_PAGE), JSON.stringify(filter));
   const shown = useRef(version);
   useEffect(() => {
     if (shown.current !== version) list.reload();
@@ -78,7 +67,7 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
       ),
       csv: ({ action }) => action,
     },
-    { title: "By", cell: ({ actor }) => <Plainly text={actorWords(actor)} />, csv: ({ actor }) => actorWords(actor) },
+    { title: "By", cell: ({ actor }) => <By actor={actor} />, csv: ({ actor }) => actorWords(actor) },
   ];
   if (badgeId === undefined) {
     columns.push({
@@ -113,7 +102,7 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
         columns={columns}
         keyOf={(entry) => `${entry.at} ${entry.action} ${entry.badgeId} ${entry.userId} ${entry.requestId}`}
         open={open(1000)}
-        empty={oldest === undefined ? "Nothing is in the history." : "Nothing was done to it since."}
+        empty={oldest === undefined ? "Nothing in the history fits." : "Nothing was done to it since."}
       />
       {oldest !== undefined && list.isComplete && <p class="hint">{oldest}</p>}
     </>

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import type { ListedBadge, Statistics } from "../../client/index.ts";
-import { useLoaded, useSession } from "../parts/hooks.ts";
+import { useLoaded } from "../parts/hooks.ts";
 import { hrefOf } from "../parts/route.ts";
+import { useSettings } from "../parts/settings.ts";
 import { count, counted } from "../parts/texts.tsx";
 import { isProblem } from "../words.ts";
 
@@ -15,7 +16,7 @@ const LOW_PERCENT = 90;
 
 /** What somebody should look at, each with a link to its list. */
 export function Attention({ statistics }: { statistics: Statistics }) {
-  const { webhookUrl } = useSession().application;
+  const { webhookUrl } = useSettings();
   const ending = useLoaded(async (server, signal) => {
     const endsBefore = new Date(Date.now() + 7 * DAY_MILLISECONDS);
     const found: ListedBadge[] = [];

@@ -1,8 +1,9 @@
 import type { Statistics } from "../../client/index.ts";
-import { useLoaded, useSession } from "../parts/hooks.ts";
+import { useLoaded } from "../parts/hooks.ts";
 import { hrefOf } from "../parts/route.ts";
+import { useSettings } from "../parts/settings.ts";
 import { Empty, Show, Title } from "../parts/states.tsx";
-import { count, Digits, When } from "../parts/texts.tsx";
+import { count, counted, Digits, When } from "../parts/texts.tsx";
 import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, outcomeWords } from "../words.ts";
 import { Attention, numbersWords } from "./attention.tsx";
 import { type Bar, Bars, DayColumns } from "./charts.tsx";
@@ -25,7 +26,11 @@ function Day({ statistics }: { statistics: Statistics }) {
   const counts = [
     { title: "Badges in use", count: badges.active + badges.suspended, href: hrefOf("badges") },
     { title: "of them suspended", count: badges.suspended, href: hrefOf("badges", { state: "suspended" }) },
-    { title: "Invitations not used yet", count: invitations.pending, href: hrefOf("visitors", { state: "pending" }) },
+    {
+      title: "Invitations not used yet",
+      count: invitations.pending,
+      href: hrefOf("visitors", { state: "pending", day: "all" }),
+    },
     { title: "Badge numbers left", count: numbers.left, href: hrefOf("figures") },
   ];
   return (
@@ -75,12 +80,12 @@ const FIELDS = [
 ] as const;
 
 function Figures({ statistics }: { statistics: Statistics }) {
-  const { webhookUrl } = useSession().application;
-  const { badges, badgesByState, badgesPerDay, invitations, deliveries, asOf } = statistics;
+  const { webhookUrl } = useSettings();
+  const { badges, badgesByState, badgesPerDay, invitations, deliveries, sampled, asOf } = statistics;
   return (
     <>
       <p class="hint">
-        Counted <When at={asOf} />.
+        Counted <When at={asOf} />. Devices are those of the newest {counted(sampled, "badge")}.
       </p>
       <div class="panels">
         <NumbersLeft statistics={statistics} />
@@ -112,7 +117,7 @@ function Figures({ statistics }: { statistics: Statistics }) {
 function NumbersLeft({ statistics }: { statistics: Statistics }) {
   const { numbers } = statistics;
   const words = numbersWords(statistics);
-  const { firstNumber, lastNumber } = useSession().application;
+  const { firstNumber, lastNumber } = useSettings();
   const percent = numbers.used > 0 && numbers.usedPercent < 1 ? "less than 1 %" : `${count(numbers.usedPercent)} %`;
   return (
     <section class="panel">
@@ -146,7 +151,11 @@ const barsOf = <Name extends string>(
   words: Readonly<Record<Name, string>>,
   view: string,
 ): Bar[] =>
-  namesOf(words).map((name) => ({ label: words[name], count: counts[name], href: hrefOf(view, { state: name }) }));
+  namesOf(words).map((name) => ({
+    label: words[name],
+    count: counts[name],
+    href: hrefOf(view, { state: name, ...(view === "visitors" && { day: "all" }) }),
+  }));
 
 const namesOf = <Name extends string>(words: Readonly<Record<Name, string>>): Name[] =>
   Object.keys(words).filter((name): name is Name => Object.hasOwn(words, name));

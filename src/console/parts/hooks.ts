@@ -2,6 +2,7 @@ import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { ServerClient } from "../../client/index.ts";
 import { type Session, SessionEnded } from "../session.ts";
+import type { OpenList, Part } from "./pages.ts";
 import { explain } from "./problems.ts";
 
 export const SessionContext = createContext<Session | null>(null);
@@ -11,6 +12,9 @@ export function useSession(): Session {
   if (session === null) throw new Error("only views of a session are drawn without one");
   return session;
 }
+
+/** A list is read on until it has so many items: a page of a search may have few, and nobody would know that there are no more. */
+const FIRST_ITEMS = 20;
 
 /** Coming back to the tab within this shows what is there. */
 const FRESH_MILLISECONDS = 3000;
@@ -91,23 +95,6 @@ export interface PagedList<Item> {
   reload: () => void;
 }
 
-/** A page of a list. */
-export interface Part<Item> {
-  items: readonly Item[];
-  isLast: boolean;
-}
-
-/** Opens a list. */
-export type OpenList<Item> = (server: ServerClient, signal: AbortSignal) => AsyncIterable<Part<Item>>;
-
-/** The pages of a list of the client. */
-export async function* pagesOf<Page extends { nextCursor: string | null }, Item>(
-  pages: AsyncIterable<Page>,
-  itemsOf: (page: Page) => readonly Item[],
-): AsyncGenerator<Part<Item>, void, void> {
-  for await (const page of pages) yield { items: itemsOf(page), isLast: page.nextCursor === null };
-}
-
 /**
  * A list, which is loaded again when the reader returns to the page.
  *
@@ -154,18 +141,18 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
     [session, key, read],
   );
   useEffect(() => {
-    start(1);
+    start(FIRST_ITEMS);
     return () => {
       current.current = null;
     };
   }, [start]);
   const more = () => {
     const list = current.current;
-    if (list === null) return start(1);
+    if (list === null) return start(FIRST_ITEMS);
     setState((before) => ({ ...before, isLoading: true, problem: null }));
     void read(list, list.items.length + 1);
   };
-  const reload = () => start(Math.max(1, current.current?.items.length ?? 0));
+  const reload = () => start(Math.max(FIRST_ITEMS, current.current?.items.length ?? 0));
   useOnReturn(reload);
   const shown = state.key === key ? state : EMPTY_LIST;
   return { ...shown, items: shown.items as readonly Item[], more, reload };

@@ -1,9 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 
+/** What an address asks for. */
+export type Params = Readonly<Record<string, string>>;
+
 /** Where the reader is. Everything that a list shows is in the address, so it can be reloaded, kept and sent to a colleague. */
 export interface Route {
   view: string;
-  params: Readonly<Record<string, string>>;
+  params: Params;
 }
 
 /** The address of a view. Parameters that are undefined or empty are left out. */

@@ -2,8 +2,9 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SessionEnded } from "../session.ts";
 import { csvOf, MOST_CSV_ROWS, saveFile } from "./csv.ts";
-import { type OpenList, type PagedList, useSession } from "./hooks.ts";
+import { type PagedList, useSession } from "./hooks.ts";
 import { useNotify } from "./notice.tsx";
+import type { OpenList } from "./pages.ts";
 import { explain } from "./problems.ts";
 import { Empty, Loading, Problem } from "./states.tsx";
 import { count, counted } from "./texts.tsx";
@@ -14,6 +15,8 @@ export interface Column<Item> {
   cell?: (item: Item) => ComponentChildren;
   /** The cell in a file; absent: the column is in none. */
   csv?: (item: Item) => string;
+  /** What stands in the head instead of the title. */
+  head?: ComponentChildren;
   /** It names the row to a screen reader. */
   isName?: boolean;
 }
@@ -67,9 +70,9 @@ export function Table<Item>(props: {
         <table class="list" aria-label={noun}>
           <thead>
             <tr>
-              {shown.map(({ title }) => (
+              {shown.map(({ title, head }) => (
                 <th key={title} scope="col">
-                  {title === ACTIONS ? <span class="unseen">{title}</span> : title}
+                  {head ?? (title === ACTIONS ? <span class="unseen">{title}</span> : title)}
                 </th>
               ))}
             </tr>
@@ -107,7 +110,7 @@ export function Table<Item>(props: {
 function describeCount(shown: number, isComplete: boolean, isLoading: boolean, noun: string, total?: number): string {
   if (shown === 0) return isLoading ? "" : `No ${noun}`;
   const items = shown === 1 ? noun.replace(/s$/, "").replace(/ie$/, "y") : noun;
-  if (isComplete) return `${count(shown)} ${items}`;
+  if (isComplete || total === shown) return `${count(shown)} ${items}`;
   return total !== undefined && total > shown
     ? `${count(shown)} of ${count(total)} ${noun}`
     : `The first ${count(shown)} ${items}; there are more`;

@@ -48,10 +48,12 @@ function timeOf(entered: string, before: string | null): string | null {
  */
 export function TimesFields(props: {
   times: Times;
+  /** What a time that has passed means. */
+  pastHint?: string;
   /** Called when something is entered. */
   onWanted: (wanted: WantedTimes) => void;
 }) {
-  const { times, onWanted } = props;
+  const { times, onWanted, pastHint = "That time has passed, so the badge ends at once." } = props;
   const id = useId();
   const [from, setFrom] = useState(() => inputValue(times.startsAt));
   const [until, setUntil] = useState(() => inputValue(times.expiresAt));
@@ -98,7 +100,7 @@ export function TimesFields(props: {
       </div>
       {isPast && (
         <p id={id} class="hint">
-          That time has passed, so the badge ends at once.
+          {pastHint}
         </p>
       )}
     </fieldset>

@@ -1,8 +1,9 @@
 import { useRef, useState } from "preact/hooks";
 import type { ListedBlockedUser } from "../../client/index.ts";
-import { type OpenList, pagesOf, useList, useSession } from "../parts/hooks.ts";
+import { useList, useSession } from "../parts/hooks.ts";
 import { Person } from "../parts/identity.tsx";
 import { Menu } from "../parts/menu.tsx";
+import { type OpenList, pagesOf } from "../parts/pages.ts";
 import { goTo } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { ACTIONS, type Column, Table } from "../parts/table.tsx";

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import type { BlockedUser, ListedBadge, User } from "../../client/index.ts";
-import { StateChip } from "../badges/badges.tsx";
+import { StateChip } from "../badges/columns.tsx";
 import { HistoryTable } from "../history/history.tsx";
-import { type OpenList, pagesOf, useList, useLoaded, useSession } from "../parts/hooks.ts";
+import { useList, useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
+import { type OpenList, pagesOf } from "../parts/pages.ts";
 import { hrefOf } from "../parts/route.ts";
 import { Empty, Show, Title } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -81,13 +82,8 @@ function Card({ userId }: { userId: string }) {
         empty="This person has no badge that is active or suspended."
       />
       {[...userId].length >= 2 && (
-        <p class="hint">
-          Ended badges:{" "}
-          {(["expired", "revoked", "replaced"] as const).map((state) => (
-            <span key={state}>
-              <a href={hrefOf("badges", { state, q: userId })}>{state}</a>{" "}
-            </span>
-          ))}
+        <p>
+          <a href={hrefOf("badges", { state: "all", q: userId })}>Ended badges, too</a>
         </p>
       )}
       <h2>History</h2>

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Invitation } from "../../client/index.ts";
-import { useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import { useNotify } from "../parts/notice.tsx";
+import { useSettings } from "../parts/settings.ts";
 import { Digits, shortTime, When } from "../parts/texts.tsx";
 import { QrCode } from "./qr-code.tsx";
 
@@ -27,7 +27,7 @@ export function Pass({
   isRevoked: boolean;
   children?: ComponentChildren;
 }) {
-  const { application } = useSession();
+  const application = useSettings();
   const { invitation, host } = pass;
   const { id, badgeId, name, badgeStartsAt, badgeExpiresAt, expiresAt } = invitation;
   return (
@@ -75,7 +75,7 @@ export function Pass({
 
 /** Ways to give a pass to the visitor. */
 export function PassActions({ pass, onRevoke, onDone }: { pass: NewPass; onRevoke: () => void; onDone: () => void }) {
-  const { application } = useSession();
+  const application = useSettings();
   const notify = useNotify();
   const [said, setSaid] = useState<string | null>(null);
   const { invitation, host } = pass;

@@ -1,110 +1,67 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ListedInvitation } from "../../client/index.ts";
+import { useEffect, useState } from "preact/hooks";
+import type { InvitationState, ListedInvitation, ServerClient } from "../../client/index.ts";
 import { Ask } from "../parts/ask.tsx";
-import { csvOf, saveFile } from "../parts/csv.ts";
-import { type OpenList, pagesOf, useList, useLoaded, useSession } from "../parts/hooks.ts";
-import { Plainly } from "../parts/identity.tsx";
-import { Menu } from "../parts/menu.tsx";
-import { goTo, hrefOf } from "../parts/route.ts";
+import { type Loaded, useList, useLoaded, useSession } from "../parts/hooks.ts";
+import { type OpenList, pagesOf } from "../parts/pages.ts";
+import type { Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
-import { ACTIONS, type Column, Filters, Table } from "../parts/table.tsx";
-import { Chip, counted, Digits, grouped, When } from "../parts/texts.tsx";
-import { INVITATION_STATE_WORDS, INVITATION_TONES } from "../words.ts";
-import { type Invited, InviteForm } from "./invite.tsx";
-import { linkOf, Pass, PassActions } from "./pass.tsx";
+import { Table } from "../parts/table.tsx";
+import { count, counted, grouped } from "../parts/texts.tsx";
+import { invitationColumns, type Revocable } from "./columns.tsx";
+import { dayOf } from "./days.ts";
+import { InviteForm } from "./invite.tsx";
+import { Passes } from "./passes.tsx";
+import type { Invited } from "./send-invitations.ts";
+import { STATES, VisitFilters } from "./visit-filters.tsx";
 
 const PER_PAGE = 100;
-const STATES = ["pending", "claimed", "revoked", "expired"] as const;
+/** Visits of a day that are counted. */
+const MOST_COUNTED = 10_000;
 
-/** Invites visitors, and lists and revokes invitations. */
-export function Visitors({ params }: { params: Readonly<Record<string, string>> }) {
+/** What the address asks for; without a day: today. */
+function searchOf({ day = "today", state, q = "" }: Params) {
+  const wanted = [...q.trim()].length >= 2 ? q.trim() : undefined;
+  return { day: dayOf(day, new Date()), state: STATES.find((each) => each === state), q: wanted };
+}
+
+function openVisits(server: ServerClient, params: Params, perPage: number, signal: AbortSignal) {
+  const { day, state, q } = searchOf(params);
+  const query = { ...day, ...(state && { state }), q, perPage, signal };
+  return pagesOf(server.listInvitations(query), ({ invitations }) => invitations);
+}
+
+/** Invites visitors, and lists and revokes invitations: those of a day in the order in which they come. */
+export function Visitors({ params }: { params: Params }) {
   const session = useSession();
-  const state = STATES.find((each) => each === params.state);
+  const { day, state, q } = searchOf(params);
+  const key = JSON.stringify(params);
   const [invited, setInvited] = useState(session.invited);
   const show = (made: Invited | null) => {
     session.invited = made;
     setInvited(made);
   };
-  const [revoking, setRevoking] = useState<{ badgeId: string; name: string | undefined } | null>(null);
+  const [revoking, setRevoking] = useState<Revocable | null>(null);
   const [revoked, setRevoked] = useState<ReadonlySet<string>>(new Set());
   const open =
     (perPage: number): OpenList<ListedInvitation> =>
     (server, signal) =>
-      pagesOf(server.listInvitations({ perPage, signal, ...(state && { state }) }), ({ invitations }) => invitations);
-  const list = useList(open(PER_PAGE), state ?? "");
+      openVisits(server, params, perPage, signal);
+  const list = useList(open(PER_PAGE), key);
   const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
+  const totals = useLoaded((server, signal) => countVisits(server, params.day, signal), params.day);
+  const refresh = () => {
+    list.reload();
+    statistics.reload();
+    totals.reload();
+  };
   const mayInvite = session.may("invite");
-  const columns: readonly Column<ListedInvitation>[] = [
-    {
-      title: "Visitor",
-      isName: true,
-      cell: ({ name, userId }) => (
-        <>
-          {name === undefined ? <span class="hint">no name</span> : <Plainly text={name} />}
-          {userId !== undefined && (
-            <span class="second">
-              <a href={hrefOf("person", { user: userId })}>
-                <Plainly text={userId} />
-              </a>
-            </span>
-          )}
-        </>
-      ),
-      csv: ({ name = "" }) => name,
-    },
-    { title: "User ID", csv: ({ userId = "" }) => userId },
-    {
-      title: "Number",
-      cell: ({ badgeId, state: its }) =>
-        its === "claimed" ? (
-          <a href={hrefOf("badge", { id: badgeId })}>
-            <Digits value={badgeId} />
-          </a>
-        ) : (
-          <Digits value={badgeId} />
-        ),
-      csv: ({ badgeId }) => badgeId,
-    },
-    {
-      title: "State",
-      cell: ({ state: its }) => <Chip tone={INVITATION_TONES[its]}>{INVITATION_STATE_WORDS[its]}</Chip>,
-      csv: ({ state: its }) => INVITATION_STATE_WORDS[its],
-    },
-    {
-      title: "From",
-      cell: ({ badgeStartsAt }) =>
-        badgeStartsAt === undefined ? <span class="hint">at once</span> : <When at={badgeStartsAt} />,
-      csv: ({ badgeStartsAt = "" }) => badgeStartsAt,
-    },
-    {
-      title: "Until",
-      cell: ({ badgeExpiresAt }) =>
-        badgeExpiresAt === undefined ? <span class="hint">no end</span> : <When at={badgeExpiresAt} />,
-      csv: ({ badgeExpiresAt = "" }) => badgeExpiresAt,
-    },
-    { title: "Scan by", cell: ({ expiresAt }) => <When at={expiresAt} />, csv: ({ expiresAt }) => expiresAt },
-    { title: "Invited", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
-    {
-      title: ACTIONS,
-      cell: ({ badgeId, name, state: its }) => (
-        <Menu
-          of={`invitation ${badgeId}, ${name ?? "no name"}`}
-          items={[
-            { label: "History", onChoose: () => goTo("history", { badge: badgeId }) },
-            ...(its === "pending" && mayInvite
-              ? [{ label: "Revoke…", isFinal: true, onChoose: () => setRevoking({ badgeId, name }) }]
-              : []),
-          ]}
-        />
-      ),
-    },
-  ];
+  const counts = day === null ? statistics.value?.invitations : exactOf(totals.value);
   const revoke = async (reason: string | undefined) => {
     if (revoking === null) return null;
     const { badgeId, name } = revoking;
     await session.run((server) => server.revokeInvitation(badgeId, { reason }));
     setRevoked((before) => new Set([...before, badgeId]));
-    list.reload();
+    refresh();
     return { text: `The invitation of ${name ?? `number ${grouped(badgeId)}`} is revoked.` };
   };
   // A colleague may have revoked what stands on this screen.
@@ -121,7 +78,7 @@ export function Visitors({ params }: { params: Readonly<Record<string, string>> 
             <InviteForm
               onInvited={(made) => {
                 show(made);
-                list.reload();
+                refresh();
               }}
             />
           ) : (
@@ -129,25 +86,16 @@ export function Visitors({ params }: { params: Readonly<Record<string, string>> 
           )}
         </section>
       )}
-      <Filters
-        label="States"
-        choices={[
-          { title: "All", href: hrefOf("visitors"), isChosen: state === undefined },
-          ...STATES.map((each) => ({
-            title: INVITATION_STATE_WORDS[each],
-            href: hrefOf("visitors", { state: each }),
-            isChosen: state === each,
-            count: statistics.value?.invitations[each],
-          })),
-        ]}
-      />
+      <VisitFilters params={params} day={day} state={state} counts={statistics.value?.invitations} />
+      {day !== null && <DayTotals totals={totals} />}
       <Table
         noun="invitations"
         list={list}
-        columns={columns}
+        columns={invitationColumns(mayInvite, setRevoking)}
         keyOf={({ badgeId, createdAt }) => `${badgeId} ${createdAt}`}
         open={open(1000)}
-        empty={state === undefined ? "Nobody has been invited yet." : "No invitation is in this state."}
+        total={q === undefined ? totalOf(counts, state) : undefined}
+        empty={emptyWords(day !== null, state !== undefined || q !== undefined)}
       />
       {revoking !== null && (
         <Ask
@@ -165,84 +113,48 @@ export function Visitors({ params }: { params: Readonly<Record<string, string>> 
   );
 }
 
-/** What was just made. The codes are shown only now. */
-function Passes(props: {
-  invited: Invited;
-  revoked: ReadonlySet<string>;
-  onRevoke: (invitation: { badgeId: string; name: string | undefined }) => void;
-  onDone: () => void;
-}) {
-  const { invited, revoked, onRevoke, onDone } = props;
-  const { passes, refused } = invited;
-  const { application } = useSession();
-  const heading = useRef<HTMLParagraphElement>(null);
-  useLayoutEffect(() => heading.current?.focus(), []);
-  useEffect(() => {
-    // The codes would be lost. The browser asks in words of its own.
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
-  }, []);
-  const [only] = passes;
-  const isOne = passes.length === 1 && refused.length === 0;
-  const save = () => {
-    const rows = passes.map(({ invitation, host }) => [
-      invitation.name ?? "",
-      host,
-      invitation.badgeId,
-      linkOf(application.invitationLink, invitation.id),
-    ]);
-    saveFile("visitors.csv", csvOf(["Visitor", "Host", "Number", application.invitationLink ? "Link" : "Code"], rows));
-  };
+function emptyWords(isDay: boolean, isNarrowed: boolean): string {
+  if (isNarrowed) return "No invitation fits. Try fewer letters, another state, or all days.";
+  return isDay ? "Nobody is expected on this day." : "Nobody has been invited yet.";
+}
+
+/** How many visits a day has, by state. */
+interface Totals {
+  byState: Record<InvitationState, number>;
+  isMore: boolean;
+}
+
+const exactOf = (totals: Totals | null) => (totals === null || totals.isMore ? undefined : totals.byState);
+
+/** @param state undefined: all of them. @returns undefined where nobody has counted them */
+function totalOf(counts: Record<InvitationState, number> | undefined, state: InvitationState | undefined) {
+  if (counts === undefined) return undefined;
+  return state === undefined ? STATES.reduce((sum, each) => sum + counts[each], 0) : counts[state];
+}
+
+/** All visits of a day, whatever is listed of it. Null without a day: the service counts all invitations itself. */
+async function countVisits(server: ServerClient, day: string | undefined, signal: AbortSignal): Promise<Totals | null> {
+  const params: Params = day === undefined ? {} : { day };
+  if (searchOf(params).day === null) return null;
+  const byState = { pending: 0, claimed: 0, revoked: 0, expired: 0 };
+  let counted = 0;
+  for await (const { items, isLast } of openVisits(server, params, 1000, signal)) {
+    for (const { state } of items) byState[state]++;
+    counted += items.length;
+    if (counted >= MOST_COUNTED) return { byState, isMore: !isLast };
+  }
+  return { byState, isMore: false };
+}
+
+function DayTotals({ totals: { value } }: { totals: Loaded<Totals | null> }) {
+  if (value === null) return null;
+  const { pending, claimed, revoked, expired } = value.byState;
+  const ended = revoked + expired;
   return (
-    <>
-      <p ref={heading} tabIndex={-1} class="note no-print">
-        {counted(passes.length, "pass", "passes")}. <strong>The code is shown only now:</strong> print, copy, share or
-        mail it before you close this.
-      </p>
-      {refused.length > 0 && (
-        <div class="problem no-print" role="alert">
-          <p>{counted(refused.length, "visitor")} could not be invited:</p>
-          <ul>
-            {refused.map(({ name, why }, place) => (
-              <li key={place}>
-                {name}: {why}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
-      {isOne && only ? (
-        <>
-          <PassActions
-            pass={only}
-            onRevoke={() => onRevoke({ badgeId: only.invitation.badgeId, name: only.invitation.name })}
-            onDone={onDone}
-          />
-          <div class="passes">
-            <Pass pass={only} isRevoked={revoked.has(only.invitation.badgeId)} />
-          </div>
-        </>
-      ) : (
-        <>
-          <div class="actions no-print">
-            <button type="button" class="primary" onClick={() => print()}>
-              Print all
-            </button>
-            <button type="button" onClick={save}>
-              Save names and codes as CSV
-            </button>
-            <button type="button" onClick={onDone}>
-              Done
-            </button>
-          </div>
-          <div class="passes">
-            {passes.map((pass) => (
-              <Pass key={pass.invitation.badgeId} pass={pass} isRevoked={revoked.has(pass.invitation.badgeId)} />
-            ))}
-          </div>
-        </>
-      )}
-    </>
+    <p class="day-totals" role="status">
+      {value.isMore ? "More than " : ""}
+      <strong>{counted(pending + claimed, "visitor")}</strong> expected: {count(claimed)} with a pass on the phone,{" "}
+      {count(pending)} without.{ended > 0 && ` ${counted(ended, "invitation")} revoked or expired.`}
+    </p>
   );
 }

@@ -4,10 +4,11 @@ import { setTimeout } from "node:timers/promises";
 import { updateApplication } from "../../admin/application/update.ts";
 import { openHomes } from "../../admin/command-line/session.ts";
 import { localState } from "../../admin/platform/paths.ts";
+import { plainHomeSubmitter } from "../../admin/script-command/submit.ts";
 import { ServerClient } from "../../client/index.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { DAY_MILLISECONDS } from "../../shared/time.ts";
-import { prepareLocalData } from "../demo-application.ts";
+import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../shared/time.ts";
+import { ensureDemoApplication } from "../demo-application.ts";
 import { newDevice } from "./cast.ts";
 import { listenSomewhere } from "./listen.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
@@ -67,7 +68,7 @@ function startReceiver(): Server {
 }
 
 async function live(narrator: Narrator, origin: string, receiver: Server): Promise<Day> {
-  const { applicationId, applicationSecret, isDisabled } = await prepareLocalData(localState());
+  const { applicationId, applicationSecret, isDisabled } = await ensureDemoApplication(localState());
   if (applicationSecret === null || isDisabled) {
     throw new DemoFailure("the demo application's secret was changed, or it is disabled: npm start says what to do");
   }
@@ -82,18 +83,20 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
   } finally {
     await stopWebhooks();
   }
-  narrator.note(`${BADGES} badges, some of them suspended or revoked; three visitors; one webhook that failed.`);
+  narrator.note(`${BADGES} badges, some of them suspended or revoked; three visitors; one badge that ends soon.`);
   return { applicationId, applicationSecret };
 }
 
 /** @returns what stops them again: the receiver ends with the story */
 async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Promise<() => Promise<void>> {
   const webhookUrl = `${await listenSomewhere(receiver)}/badges`;
-  const { homes, close } = await openHomes(undefined);
-  await updateApplication(homes, applicationId, { webhookUrl });
+  const opened = await openHomes(undefined);
+  const set = (url: string | null) =>
+    updateApplication(opened.homes, plainHomeSubmitter(opened), applicationId, { webhookUrl: url });
+  await set(webhookUrl);
   return async () => {
-    await updateApplication(homes, applicationId, { webhookUrl: null });
-    await close();
+    await set(null);
+    await opened.close();
   };
 }
 
@@ -119,13 +122,24 @@ async function endSome(server: ServerClient, numbers: readonly string[]): Promis
   must(mislaid !== undefined && left !== undefined && contractor !== undefined, "every phone gets a number");
   await server.suspendBadge(mislaid);
   await server.revokeBadge(left);
-  await server.setBadgeEnd(contractor, new Date(Date.now() + 30 * DAY_MILLISECONDS));
+  // The console has something that needs attention.
+  await server.setBadgeEnd(contractor, new Date(Date.now() + 3 * DAY_MILLISECONDS));
 }
 
 async function inviteVisitors(server: ServerClient, common: Common): Promise<void> {
-  const invite = () =>
-    server.createInvitation({ udid: "reception", expiresAt: new Date(Date.now() + DAY_MILLISECONDS) });
-  const [came, cancelled] = [await invite(), await invite(), await invite()];
+  /** @param hours from now until the visit begins; it takes two */
+  const invite = (name: string, hours: number) => {
+    const badgeExpiresAt = new Date(Date.now() + (hours + 2) * HOUR_MILLISECONDS);
+    const badgeStartsAt = new Date(Date.now() + hours * HOUR_MILLISECONDS);
+    return server.createInvitation({
+      udid: "reception",
+      name,
+      expiresAt: badgeExpiresAt,
+      badgeStartsAt,
+      badgeExpiresAt,
+    });
+  };
+  const [came, cancelled] = [await invite("Ann Lee", 0), await invite("Bob Ray", 1), await invite("Cleo Diaz", 24)];
   await newDevice(common, "visitor").requestBadge({ userId: "visitor", invitationToken: came.id });
   await server.revokeInvitation(cancelled.id);
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DoorControl, type DoorOptions } from "../../examples/door-control.ts";
+import { ageLimits, DoorControl, type DoorOptions } from "../../examples/door-control.ts";
 import type { Narrator } from "./narrator.ts";
 import { isByPhone, type Presentation } from "./presentation.ts";
 
@@ -17,6 +17,8 @@ export class Door {
   readonly #folder: string;
   #control: DoorControl | null = null;
   #isPlugged = true;
+  /** Milliseconds that pass in the story and not in the world. */
+  #later = 0;
   #isShown = true;
 
   /** A door that has nothing yet. */
@@ -29,6 +31,7 @@ export class Door {
       file: join(this.#folder, "door.json"),
       log: (line) => narrator.note(`The door says: ${line}`),
       fetch: (url, init) => this.#fetch(url, init),
+      now: () => Date.now() + this.#later,
     };
   }
 
@@ -66,6 +69,20 @@ export class Door {
     return (await isByPhone(presentation, badgeNumber))
       ? `open for badge ${badgeNumber}`
       : "closed: the phone did not sign this challenge";
+  }
+
+  /**
+   * Scans a code, whose text is a badge signature, as `--max-age` of the example does.
+   *
+   * @param laterSeconds that have passed since it was shown
+   * @returns what the door does
+   */
+  async scan(code: string, oldestSeconds: number, laterSeconds = 0): Promise<string> {
+    const control = await this.#running();
+    this.#later = laterSeconds * 1000;
+    const verified = await control.check(code, ageLimits(oldestSeconds));
+    this.#later = 0;
+    return verified.ok ? `open for badge ${verified.badgeNumber}` : `closed: ${verified.reason}`;
   }
 
   remove(): void {

@@ -15,12 +15,19 @@ import {
 import { HEADERS, SECURITY_SCHEMES } from "./components.ts";
 import { issueBadge, signBadge } from "./device-operations.ts";
 import { guide } from "./guide.ts";
-import { createInvitation, createInvitations, revokeInvitation } from "./invitation-operations.ts";
+import {
+  createInvitation,
+  createInvitations,
+  describeInvitation,
+  eraseInvitation,
+  revokeInvitation,
+} from "./invitation-operations.ts";
 import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
 import {
   getApplication,
   getStatistics,
+  listAccess,
   listEvents,
   listHistory,
   listInvitations,
@@ -47,7 +54,11 @@ const TAGS = [
     description:
       "What the application's server calls to read and follow its badges, to suspend, revoke and end them, and to block users.",
   },
-  { name: "Invitations", description: "What the application's server calls to reserve badges for visitors." },
+  {
+    name: "Invitations",
+    description:
+      "What the application's server calls to reserve badges for visitors, and a visitor's phone to see for what.",
+  },
   { name: "Overview", description: "What the people who run an application look at." },
   { name: "Keys", description: "What door controllers need to verify signatures offline." },
   { name: "Webhooks", description: WEBHOOK_GUIDE },
@@ -91,10 +102,12 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/users/{id}/block": { patch: blockUser() },
       "/v1/users/{id}/unblock": { patch: unblockUser() },
       "/v1/users/{id}/erase": { patch: eraseUser() },
-      "/v1/invitation": { post: createInvitation(now) },
+      "/v1/invitation": { get: describeInvitation(), post: createInvitation(now) },
       "/v1/invitation/{id}/revoke": { patch: revokeInvitation() },
+      "/v1/invitation/{id}/erase": { patch: eraseInvitation() },
       "/v1/application": { get: getApplication() },
       "/v1/invitations": { get: listInvitations(), post: createInvitations(now) },
+      "/v1/access": { get: listAccess() },
       "/v1/history": { get: listHistory() },
       "/v1/events": { get: listEvents() },
       "/v1/events/{id}/replay": { post: replayEvent() },

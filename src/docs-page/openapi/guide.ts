@@ -1,6 +1,7 @@
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
+  DEFAULT_NEW_BADGES_PER_HOUR,
   DEFAULT_PER_PAGE,
   DEVICE_CALLS_PER_MINUTE,
   MAX_BADGE_DAYS,
@@ -10,11 +11,15 @@ import {
   MAX_DATE_TIME_CHARACTERS,
   MAX_IDEMPOTENCY_KEY_CHARACTERS,
   MAX_INVITATION_DAYS,
+  MAX_METADATA_BYTES,
   MAX_METADATA_CHARACTERS,
   MAX_PER_PAGE,
   MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
+  MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
+  MAX_YEAR,
+  MIN_YEAR,
   REFUSED_CALLS_PER_MINUTE,
 } from "../../shared/limits.ts";
 import { MEANINGS } from "./meanings.ts";
@@ -85,22 +90,22 @@ const LIMITS = `# Limits
 | --- | --- |
 | body | ${MAX_BODY_BYTES / 1024} KiB |
 | \`udid\` | 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters |
-| \`userId\` | 1 to ${MAX_USER_ID_CHARACTERS} characters, no control characters; not \`.\` or \`..\` |
-| \`metadata\` | four fields, each at most ${MAX_METADATA_CHARACTERS} characters, no control characters; others are dropped |
+| \`userId\` | 1 to ${MAX_USER_ID_CHARACTERS} characters and at most ${MAX_USER_ID_BYTES} bytes of UTF-8, no control characters; not \`.\` or \`..\` |
+| \`metadata\` | four fields, each at most ${MAX_METADATA_CHARACTERS} characters, together at most ${format(MAX_METADATA_BYTES)} bytes of UTF-8, no control characters; others are dropped |
 | \`base64\` | ${format(MAX_CLIENT_SIGNATURE_BYTES)} bytes when decoded |
 | \`expiresAt\` of an invitation | in the future, at most ${MAX_INVITATION_DAYS} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
 | \`badgeExpiresAt\` | in the future, at most ${format(MAX_BADGE_DAYS)} days ahead, at most ${MAX_DATE_TIME_CHARACTERS} characters |
-| \`expiresAt\` of a badge | any time, or null, at most ${MAX_DATE_TIME_CHARACTERS} characters |
+| \`expiresAt\` of a badge | any time of the years ${MIN_YEAR} to ${MAX_YEAR}, or null, at most ${MAX_DATE_TIME_CHARACTERS} characters |
 | \`Idempotency-Key\` | 1 to ${MAX_IDEMPOTENCY_KEY_CHARACTERS} printable ASCII characters |
 | \`per_page\` | ${DEFAULT_PER_PAGE} by default, at most ${format(MAX_PER_PAGE)} |
 | \`DPoP\` | ${format(MAX_PROOF_CHARACTERS)} characters |
 | calls by one device of an application; with valid proofs, by each key of it | ${DEVICE_CALLS_PER_MINUTE} a minute |
-| device calls of an application from one address, without a proof | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
-| the same, refused as malformed or by \`INVALID_PROOF\`: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| device calls of an application from one address, without a proof or for a new badge | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
+| the same, refused as malformed, with \`INVALID_PROOF\` or \`INVALID_USERTOKEN\`, or with a proof and an invitation token that cannot be claimed: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
 | calls of one person to \`/v1/user\` | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
-Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device, and calls with a valid proof not by address. An administrator can limit the new badges of an application in an hour. Call limits are counted per network location: they reduce abuse, and are not exact.`;
+Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device, and calls with a valid proof not by address, unless they would take a fresh number. An application has a limit of fresh numbers in a clock hour (${format(DEFAULT_NEW_BADGES_PER_HOUR)} unless an administrator has set another): above it, new badges and invitations without the secret get 429 \`RATE_LIMITED\`. Call limits are counted per network location: they reduce abuse, and are not exact.`;
 
 const RETRYING = `# Retrying
 

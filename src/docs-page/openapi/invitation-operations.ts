@@ -6,7 +6,7 @@ import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
-/** Routes with which an application's server invites visitors. */
+/** Routes with which an application's server invites visitors, and a visitor's phone sees for what. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
@@ -34,6 +34,51 @@ const IDEMPOTENCY_KEY: Parameter = {
   example: "visit-4711",
 };
 
+const BY_VISITOR = [{ applicationid: [] }];
+
+export const describeInvitation = (): Operation => ({
+  operationId: "describeInvitation",
+  tags: ["Invitations"],
+  summary: "See what an invitation is for",
+  description: `Tells whoever has the token who is expected, where and when. It consumes nothing: only \`POST /v1/badge\` claims. The page at \`/pass\` calls it, so that a visitor needs no app.
+
+\`state\` goes by the clock. Whoever claimed an invitation is not named: \`userId\` is the user whom the invitation itself names.`,
+  security: BY_VISITOR,
+  parameters: [
+    ...credentialParameters(BY_VISITOR),
+    {
+      name: "invitationtoken",
+      in: "header",
+      description: "The invitation's `id`.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: EXAMPLE_TOKEN,
+    },
+  ],
+  responses: {
+    "200": {
+      description: "The invitation.",
+      headers: commonHeaders({ anyOrigin: true }),
+      content: json(schemaRef("DescribedInvitation"), {
+        "A visit that has not been claimed yet": {
+          state: "pending",
+          expiresAt: EXAMPLE_EXPIRES_AT,
+          badgeExpiresAt: EXAMPLE_EXPIRES_AT,
+          name: "Ann Lee",
+          applicationName: "Main Street 1",
+        },
+      }),
+    },
+    ...errorResponses({ anyOrigin: true }, [
+      "INVALID_APPLICATIONID",
+      "UNKNOWN_INVITATION",
+      "INVALID_INVITATIONTOKEN",
+      "RATE_LIMITED",
+      "UNAVAILABLE",
+    ]),
+  },
+});
+
 export const createInvitation = (now: number): Operation => ({
   operationId: "createInvitation",
   tags: ["Invitations"],
@@ -54,7 +99,7 @@ An invitation that was created with the secret can be claimed by a user device w
 
 **Send an \`Idempotency-Key\`**: then the same request gets the same 201 for as long as the invitation is kept, also once it has ended, so repeat it whenever no response came. The key belongs to its caller: the application's server, a person with a console secret, or one device. With another \`udid\` or body it gets 422 \`INVALID_IDEMPOTENCYKEY\`; so does the key of a claimed invitation that has been deleted, a year after its badge ended unless an administrator has set another time.
 
-**Without a key each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. If the service failed (503, 500), it ends that invitation, and the number is free again within about an hour. If the 201 was lost on its way, the service cannot know, and the number stays reserved until \`expiresAt\`: choose it no later than needed.
+**Without a key each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. The number stays reserved until \`expiresAt\`: choose it no later than needed.
 
 ### Who calls
 
@@ -208,6 +253,50 @@ Revoking again by the token gives the same response, so repeat the call when non
       "UNKNOWN_INVITATION",
       "CLAIMED_INVITATION",
       "EXPIRED_INVITATION",
+      "PAYLOAD_TOO_LARGE",
+      "RATE_LIMITED",
+      "UNAVAILABLE",
+    ]),
+  },
+});
+
+export const eraseInvitation = (): Operation => ({
+  operationId: "eraseInvitation",
+  tags: ["Invitations"],
+  summary: "Erase whom an invitation names",
+  description: `Deletes the name and the user ID of an invitation, and revokes it if it is pending. A badge that was claimed from it stays: erase its user with \`PATCH /v1/users/{id}/erase\`.
+
+A repeated call by the token gets the same response.`,
+  security: BY_SERVER,
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    {
+      name: "id",
+      in: "path",
+      description: "The invitation's `id`, or the badge number while it is reserved.",
+      required: true,
+      schema: { type: "string", minLength: 1 },
+      example: EXAMPLE_TOKEN,
+    },
+    ACTOR_PARAMETER,
+  ],
+  requestBody: {
+    description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    required: false,
+    content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "The visitor asked for it" } }),
+  },
+  responses: {
+    "200": {
+      description: "The invitation names nobody any more.",
+      headers: commonHeaders(SERVER_ROUTE),
+      content: json(schemaRef("ErasedInvitation"), { "An erased invitation": { badgeId: EXAMPLE_BADGE } }),
+    },
+    ...errorResponses(SERVER_ROUTE, [
+      "INVALID_JSON",
+      "INVALID_CREDENTIALS",
+      "INVALID_ACTOR",
+      "READ_ONLY",
+      "UNKNOWN_INVITATION",
       "PAYLOAD_TOO_LARGE",
       "RATE_LIMITED",
       "UNAVAILABLE",

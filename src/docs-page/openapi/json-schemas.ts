@@ -1,5 +1,6 @@
 import * as z from "zod";
 import {
+  accessPage,
   applicationView,
   eventPage,
   historyPage,
@@ -26,6 +27,8 @@ import {
   blockedUserPage,
   blockedUserView,
   changePage,
+  describedInvitation,
+  erasedInvitation,
   erasedUser,
   existingBadge,
   health,
@@ -54,6 +57,7 @@ const NAMED = {
   Badge: badge,
   BadgePage: badgePage,
   Invitation: invitation,
+  DescribedInvitation: describedInvitation,
   RevokedInvitation: revokedInvitation,
   PublicJwk: publicJwk,
   JwkSet: jwkSet,
@@ -67,7 +71,9 @@ const NAMED = {
   InvitationsRequest: invitationsRequest,
   Invitations: invitations,
   BlockedUserPage: blockedUserPage,
+  ErasedInvitation: erasedInvitation,
   ErasedUser: erasedUser,
+  AccessPage: accessPage,
   HistoryPage: historyPage,
   BadgeView: badgeView,
   OwnBadges: ownBadges,

@@ -30,22 +30,22 @@ export const pageParameters = (): Parameter[] => [
   },
 ];
 
+/** An optional parameter of a list. */
+export const parameter = (name: string, description: string, schema: Parameter["schema"]): Parameter => ({
+  name,
+  in: "query",
+  description,
+  required: false,
+  schema,
+});
+
+export const SEARCH = `Only those whose user ID or name contains this, in any case: at least ${MIN_SEARCH_CHARACTERS} characters, else 422 \`INVALID_NAME\`.`;
+
 const searchParameters = (): Parameter[] => {
   const { state, q, endsBefore, order } = badgePageQuery.shape;
-  const parameter = (name: string, description: string, schema: Parameter["schema"]): Parameter => ({
-    name,
-    in: "query",
-    description,
-    required: false,
-    schema,
-  });
   return [
     parameter("state", "Only badges in this state. Absent: active and suspended ones.", jsonSchema(state)),
-    parameter(
-      "q",
-      `Only badges whose user ID or name contains this, in any case: at least ${MIN_SEARCH_CHARACTERS} characters, else 422 \`INVALID_NAME\`.`,
-      jsonSchema(q),
-    ),
+    parameter("q", SEARCH, jsonSchema(q)),
     parameter(
       "endsBefore",
       "Only badges that have an end, before this time: ISO 8601 with a zone.",

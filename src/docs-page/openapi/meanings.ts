@@ -9,12 +9,16 @@ import {
   MAX_INVITATION_DAYS,
   MAX_INVITATIONS,
   MAX_INVITATIONS_BODY_BYTES,
+  MAX_METADATA_BYTES,
   MAX_METADATA_CHARACTERS,
   MAX_NAME_CHARACTERS,
   MAX_REASON_CHARACTERS,
   MAX_UDID_CHARACTERS,
+  MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
+  MAX_YEAR,
   MIN_SEARCH_CHARACTERS,
+  MIN_YEAR,
   NONCE_LIFETIME_SECONDS,
   PROOF_WINDOW_SECONDS,
   REFUSED_CALLS_PER_MINUTE,
@@ -137,7 +141,8 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
   },
   INVALID_STATE: {
-    meaning: "`state` is not one of the states that this list knows, or `order` is not `newest`.",
+    meaning:
+      "`state` is not one of the states that this list knows, `order` is not `newest`, or `action` is none of the history.",
     remedy: FIX_REQUEST,
   },
   INVALID_STARTSAT: {
@@ -153,7 +158,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Split a longer list into several calls, each with an `Idempotency-Key` of its own.",
   },
   INVALID_ACTOR: {
-    meaning: `The \`actor\` header is not 1 to ${MAX_NAME_CHARACTERS} characters in percent-encoded UTF-8, or has a control character.`,
+    meaning: `The \`actor\` header, or \`actor\` of a history, is not 1 to ${MAX_NAME_CHARACTERS} characters in percent-encoded UTF-8, or has a control character.`,
     remedy: "Encode the name, as `encodeURIComponent` does.",
   },
   CLAIMED_INVITATION: {
@@ -179,11 +184,11 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: FIX_REQUEST,
   },
   INVALID_USERID: {
-    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain.`,
+    meaning: `\`userId\` is not a string of 1 to ${MAX_USER_ID_CHARACTERS} characters, has more than ${MAX_USER_ID_BYTES} bytes of UTF-8, contains a control character, or is \`.\` or \`..\`, which a URL path cannot contain.`,
     remedy: FIX_REQUEST,
   },
   INVALID_METADATA: {
-    meaning: `\`metadata\` is not an object, or one of its four fields is not a string of at most ${MAX_METADATA_CHARACTERS} characters without control characters.`,
+    meaning: `\`metadata\` is not an object, or one of its four fields is not a string of at most ${MAX_METADATA_CHARACTERS} characters without control characters, or they have more than ${MAX_METADATA_BYTES.toLocaleString("en")} bytes of UTF-8 together.`,
     remedy: "Correct it or leave it out: metadata is optional.",
   },
   INVALID_BASE64: {
@@ -191,17 +196,20 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Use the standard alphabet (`+`, `/`, `=`), not the URL-safe one.",
   },
   INVALID_EXPIRESAT: {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone, or is longer than ${MAX_DATE_TIME_CHARACTERS} characters (so is \`endsBefore\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or is not of the years ${MIN_YEAR} to ${MAX_YEAR} (so are \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
-  INVALID_INVITATIONTOKEN: { meaning: "`invitationToken` is not a string.", remedy: FIX_REQUEST },
+  INVALID_INVITATIONTOKEN: {
+    meaning: "`invitationToken` is not a string, or the `invitationtoken` header is missing or blank.",
+    remedy: FIX_REQUEST,
+  },
   INVALID_PER_PAGE: { meaning: "`per_page` is not a positive integer.", remedy: FIX_REQUEST },
   INVALID_CURSOR: {
     meaning: "`cursor` is not a cursor from this service.",
     remedy: "Send the last `pagination-cursor` unchanged, or start again without a cursor.",
   },
   RATE_LIMITED: {
-    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} by devices without a proof from one address, over as many malformed ones, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address; or more new badges in an hour than an administrator allows.`,
+    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} from one address by devices without a proof or for new badges, over as many malformed ones or with a wrong user token, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address; or more new badges and invitations without the secret in a clock hour than the application may have.`,
     remedy: "Wait as long as `Retry-After` says, then send the same request again.",
   },
   INTERNAL_ERROR: {

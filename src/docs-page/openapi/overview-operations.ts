@@ -4,10 +4,11 @@ import {
   EXAMPLE_OTHER_BADGE,
   EXAMPLE_REQUEST_ID,
 } from "../../shared/examples.ts";
+import { historyPageQuery, invitationPageQuery } from "../../shared/requests.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { ACTOR_PARAMETER, BY_SERVER, credentialParameters } from "./components.ts";
-import { schemaRef } from "./json-schemas.ts";
-import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
+import { jsonSchema, schemaRef } from "./json-schemas.ts";
+import { PAGINATION_CURSOR, pageParameters, parameter, SEARCH } from "./list-operations.ts";
 import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
@@ -64,13 +65,28 @@ export const getApplication = (): Operation => ({
   },
 });
 
+const visitParameters = (): Parameter[] => {
+  const { from, until, q } = invitationPageQuery.shape;
+  return [
+    parameter("from", "Only those whose visit ends after this time: ISO 8601 with a zone.", jsonSchema(from)),
+    parameter("until", "Only those whose visit begins before this time: ISO 8601 with a zone.", jsonSchema(until)),
+    parameter("q", SEARCH, jsonSchema(q)),
+  ];
+};
+
 export const listInvitations = (): Operation => ({
   operationId: "listInvitations",
   tags: ["Overview"],
   summary: "Page the application's invitations",
-  description: "Newest first. Tokens are not listed, because the service has only their digests.",
+  description:
+    "Newest first. With `from` or `until`, those whose visit touches that span, in the order in which visits begin. A visit begins at `badgeStartsAt`, or when the invitation was created; it ends with the badge or the invitation. All filters may be combined. A page may have fewer invitations than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor. Tokens are not listed, because the service has only their digests.",
   security: BY_SERVER,
-  parameters: [...credentialParameters(BY_SERVER), stateParameter(INVITATION_STATES), ...pageParameters()],
+  parameters: [
+    ...credentialParameters(BY_SERVER),
+    stateParameter(INVITATION_STATES),
+    ...visitParameters(),
+    ...pageParameters(),
+  ],
   responses: {
     "200": {
       description: "A page of invitations.",
@@ -97,7 +113,32 @@ export const listInvitations = (): Operation => ({
         },
       }),
     },
-    ...serverErrors("INVALID_PER_PAGE", "INVALID_CURSOR", "INVALID_STATE"),
+    ...serverErrors("INVALID_STATE", "INVALID_NAME", "INVALID_EXPIRESAT", "INVALID_PER_PAGE", "INVALID_CURSOR"),
+  },
+});
+
+export const listAccess = (): Operation => ({
+  operationId: "listAccess",
+  tags: ["Overview"],
+  summary: "Page who has a console secret",
+  description:
+    "By name, with the role of each and when the secret was made. Only for the application's server and for operators: another person's secret gets 403 `READ_ONLY`.",
+  security: BY_SERVER,
+  parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
+  responses: {
+    "200": {
+      description: "A page of people.",
+      headers: { ...commonHeaders(SERVER_ROUTE), "pagination-cursor": PAGINATION_CURSOR },
+      content: json(schemaRef("AccessPage"), {
+        "Two people": {
+          people: [
+            { name: "Ann Lee", role: "operator", createdAt: "2027-01-15T08:00:00.500Z" },
+            { name: "Reception", role: "reception", createdAt: "2027-01-15T08:30:00.500Z" },
+          ],
+        },
+      }),
+    },
+    ...serverErrors("READ_ONLY", "INVALID_PER_PAGE", "INVALID_CURSOR"),
   },
 });
 
@@ -169,12 +210,22 @@ export const replayEvent = (): Operation => ({
   },
 });
 
+const historyParameters = (): Parameter[] => {
+  const { since, until, actor, action } = historyPageQuery.shape;
+  return [
+    parameter("since", "Only what was done at this time or later: ISO 8601 with a zone.", jsonSchema(since)),
+    parameter("until", "Only what was done before this time: ISO 8601 with a zone.", jsonSchema(until)),
+    parameter("actor", "Only what somebody of exactly this name did, whatever kind of actor.", jsonSchema(actor)),
+    parameter("action", "Only this action.", jsonSchema(action)),
+  ];
+};
+
 export const listHistory = (): Operation => ({
   operationId: "listHistory",
   tags: ["Overview"],
   summary: "Page what was done, and by whom",
   description:
-    "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation is no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one.",
+    "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation is no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. A page may have fewer entries than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor.",
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),
@@ -194,6 +245,7 @@ export const listHistory = (): Operation => ({
       schema: { type: "string" },
       example: "alice",
     },
+    ...historyParameters(),
     ...pageParameters(),
   ],
   responses: {
@@ -216,7 +268,10 @@ export const listHistory = (): Operation => ({
         },
       }),
     },
-    ...serverErrors("UNKNOWN_BADGE", "INVALID_USERID", "INVALID_PER_PAGE", "INVALID_CURSOR"),
+    ...serverErrors(
+      ...(["UNKNOWN_BADGE", "INVALID_USERID", "INVALID_EXPIRESAT", "INVALID_STATE"] as const),
+      ...(["INVALID_PER_PAGE", "INVALID_CURSOR"] as const),
+    ),
   },
 });
 
@@ -254,6 +309,7 @@ export const getStatistics = (): Operation => ({
             osVersion: values("16"),
             sdkVersion: values("4.2.0"),
           },
+          sampled: 7,
           invitations: { pending: 1, claimed: 2, revoked: 0, expired: 0 },
           badgesByState: { active: 6, suspended: 1, revoked: 0, expired: 0, replaced: 0 },
           badgesPerDay: [{ day: "2027-01-15", badges: 7 }],

@@ -39,7 +39,14 @@ export const getHealth = (): Operation => ({
   responses: {
     "200": {
       description: "It works.",
-      headers: commonHeaders(SERVICE_ROUTE),
+      headers: {
+        ...commonHeaders(SERVICE_ROUTE),
+        Release: {
+          description: "The release that responds, and what it was built from. Absent in local development.",
+          required: false,
+          schema: { type: "string", examples: ["0.9.0+1f0c93ab77de"] },
+        },
+      },
       content: json(schemaRef("Health"), { "It works": { status: "ok" } }),
     },
     ...errorResponses(SERVICE_ROUTE, ["UNAVAILABLE"]),

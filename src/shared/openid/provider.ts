@@ -40,14 +40,18 @@ const keySet = z.object({ keys: z.array(z.unknown()) });
 /**
  * The keys that verify an issuer's tokens. Keys for other purposes are left out.
  *
- * @returns at least one
+ * @returns at least one key, and how many after the first `MAX_ISSUER_KEYS` are left out, too
  * @throws ProviderError
  */
-export async function fetchVerificationKeys(issuer: string, rules: FetchRules): Promise<VerificationKey[]> {
+export async function fetchVerificationKeys(
+  issuer: string,
+  rules: FetchRules,
+): Promise<{ keys: VerificationKey[]; leftOut: number }> {
   const url = await discoverKeySet(issuer, rules);
   const parsed = keySet.safeParse(await fetchJson(url, rules));
   if (!parsed.success) throw new ProviderError("malformed", url);
-  const keys = parsed.data.keys.flatMap((key) => verificationKey.safeParse(key).data ?? []).slice(0, MAX_ISSUER_KEYS);
+  const found = parsed.data.keys.flatMap((key) => verificationKey.safeParse(key).data ?? []);
+  const keys = found.slice(0, MAX_ISSUER_KEYS);
   if (keys.length === 0) throw new ProviderError("no-usable-key", url);
-  return keys;
+  return { keys, leftOut: found.length - keys.length };
 }

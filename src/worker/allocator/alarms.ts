@@ -38,19 +38,25 @@ export class Alarms {
     this.#env = env;
   }
 
-  /** The alarm comes at this time at the latest. */
-  async ensure(at: number): Promise<void> {
+  /** Before `ensure`, which then writes at once. */
+  async load(): Promise<void> {
     if (this.#at === undefined) this.#at = await this.#storage.getAlarm();
-    if (this.#at !== null && this.#at <= at) return;
-    await this.#storage.setAlarm(at);
-    this.#at = at;
   }
 
-  /** A change follows: D1 is compared a minute after the first one. */
+  /** The alarm comes at this time at the latest. @param at milliseconds; null: it need not come */
+  async ensure(at: number | null): Promise<void> {
+    if (this.#at === undefined) await this.load();
+    if (at === null || (this.#at != null && this.#at <= at)) return;
+    this.#at = at;
+    // An end may have been set to 1970, which the platform takes for no alarm.
+    await this.#storage.setAlarm(Math.max(1, at));
+  }
+
+  /** Something has been changed: D1 is compared a minute after the first change. */
   async ensureComparison(now: number): Promise<void> {
     if (this.#isChanged) return;
-    await this.ensure(now + COMPARE_AFTER_MILLISECONDS);
     this.#isChanged = true;
+    await this.ensure(now + COMPARE_AFTER_MILLISECONDS);
   }
 
   /** The alarm has come. */

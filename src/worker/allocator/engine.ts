@@ -14,7 +14,15 @@ import type { Alarms } from "./alarms.ts";
 import { Calls, type Reply, type WaitingCall } from "./calls.ts";
 import type { Call, Result } from "./commands.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
-import { type DecidedCall, decideGroup, type Group, splitByNumbers, withdrawNumbers } from "./group.ts";
+import {
+  appendEmpty,
+  type DecidedCall,
+  decideGroup,
+  type Group,
+  splitByNumbers,
+  UndecidableCall,
+  withdrawNumbers,
+} from "./group.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 import { eraseEvents } from "./replica/erase-events.ts";
@@ -51,6 +59,7 @@ export class Engine {
   /** The group that D1 is getting. */
   #group: Group | null = null;
   readonly #jobs: { job: Job; done: PromiseWithResolvers<void> }[] = [];
+  #republication: PromiseWithResolvers<void> | null = null;
   #isJobNext = false;
   #running: Promise<void> | null = null;
 
@@ -63,6 +72,7 @@ export class Engine {
     this.replicator = new Replicator({
       ...{ applicationId, tables, log, openDatabase, enqueue, now },
       withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
+      appendEmpty: () => appendEmpty(log, now()),
     });
   }
 
@@ -122,13 +132,10 @@ export class Engine {
 
   /** Replaces D1's rows by the allocator's. Meanwhile nothing is decided. @throws Unavailable */
   async republish(): Promise<void> {
-    await this.#running;
-    this.#running = this.replicator.republish();
-    try {
-      await this.#running;
-    } finally {
-      this.#running = null;
-    }
+    this.#republication ??= Promise.withResolvers<void>();
+    const { promise } = this.#republication;
+    void this.#run();
+    await promise;
   }
 
   /** Adds work, a step of which is done between two groups. @throws Unavailable */
@@ -143,7 +150,7 @@ export class Engine {
     this.#running ??= this.#work().finally(() => {
       this.#running = null;
       // Something may have come in while the last step ended.
-      if (!this.#calls.isEmpty || this.#jobs.length > 0) void this.#run();
+      if (!this.#calls.isEmpty || this.#jobs.length > 0 || this.#republication) void this.#run();
     });
     return this.#running;
   }
@@ -184,8 +191,13 @@ export class Engine {
     const { replicator } = this;
     const { tables } = this.#parts;
     try {
+      if (this.#republication) {
+        await this.#doRepublish(this.#republication);
+        return "done";
+      }
       if (replicator.standing.kind === "closed") {
         this.#calls.giveUpAll();
+        this.#endGroup();
         this.#failJobs();
         return "idle";
       }
@@ -213,6 +225,17 @@ export class Engine {
     }
   }
 
+  /** One try: if it fails, the administrator begins it anew. */
+  async #doRepublish({ resolve, reject }: PromiseWithResolvers<void>): Promise<void> {
+    this.#republication = null;
+    try {
+      await this.replicator.republish();
+      resolve();
+    } catch (error) {
+      reject(error);
+    }
+  }
+
   async #send(): Promise<boolean> {
     const startedAt = this.#parts.now();
     const isSent = await this.replicator.send();
@@ -231,7 +254,7 @@ export class Engine {
     if (calls.length === 0) return;
     try {
       const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
-      await alarms.ensureComparison(now());
+      await alarms.load();
       const before = log.head()?.counters.fresh ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
@@ -241,7 +264,10 @@ export class Engine {
       this.#endCalls(calls, error);
       return;
     }
-    if (this.#group.nextEnd !== null) await alarms.ensure(this.#group.nextEnd);
+    const { rest, sequence, nextEnd } = this.#group;
+    this.#calls.putBack(rest);
+    // In the same step as the transaction, so that storage has both or neither.
+    if (sequence !== null) await Promise.all([alarms.ensureComparison(now()), alarms.ensure(nextEnd)]);
     this.#replyIfSent();
   }
 
@@ -253,9 +279,12 @@ export class Engine {
       return;
     }
     logLine("error", { event: "group-failed", application: this.applicationId, calls: calls.length, error });
+    const faulty = error instanceof UndecidableCall ? [error.waiting] : calls;
     try {
       this.#parts.tables.touch();
-      for (const waiting of calls) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+      for (const waiting of faulty) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+      // The others are decided without it.
+      this.#calls.putBack(calls.filter((waiting) => !faulty.includes(waiting)));
     } catch (superseded) {
       // The caller tries again, at the instance that took over.
       for (const waiting of calls) this.#calls.fail(waiting, superseded);
@@ -305,8 +334,8 @@ export class Engine {
 
   #withdraw(numbers: readonly number[], isAgain: boolean): void {
     const { tables, log, now } = this.#parts;
-    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     withdrawNumbers(tables, log, numbers, isAgain, { now: now(), randomBelow });
+    logLine("error", { event: "number-refused", application: this.applicationId, numbers });
     this.#calls.forget(numbers);
     const group = this.#group;
     if (!group) return;

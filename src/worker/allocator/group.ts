@@ -2,6 +2,7 @@ import { newRandomId } from "../../shared/identifiers.ts";
 import { type Calls, isResult, names, type WaitingCall } from "./calls.ts";
 import type { CallOutcome, Result } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
+import { NO_CHANGES } from "./entry.ts";
 import { scriptResultOf } from "./script-result.ts";
 import type { Log } from "./tables/log.ts";
 import type { Tables } from "./tables/tables.ts";
@@ -15,17 +16,29 @@ export interface DecidedCall {
 /** Calls that were decided together. */
 export interface Group {
   decided: DecidedCall[];
+  /** Calls that did not fit into the entry. */
+  rest: readonly WaitingCall[];
   /** The last entry that stores what they changed; null: they have changed nothing. */
   sequence: number | null;
   /** The earliest end that was written, in milliseconds; null: none was. */
   nextEnd: number | null;
 }
 
+/** A call cannot be decided: something is wrong with it. Nothing of its group was changed. */
+export class UndecidableCall extends Error {
+  readonly waiting: WaitingCall;
+
+  constructor(waiting: WaitingCall, cause: unknown) {
+    super("a call cannot be decided", { cause });
+    this.waiting = waiting;
+  }
+}
+
 /**
  * Decides calls in their order, in one local transaction, and logs what they change. A call that was decided before gets the same
  * result.
  *
- * @param calls are put back into `queue` from where the entry is full
+ * @throws UndecidableCall
  */
 export function decideGroup(
   tables: Tables,
@@ -38,11 +51,8 @@ export function decideGroup(
     const head = requireHead(log);
     const transaction = new Transaction(tables, head.counters, sources);
     const decided: DecidedCall[] = [];
-    for (const [index, waiting] of calls.entries()) {
-      if (transaction.isFull) {
-        queue.putBack(calls.slice(index));
-        break;
-      }
+    for (const waiting of calls) {
+      if (transaction.isFull) break;
       decided.push({ waiting, outcome: decideCall(transaction, queue, waiting) });
     }
     const results = decided.flatMap(({ waiting: { call }, outcome }) =>
@@ -51,19 +61,28 @@ export function decideGroup(
     const sequence = append(log, transaction.finish(), results, sources.now);
     // Fails in an instance that another has superseded, whose results must not be returned.
     if (sequence === null) tables.touch();
-    return { decided, sequence, nextEnd: transaction.nextEnd };
+    return { decided, rest: calls.slice(decided.length), sequence, nextEnd: transaction.nextEnd };
   });
 }
 
-function decideCall(transaction: Transaction, queue: Calls, { call, scriptId }: WaitingCall): CallOutcome {
+function decideCall(transaction: Transaction, queue: Calls, waiting: WaitingCall): CallOutcome {
+  const { call, scriptId } = waiting;
   const known = queue.known(call.id, transaction.now);
   if (known) return known;
-  const result = decide(transaction, call);
+  const result = decideOrThrow(transaction, waiting);
   const isPart = result.kind === "erased" && !result.isDone;
   if (scriptId !== null && !isPart) {
     transaction.addScriptResult(scriptId, JSON.stringify(scriptResultOf(result, transaction.now)));
   }
   return result;
+}
+
+function decideOrThrow(transaction: Transaction, waiting: WaitingCall): Result {
+  try {
+    return decide(transaction, waiting.call);
+  } catch (error) {
+    throw new UndecidableCall(waiting, error);
+  }
 }
 
 /**
@@ -92,6 +111,11 @@ export function withdrawNumbers(
     }
     append(log, transaction.finish(), [], sources.now);
   });
+}
+
+/** Logs an entry that changes nothing. @param now milliseconds */
+export function appendEmpty(log: Log, now: number): void {
+  append(log, [{ counters: requireHead(log).counters, changes: NO_CHANGES }], [], now);
 }
 
 /** @returns the last entry's sequence number; null if there is none */

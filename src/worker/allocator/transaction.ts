@@ -207,13 +207,15 @@ export class Transaction {
 
   /**
    * Puts an alias in place of a user in what only D1 has: history and events. Events of this group are changed here, because
-   * they are not in D1 yet; the others are looked through afterwards (replica/erase-events.ts).
+   * they are not in D1 yet, and so are its rows of history; other events are looked through afterwards (replica/erase-events.ts).
    *
    * @param withoutPerson changes the body of an event that names the user
    */
   eraseFromD1(userId: string, alias: string, withoutPerson: (payload: string) => string): void {
-    for (const drafted of this.#full) eraseFromEvents(drafted.changes.events, withoutPerson);
-    eraseFromEvents(this.#draft.events, withoutPerson);
+    for (const { changes } of [...this.#full, { changes: this.#draft }]) {
+      eraseFromEvents(changes.events, withoutPerson);
+      eraseFromHistory(changes.history, userId, alias);
+    }
     const done = { userId, alias, throughEvent: newEventId(this.now) };
     this.#draft.erasures.push(done);
     this.tables.addErasure(done);
@@ -294,6 +296,17 @@ const isEmpty = ({ rows, history, events, erasures, results, keys, withdrawn, is
 function eraseFromEvents(events: NewEvent[], withoutPerson: (payload: string) => string): void {
   for (const [index, event] of events.entries()) {
     events[index] = { ...event, payload: withoutPerson(event.payload) };
+  }
+}
+
+function eraseFromHistory(history: NewHistory[], userId: string, alias: string): void {
+  for (const [index, row] of history.entries()) {
+    if (row.userId !== userId && row.actorName !== userId) continue;
+    const actorName = row.actorName === userId ? alias : row.actorName;
+    history[index] =
+      row.userId === userId
+        ? { ...row, actorName, userId: alias, reason: null, detail: null }
+        : { ...row, actorName, reason: null };
   }
 }
 

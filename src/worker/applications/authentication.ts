@@ -19,7 +19,10 @@ export interface Credentials {
   clientAddress: string;
 }
 
-type Parts = Pick<Context, "registry" | "refusedCalls" | "refusedCallLimit" | "home" | "db" | "now">;
+type Parts = Pick<
+  Context,
+  "registry" | "refusedCalls" | "refusedCallLimit" | "knownApplications" | "home" | "db" | "now"
+>;
 
 /**
  * The application of a client-side call, which presents only its ID.
@@ -182,18 +185,28 @@ async function findForDenial(parts: Parts, clientAddress: string, id: Applicatio
 }
 
 /**
- * Queries D1, unless too many calls from the address were refused. An application of another home is unknown in this one: its own
- * is not bound.
+ * Queries D1, unless too many calls from the address were refused: then only for an application that exists, so that doors and phones
+ * behind an address that guesses are served. An application of another home is unknown in this one: its own is not bound.
+ *
+ * @param digest of the secret that is looked for; empty: the application itself is
+ * @throws Refusal RATE_LIMITED
  */
-function lookUp(
-  { registry, refusedCalls, home, db, now }: Parts,
+async function lookUp(
+  parts: Parts,
   clientAddress: string,
   id: ApplicationId,
   digest = "",
 ): Promise<Application | undefined> {
-  return refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, async () =>
-    homeOf(id) === home ? registry.findFresh(db, id, now()) : undefined,
-  );
+  const { registry, refusedCalls, knownApplications, home, db, now } = parts;
+  const ask = async () => (homeOf(id) === home ? registry.findFresh(db, id, now()) : undefined);
+  try {
+    return await refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, ask);
+  } catch (error) {
+    const isLimited = error instanceof Refusal && error.code === "RATE_LIMITED";
+    if (!isLimited || digest !== "" || homeOf(id) !== home) throw error;
+    if (await knownApplications.has(parts, id)) return ask();
+    throw error;
+  }
 }
 
 /** Counts a refused call. @throws Refusal always: with the code, or RATE_LIMITED if too many calls from the address were refused */

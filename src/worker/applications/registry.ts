@@ -8,6 +8,7 @@ import {
   MAX_CACHED_WRONG_SECRETS,
 } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
+import { requiresSecret } from "../../shared/required-secret.ts";
 import { isYounger } from "../../shared/time.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Sealed } from "../keys/custody.ts";
@@ -54,6 +55,7 @@ export interface Application {
   id: ApplicationId;
   range: NumberRange;
   isDisabled: boolean;
+  /** Whether invitations need the secret: an administrator or an issuer of user tokens requires it (contract section 5). */
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
@@ -64,7 +66,7 @@ export interface Application {
   requireProof: boolean;
   /** Until when the first proof of a login binds an unbound badge, in milliseconds; null: never. */
   bindUntil: number | null;
-  /** Fresh numbers that `POST /v1/badge` takes within an hour at most (contract section 7); null: no limit. */
+  /** Fresh numbers that badges and invitations without the secret take in a clock hour at most (contract section 7); null: no limit. */
   newBadgesPerHour: number | null;
   /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
   users: UserSettings | null;
@@ -152,7 +154,7 @@ async function load(db: Database, id: ApplicationId): Promise<Application | unde
     id: row.id,
     range: { first: row.firstNumber, last: row.lastNumber },
     isDisabled: row.disabledAt !== null,
-    requireSecret: row.requireSecret,
+    requireSecret: requiresSecret(row),
     reuseAfterSeconds: row.reuseAfterSeconds,
     signatureLifetimeSeconds: row.signatureLifetimeSeconds,
     statusList: row.statusList,

@@ -9,6 +9,7 @@ import { userDigestOf } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
+import { hasPendingInvitation } from "../storage/invitations.ts";
 import { settingsOfBinding } from "./binding.ts";
 import { executeWithSettings } from "./rules.ts";
 
@@ -35,6 +36,17 @@ export type IssuedBadge = {
   keyThumbprint: string | null;
 } & ({ kind: "created"; publicKey: string } | { kind: "existing" });
 
+/** Counts a call for its caller's address before the allocator is called (contract section 7). Each rejects with RATE_LIMITED. */
+export interface AddressLimits {
+  /** A call that would take a fresh number. */
+  countFreshNumber(): Promise<void>;
+  /** A claim of what, as far as D1 knows, nobody can claim: a token that is made up, spent or over. */
+  countGuess(): Promise<void>;
+}
+
+/** Of a call that has no address to count for, such as a server's. */
+const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess: async () => {} };
+
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
@@ -49,10 +61,18 @@ export async function issueBadge(
   application: Application,
   request: BadgeRequest,
   origin: Origin,
+  limits: AddressLimits = NO_ADDRESS,
 ): Promise<IssuedBadge> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  const { badge: known, settings, isUnchanged } = await look(context, application, request, digest);
+  // A call without a proof counts for its address whatever its token is.
+  const mayBeGuess = digest !== null && request.keyThumbprint !== null;
+  const [{ badge: known, settings, isUnchanged }, isPending] = await Promise.all([
+    look(context, application, request, digest),
+    mayBeGuess && hasPendingInvitation(context.db, application.id, digest),
+  ]);
+  if (mayBeGuess && !isPending && known?.invitation !== digest) await limits.countGuess();
+  if (digest === null && known === undefined) await limits.countFreshNumber();
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ACTOR_KINDS } from "../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
 import { parseMetadata } from "../../shared/badge-life/view.ts";
 import type { badgePage } from "../../shared/responses.ts";
@@ -64,12 +63,10 @@ function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
   };
 }
 
-const historyEntry = z.object({ at: z.number(), kind: z.enum(ACTOR_KINDS), name: z.string().nullable() });
-
 /** A login changes metadata or the key without a row of history, so an older row does not say who made the last change. */
 function viewChangedBy({ lastEntry, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
   if (!lastEntry) return {};
-  const { at, kind, name } = historyEntry.parse(JSON.parse(lastEntry));
+  const { at, kind, name } = lastEntry;
   if (at < (changedAt ?? 0)) return {};
   return { changedBy: { kind, ...(name !== null && { name }) } };
 }

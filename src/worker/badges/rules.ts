@@ -5,6 +5,7 @@ import type { Success } from "../allocator/client.ts";
 import type { Command, Rules } from "../allocator/commands.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { log } from "../log.ts";
 import { Refusal } from "../refusal.ts";
 
 /** The settings that a command is decided by. @param now milliseconds */
@@ -36,8 +37,18 @@ export async function executeWithSettings(
   } catch (error) {
     if (!(error instanceof Refusal) || !BY_SETTINGS.includes(error.code)) throw error;
     const recent = await context.registry.findForDenial(context.db, application.id, context.now());
-    if (!recent || recent === application) throw error;
-    return execute(rulesOf(recent, context.now()));
+    if (!recent || recent === application) return refuse(error, rules);
+    const newer = rulesOf(recent, context.now());
+    return execute(newer).catch((again) => refuse(again, newer));
+  }
+
+  /** Of the allocator, RATE_LIMITED means that the clock hour's numbers are used up (contract section 7). */
+  function refuse(error: unknown, { newBadgesPerHour }: Rules): never {
+    const isBrake = error instanceof Refusal && error.code === "RATE_LIMITED";
+    if (isBrake && context.hourBrakes.isFirst(application.id, context.now())) {
+      log("warn", { event: "new-badges-limited", application: application.id, newBadgesPerHour });
+    }
+    throw error;
   }
 
   async function execute(by: Rules) {

@@ -17,6 +17,8 @@ export class StatusLists {
   readonly #cached = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
   /** The last position that an application has assigned, and when D1 said so. */
   readonly #lastPositions = new BoundedCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
+  /** When the first list of an application that could be a guess was asked for, by application. */
+  readonly #firstAskedAt = new BoundedCache<number>(MAX_CACHED_APPLICATIONS);
 
   /** @returns a list that is young enough to be sent */
   recall(uri: string, now: number): EdgeCopy | undefined {
@@ -35,6 +37,19 @@ export class StatusLists {
   /** The application's last list as far as is known: there is always a first one. */
   lastList(applicationId: ApplicationId): number {
     return listOf(this.#lastPositions.get(applicationId)?.position ?? 0);
+  }
+
+  /**
+   * Whether this is the one call, in `STATUS_LIST_CACHE_SECONDS`, that may learn how many lists an application has although its
+   * address is over its limit: a door that asks for a later list first is not a guesser.
+   *
+   * @param now milliseconds
+   */
+  mayLearnLastList(applicationId: ApplicationId, now: number): boolean {
+    if (this.#lastPositions.get(applicationId) !== undefined) return false;
+    if (isYounger(this.#firstAskedAt.get(applicationId), now, STATUS_LIST_CACHE_SECONDS * 1000)) return false;
+    this.#firstAskedAt.set(applicationId, now);
+    return true;
   }
 
   /**

@@ -19,6 +19,7 @@ import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
 import { ownBadgeRoutes } from "./own-badge-routes.ts";
+import { passRoutes } from "./pass-routes.ts";
 import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
@@ -65,6 +66,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", statusRoutes)
   .route("/", docsRoutes)
   .route("/", consoleRoutes)
+  .route("/", passRoutes)
   .notFound(handleUnknown)
   .onError(handleException);
 

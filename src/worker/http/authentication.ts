@@ -8,7 +8,7 @@ import type { Application } from "../applications/registry.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, checkProofOfCall } from "./proof.ts";
-import { limitAddress, limitAddressOfPerson, limitDevice } from "./rate-limits.ts";
+import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
@@ -64,14 +64,27 @@ export async function requireProvingDevice(
   return { ...caller, proof };
 }
 
-/** Identifies the application that a person's call names, without a device. The call counts for its address before a token is checked. */
+/** Identifies the application that a person's call names, without a device. The call counts for its address only if it is refused. */
 export async function requirePerson(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
   const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
   c.set("actor", { kind: "user" });
-  await limitAddressOfPerson(c, application, credentials.clientAddress);
+  rememberAddress(c, application, credentials.clientAddress);
   return application;
+}
+
+/** Identifies the application and the invitation that a visitor's call names (contract section 27). */
+export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ application: Application; token: string }> {
+  const credentials = readCredentials(c);
+  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  c.set("application", application.id);
+  rememberAddress(c, application, credentials.clientAddress);
+  const token = header(c, "invitationtoken");
+  if (token === null) throw new Refusal("INVALID_INVITATIONTOKEN");
+  await limitAddress(c);
+  await limitInvitation(c, application, token);
+  return { application, token };
 }
 
 /**
@@ -128,7 +141,7 @@ export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<Inv
 }
 
 const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
-  person === null ? { kind: "server" } : { kind: "person", name: person.name, role: person.role };
+  person === null ? { kind: "server" } : { kind: "person", ...person };
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {

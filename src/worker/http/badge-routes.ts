@@ -11,7 +11,7 @@ import { readBookmark, withBookmark } from "./bookmark.ts";
 import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
-import { countingRefused } from "./rate-limits.ts";
+import { countingRefused, limitAddress, limitAddressApart } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { checkUserOfLogin } from "./user-token.ts";
@@ -52,9 +52,12 @@ export const badgeRoutes = new Hono<HttpEnv>()
         invitationToken: invitationToken ?? null,
         bookmark: readBookmark(c, caller.application),
       };
-      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c)).catch((error) => {
-        throw refusalOfUser(user, error) ?? error;
-      });
+      const limits = { countFreshNumber: () => limitAddress(c), countGuess: () => limitAddressApart(c) };
+      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c), limits).catch(
+        (error) => {
+          throw refusalOfUser(user, error) ?? error;
+        },
+      );
       const badgeId = String(badge.number);
       const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
       const response =

@@ -26,9 +26,23 @@ export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<str
 export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<ArrayBuffer>> {
   const known = c.get("body");
   if (known) return known;
-  const bytes = new Uint8Array(await c.req.raw.arrayBuffer());
+  const bytes = new Uint8Array(await untilHangUp(() => c.req.raw.arrayBuffer()));
   c.set("body", bytes);
   return bytes;
+}
+
+/**
+ * Reads a request's body. It fails only when the caller hangs up within it, which is no fault of the service's: what has come is
+ * not the JSON that was announced, and nobody waits for the response.
+ *
+ * @throws Refusal INVALID_JSON
+ */
+export async function untilHangUp<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch {
+    throw new Refusal("INVALID_JSON", { detail: "body-cut-off" });
+  }
 }
 
 /** JSON is UTF-8 (RFC 8259 section 8.1); malformed bytes are refused. */

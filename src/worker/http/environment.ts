@@ -4,12 +4,15 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { Application, Person } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import type { Refusal } from "../refusal.ts";
+import type { LimitedAddress } from "./rate-limits.ts";
 
 /** Hono's variables of a request. */
 export interface HttpEnv {
   Bindings: Env & {
     /** Only `npm start` sets it: /docs tries its calls with this application. */
     DEMO_APPLICATION_ID?: string;
+    /** The release and what the Worker was made from, such as `0.9.0+1f0c93ab77de`; only `deploy` sets it. */
+    RELEASE?: string;
   };
   Variables: {
     /** The caller's `X-Request-Id` if it is well-formed, otherwise a UUID. */
@@ -19,8 +22,8 @@ export interface HttpEnv {
     anyOrigin?: true;
     /** The body, once it was read. */
     body?: Uint8Array<ArrayBuffer>;
-    /** Application and client address of a call that is limited (contract section 7). */
-    limitedAddress?: string;
+    /** Application and client address of a call that is limited, and how it was counted (contract section 7). */
+    limitedAddress?: LimitedAddress;
     /** Who calls, of a server-side call: as the history names it. Absent: a device calls. */
     actor?: Actor;
     /** Who has signed in, of a call with a console secret. */

@@ -4,17 +4,26 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import { idempotencyKey, invitationRequest, invitationsRequest } from "../../shared/requests.ts";
 import { isoTime } from "../../shared/time.ts";
 import { type CreatedInvitation, createInvitations, type InvitationRequest } from "../invitations/create.ts";
-import { revokeInvitation } from "../invitations/revoke.ts";
+import { describeInvitation } from "../invitations/describe.ts";
+import { eraseInvitation, revokeInvitation } from "../invitations/revoke.ts";
 import { isObject } from "../json-object.ts";
 import { Refusal } from "../refusal.ts";
-import { header, type InvitingCall, requireInviter, requireRevoker, requireServerInviter } from "./authentication.ts";
+import {
+  header,
+  type InvitingCall,
+  requireInvited,
+  requireInviter,
+  requireRevoker,
+  requireServerInviter,
+} from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readBody, requireFields, withoutMissing } from "./body.ts";
 import { originOf, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
+import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
 import { countingRefused, limitAddress } from "./rate-limits.ts";
 import { limitBody, limitInvitationsBody } from "./request-stream.ts";
-import { jsonResponse } from "./response.ts";
+import { anyOriginMayRead, jsonResponse } from "./response.ts";
 
 const INVITATION_FIELDS: FieldErrors = {
   expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" },
@@ -24,8 +33,18 @@ const INVITATION_FIELDS: FieldErrors = {
   userId: { invalid: "INVALID_USERID" },
 };
 
-/** Routes with which an application's server invites visitors (contract sections 5 and 24). */
+/** Routes with which an application's server invites visitors (contract sections 5 and 24), and they see to what (section 27). */
 export const invitationRoutes = new Hono<HttpEnv>()
+  .use("/v1/invitation", anyOriginMayRead)
+
+  .get(
+    "/v1/invitation",
+    countingRefused(async (c) => {
+      const { application, token } = await requireInvited(c);
+      return jsonResponse(c, await describeInvitation(c.get("context"), application, token));
+    }),
+  )
+
   .post(
     "/v1/invitation",
     limitBody,
@@ -68,6 +87,12 @@ export const invitationRoutes = new Hono<HttpEnv>()
     const origin = originOf(c, await readReason(c).catch(() => null));
     const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, origin);
     return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: isoTime(revokedAt) });
+  })
+
+  .patch("/v1/invitation/:id/erase", limitBody, authenticateServer, async (c) => {
+    const origin = originOf(c, await readReason(c));
+    const number = await eraseInvitation(c.get("context"), authenticatedApplication(c), c.req.param("id"), origin);
+    return jsonResponse(c, { badgeId: String(number) });
   });
 
 type ParsedRequest = z.infer<typeof invitationRequest>;

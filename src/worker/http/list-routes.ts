@@ -8,12 +8,18 @@ import { Refusal } from "../refusal.ts";
 import { BLOCKED_USER_CURSOR, pageBlockedUsers } from "../users/list.ts";
 import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { readCursor, readQuery } from "./queries.ts";
+import { readCursor, readQuery, readTime } from "./queries.ts";
 import { jsonResponse } from "./response.ts";
 
 /** Checks credentials before anything else, so that a stranger learns nothing from how a malformed request is refused. */
 export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
   await requireServer(c);
+  await next();
+};
+
+/** The same for what only the server and operators may read (contract section 19): whoever may change everything. */
+export const authenticateOperator = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
+  await requireServer(c, "change");
   await next();
 };
 
@@ -53,7 +59,7 @@ export const listRoutes = new Hono<HttpEnv>()
       applicationId: authenticatedApplication(c),
       userId: null,
       ...{ state, text, isNewestFirst, perPage },
-      endsBefore: endsBefore === undefined ? null : Date.parse(endsBefore),
+      endsBefore: readTime(endsBefore),
       after: readCursor(codec, cursor),
     };
     const { badges, next } = await pageBadges(c.get("context"), query, c.get("person") !== undefined);

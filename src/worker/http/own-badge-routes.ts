@@ -5,6 +5,7 @@ import { badgeResponse } from "./badge-life-routes.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
 import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
+import { countingRefused } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { requireUser } from "./user-token.ts";
@@ -14,14 +15,21 @@ export const ownBadgeRoutes = new Hono<HttpEnv>()
   .use("/v1/user/badges", anyOrigin)
   .use("/v1/user/badges/:id/suspend", anyOrigin)
 
-  .get("/v1/user/badges", async (c) => {
-    const { application, userId } = await requireUser(c);
-    return jsonResponse(c, { badges: await listOwnBadges(c.get("context"), application.id, userId) });
-  })
+  .get(
+    "/v1/user/badges",
+    countingRefused(async (c) => {
+      const { application, userId } = await requireUser(c);
+      return jsonResponse(c, { badges: await listOwnBadges(c.get("context"), application.id, userId) });
+    }),
+  )
 
-  .patch("/v1/user/badges/:id/suspend", limitBody, async (c) => {
-    const { application, userId } = await requireUser(c);
-    const number = requireBadgeNumber(c.req.param("id"));
-    const change = { number, transition: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
-    return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, originOf(c)));
-  });
+  .patch(
+    "/v1/user/badges/:id/suspend",
+    limitBody,
+    countingRefused(async (c) => {
+      const { application, userId } = await requireUser(c);
+      const number = requireBadgeNumber(c.req.param("id"));
+      const change = { number, transition: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
+      return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, originOf(c)));
+    }),
+  );

@@ -13,8 +13,13 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   order: "INVALID_STATE",
   q: "INVALID_NAME",
   endsBefore: "INVALID_EXPIRESAT",
+  from: "INVALID_EXPIRESAT",
+  since: "INVALID_EXPIRESAT",
+  until: "INVALID_EXPIRESAT",
   badge: "UNKNOWN_BADGE",
   user: "INVALID_USERID",
+  actor: "INVALID_ACTOR",
+  action: "INVALID_STATE",
 };
 
 /** Reads the query of a list. Parameters that it does not have are ignored. */
@@ -26,6 +31,9 @@ export const readQuery = <Schema extends z.ZodType>(schema: Schema) =>
     if (!first) throw new Error("every parameter has a code");
     throw new Refusal(first[1]);
   });
+
+/** A time of a query in milliseconds; null: it has none. */
+export const readTime = (time: string | undefined): number | null => (time === undefined ? null : Date.parse(time));
 
 /** @returns null on the first page. @throws Refusal INVALID_CURSOR */
 export function readCursor<Position>(codec: CursorCodec<Position>, cursor: string | undefined): Position | null {

@@ -2,7 +2,7 @@ import type { Context as HonoContext } from "hono";
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { digestOf } from "../../shared/identifiers.ts";
 import { clientBlock } from "../applications/client-address.ts";
-import { retryPlatform } from "../platform.ts";
+import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import type { CheckedProof } from "./proof.ts";
@@ -11,10 +11,11 @@ import type { CheckedProof } from "./proof.ts";
  * Limits of device calls (contract section 7), counted by the platform's rate-limit binding: per location, and permissive. It
  * stores no keys. A call with a valid secret is a server's, and not limited.
  *
- * Each call counts for its device. For its address count calls without a proof, and apart from them those that are refused as
- * malformed or by INVALID_PROOF. A call with a valid proof counts for no address: otherwise whoever shares one with a building could
- * use up the limit of its phones. So a proof is checked even when its address has sent too many bad ones: only the check tells
- * which it is. What bounds an attacker is that a bad proof costs one signature check and no round trip.
+ * Each call counts for its device. For its address count calls without a proof and those that would take a fresh number; and apart
+ * from them those that are refused as malformed, by INVALID_PROOF or by INVALID_USERTOKEN, and those with a proof and an invitation token
+ * that cannot be claimed. Any other call with a valid proof counts for no address: otherwise whoever shares one with a building could use up the limit
+ * of its phones. So a proof is checked even when its address has sent too many bad ones: only the check tells which it is. What
+ * bounds an attacker is that a bad proof costs one signature check and no round trip.
  */
 
 /** Who calls, as far as limits are concerned. */
@@ -24,6 +25,13 @@ interface LimitedDevice {
   device: string;
 }
 
+/** The address of a call. It counts at most once in each way. */
+export interface LimitedAddress {
+  key: string;
+  isCounted: boolean;
+  isCountedApart: boolean;
+}
+
 /** Counts a call for its device, and remembers the address for what is counted later. @throws Refusal RATE_LIMITED */
 export async function limitDevice(
   c: HonoContext<HttpEnv>,
@@ -31,24 +39,30 @@ export async function limitDevice(
   clientAddress: string,
   proof: CheckedProof | null = null,
 ): Promise<void> {
-  c.set("limitedAddress", addressKey(application, clientAddress));
+  rememberAddress(c, application, clientAddress);
   await requireWithin(c.get("context").deviceLimit, deviceKey(`${application.id}:${device}`, proof));
 }
 
-/** Counts a well-formed call without a proof for its address. @throws Refusal RATE_LIMITED */
-export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
-  const address = c.get("limitedAddress");
-  if (address !== undefined) await requireWithin(c.get("context").clientIpLimit, address);
+/** Remembers the address of a call for what may be counted later. */
+export function rememberAddress(c: HonoContext<HttpEnv>, { id }: { id: string }, clientAddress: string): void {
+  const key = `${id}:${clientBlock(clientAddress)}`;
+  c.set("limitedAddress", { key, isCounted: false, isCountedApart: false });
 }
 
-/** Counts a person's call, which names no device, for its address. @throws Refusal RATE_LIMITED */
-export async function limitAddressOfPerson(
-  c: HonoContext<HttpEnv>,
-  application: { id: string },
-  clientAddress: string,
-): Promise<void> {
-  c.set("limitedAddress", addressKey(application, clientAddress));
-  await limitAddress(c);
+/** Counts a well-formed call without a proof, or one that would take a fresh number, for its address. @throws Refusal RATE_LIMITED */
+export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
+  const address = c.get("limitedAddress");
+  if (address === undefined || address.isCounted) return;
+  address.isCounted = true;
+  await requireWithin(c.get("context").clientIpLimit, address.key);
+}
+
+/** Counts a call that is refused, or is a guess, for its address, apart from its other calls. @throws Refusal RATE_LIMITED */
+export async function limitAddressApart(c: HonoContext<HttpEnv>): Promise<void> {
+  const address = c.get("limitedAddress");
+  if (address === undefined || address.isCountedApart) return;
+  address.isCountedApart = true;
+  await requireWithin(c.get("context").clientIpLimit, `${address.key}:refused`);
 }
 
 /**
@@ -60,11 +74,14 @@ export async function limitPerson(c: HonoContext<HttpEnv>, { id }: { id: string 
   await requireWithin(c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`);
 }
 
-const addressKey = ({ id }: { id: string }, clientAddress: string): string => `${id}:${clientBlock(clientAddress)}`;
+/** Counts a visitor's call for its invitation: as many as for a device (contract section 27). @throws Refusal RATE_LIMITED */
+export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: string }, token: string): Promise<void> {
+  await requireWithin(c.get("context").deviceLimit, `${id}:invitation ${await digestOf(token)}`);
+}
 
 /**
- * Counts the calls that a handler refuses as malformed or by INVALID_PROOF, for the address, apart from its other calls. Over the
- * limit they are refused with RATE_LIMITED instead.
+ * Counts the calls that a handler refuses as malformed, by INVALID_PROOF or by INVALID_USERTOKEN. Over the limit they are refused
+ * with RATE_LIMITED instead.
  */
 export function countingRefused<C extends HonoContext<HttpEnv>>(
   handler: (c: C) => Promise<Response>,
@@ -73,10 +90,7 @@ export function countingRefused<C extends HonoContext<HttpEnv>>(
     try {
       return await handler(c);
     } catch (error) {
-      const address = c.get("limitedAddress");
-      if (error instanceof Refusal && address !== undefined && isCountedApart(error.code)) {
-        await requireWithin(c.get("context").clientIpLimit, `${address}:refused`);
-      }
+      if (error instanceof Refusal && isCountedApart(error.code)) await limitAddressApart(c);
       throw error;
     }
   };
@@ -85,7 +99,7 @@ export function countingRefused<C extends HonoContext<HttpEnv>>(
 /** Bodies, fields and headers that are not what the contract says have the statuses 400 and 422. */
 function isCountedApart(code: ErrorCode): boolean {
   const { status } = PUBLIC_ERRORS[code];
-  return code === "INVALID_PROOF" || status === 400 || status === 422;
+  return code === "INVALID_PROOF" || code === "INVALID_USERTOKEN" || status === 400 || status === 422;
 }
 
 /**
@@ -97,7 +111,10 @@ function deviceKey(key: string, proof: CheckedProof | null): string {
   return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale`;
 }
 
+/** Without a deadline: the platform counts on the machine that serves the call, so this is no round trip. */
 async function requireWithin(limit: RateLimit, key: string): Promise<void> {
-  const { success } = await retryPlatform("rate limit", () => limit.limit({ key }));
+  const { success } = await limit.limit({ key }).catch((error) => {
+    throw new Unavailable("rate limit", error);
+  });
   if (!success) throw new Refusal("RATE_LIMITED");
 }

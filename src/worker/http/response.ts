@@ -67,16 +67,32 @@ export function cacheable(c: HonoContext<HttpEnv>, response: Response, cacheCont
 
 const ONE_DAY_SECONDS = 24 * 3600;
 
-const PREFLIGHT_HEADERS = Object.entries({
-  ...ANY_ORIGIN_HEADERS,
-  "Access-Control-Allow-Methods": "GET,POST,PATCH",
-  "Access-Control-Allow-Headers": "applicationid,udid,authorization,content-type,x-request-id,dpop,bookmark",
-  "Access-Control-Max-Age": String(ONE_DAY_SECONDS),
-});
+const preflightHeaders = (methods: string, headers: string) =>
+  Object.entries({
+    ...ANY_ORIGIN_HEADERS,
+    "Access-Control-Allow-Methods": methods,
+    "Access-Control-Allow-Headers": headers,
+    "Access-Control-Max-Age": String(ONE_DAY_SECONDS),
+  });
+
+const PREFLIGHT_HEADERS = preflightHeaders(
+  "GET,POST,PATCH",
+  "applicationid,udid,authorization,content-type,x-request-id,dpop,bookmark",
+);
+
+/** Browsers let every page send a POST (Fetch, CORS-safelisted methods), but not with a header such as `udid` that is not here. */
+const READING_PREFLIGHT_HEADERS = preflightHeaders("GET", "applicationid,invitationtoken,x-request-id");
 
 /** Lets a web page of any origin call a device route (contract section 6). Server-side routes have no CORS headers. */
 export const anyOrigin: MiddlewareHandler<HttpEnv> = (c, next) => {
   if (c.req.method === "OPTIONS") return Promise.resolve(otherResponse(c, null, 204, PREFLIGHT_HEADERS));
   c.set("anyOrigin", true);
+  return next();
+};
+
+/** The same for reading an invitation, at a path where a server creates them, which no web page may. */
+export const anyOriginMayRead: MiddlewareHandler<HttpEnv> = (c, next) => {
+  if (c.req.method === "OPTIONS") return Promise.resolve(otherResponse(c, null, 204, READING_PREFLIGHT_HEADERS));
+  if (c.req.method !== "POST") c.set("anyOrigin", true);
   return next();
 };

@@ -20,5 +20,7 @@ export const serviceRoutes = new Hono<HttpEnv>()
     const { health, db, now } = c.get("context");
     const ask = () => db.run((d1) => d1.prepare("SELECT 1").run(), HEALTH_DEADLINE_MILLISECONDS);
     if (!(await health.check(now(), ask))) throw new Refusal("UNAVAILABLE");
-    return jsonResponse(c, { status: "ok" });
+    const response = jsonResponse(c, { status: "ok" });
+    if (c.env.RELEASE !== undefined) response.headers.set("Release", c.env.RELEASE);
+    return response;
   });

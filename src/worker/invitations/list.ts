@@ -1,28 +1,35 @@
 import * as z from "zod";
-import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { invitationPage } from "../../shared/overview-responses.ts";
-import type { InvitationState } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
-import { type InvitationPosition, type ListedInvitation, listInvitations } from "../storage/invitation-list.ts";
+import {
+  type InvitationPosition,
+  type InvitationQuery,
+  isByVisit,
+  type ListedInvitation,
+  listInvitations,
+} from "../storage/invitation-list.ts";
 
 /** An invitation as the application's server sees it (contract section 19): never with its token. */
 type InvitationView = z.infer<typeof invitationPage>["invitations"][number];
 
-export const INVITATION_CURSOR: CursorCodec<InvitationPosition> = cursorCodec(
-  "invitations",
-  z.object({ createdAt: z.int(), rowid: z.int() }),
-);
+const position = z.object({ at: z.int(), rowid: z.int() });
+const NEWEST_CURSOR: CursorCodec<InvitationPosition> = cursorCodec("invitations", position);
+const VISIT_CURSOR: CursorCodec<InvitationPosition> = cursorCodec("visits", position);
 
-/** @returns a page of invitations, newest first, and the one after which the next page starts; null on the last page */
+/** The cursors of a list that is newest first, or of one in the order in which visits begin. */
+export const invitationCursor = (span: Pick<InvitationQuery, "from" | "until">): CursorCodec<InvitationPosition> =>
+  isByVisit(span) ? VISIT_CURSOR : NEWEST_CURSOR;
+
+/** @returns a page of invitations, and the place after which the next page starts; null on the last page */
 export async function pageInvitations(
-  context: Context,
-  applicationId: ApplicationId,
-  page: { state: InvitationState | null; after: InvitationPosition | null; perPage: number },
+  { db, now }: Context,
+  query: InvitationQuery,
 ): Promise<{ invitations: InvitationView[]; next: InvitationPosition | null }> {
-  const { items, last } = await listInvitations(context.db, applicationId, { ...page, now: context.now() });
-  return { invitations: items.map(viewInvitation), next: last };
+  const { items, last } = await listInvitations(db, query, now());
+  const next = last && { at: isByVisit(query) ? last.visitBeginsAt : last.createdAt, rowid: last.rowid };
+  return { invitations: items.map(viewInvitation), next };
 }
 
 function viewInvitation(invitation: ListedInvitation): InvitationView {

@@ -1,6 +1,6 @@
 import type { Origin } from "../../shared/actor.ts";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
-import { invitationDigestOf } from "../../shared/identifiers.ts";
+import { type ApplicationId, invitationDigestOf } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
 import type { Revoker } from "../allocator/commands.ts";
 import type { Application } from "../applications/registry.ts";
@@ -31,4 +31,22 @@ export async function revokeInvitation(
   const command = { kind: "revoke-invitation" as const, id: number ?? (await invitationDigestOf(id)), revoker };
   const result = await context.allocator.execute(context.db, application.id, command, origin);
   return expectKind(result, "invitation-revoked");
+}
+
+/**
+ * Deletes whom an invitation names, and revokes it if it is pending (contract section 24).
+ *
+ * @param id the token, or the number while it is reserved
+ * @returns the number that it reserves or reserved
+ * @throws Refusal
+ * @throws Unavailable
+ */
+export async function eraseInvitation(
+  { allocator, db }: Context,
+  applicationId: ApplicationId,
+  id: string,
+  origin: Origin,
+): Promise<number> {
+  const command = { kind: "erase-invitation" as const, id: parseBadgeNumber(id) ?? (await invitationDigestOf(id)) };
+  return expectKind(await allocator.execute(db, applicationId, command, origin), "invitation-erased").number;
 }

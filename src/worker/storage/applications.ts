@@ -1,69 +1,64 @@
-import * as z from "zod";
-import { ROLES } from "../../shared/actor.ts";
-import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
-import { application } from "../../shared/schema.ts";
-import { selectOf } from "./columns.ts";
+import { type Column, getTableColumns, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits.ts";
+import { application, applicationSecret, consoleSecret, signingKey } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { flag } from "./flag.ts";
+import { orm, type Placeholders, query, type Returning, type RowOf, statement } from "./statement.ts";
 
-const nullableText = z.string().nullable();
-const nullableNumber = z.number().nullable();
+const { digest, name, role } = getTableColumns(consoleSecret);
+const { applicationId: _, ...keyColumns } = getTableColumns(signingKey);
 
-const columns = z.object({
-  id: applicationId,
-  firstNumber: z.number(),
-  lastNumber: z.number(),
-  disabledAt: nullableNumber,
-  requireSecret: flag,
-  reuseAfterSeconds: z.number(),
-  signatureLifetimeSeconds: nullableNumber,
-  statusList: flag,
-  statusLifetimeSeconds: z.number(),
-  requireProof: flag,
-  bindUntil: nullableNumber,
-  newBadgesPerHour: nullableNumber,
-  userIssuer: nullableText,
-  userAudience: nullableText,
-  userClaim: z.string(),
-  userObserve: flag,
-  sealedDeviceKey: z.string(),
-  sealingVersion: z.number(),
-});
-
-const jsonArray = <Row>(row: z.ZodType<Row>) => z.string().transform((json) => z.array(row).parse(JSON.parse(json)));
-
-const applicationRow = columns.extend({
-  secrets: jsonArray(z.object({ digest: z.string() })),
-  consoleSecrets: jsonArray(z.object({ digest: z.string(), name: z.string(), role: z.enum(ROLES) })),
+const FIELDS = {
+  id: application.id,
+  firstNumber: application.firstNumber,
+  lastNumber: application.lastNumber,
+  disabledAt: application.disabledAt,
+  requireSecret: application.requireSecret,
+  reuseAfterSeconds: application.reuseAfterSeconds,
+  signatureLifetimeSeconds: application.signatureLifetimeSeconds,
+  statusList: application.statusList,
+  statusLifetimeSeconds: application.statusLifetimeSeconds,
+  requireProof: application.requireProof,
+  bindUntil: application.bindUntil,
+  newBadgesPerHour: application.newBadgesPerHour,
+  userIssuer: application.userIssuer,
+  userAudience: application.userAudience,
+  userClaim: application.userClaim,
+  userObserve: application.userObserve,
+  sealedDeviceKey: application.sealedDeviceKey,
+  sealingVersion: application.sealingVersion,
+  secrets: rowsOf({ digest: applicationSecret.digest }, applicationSecret.applicationId),
+  consoleSecrets: rowsOf({ digest, name, role }, consoleSecret.applicationId),
   /** Oldest first. */
-  signingKeys: jsonArray(
-    z.object({
-      id: z.number(),
-      kid: z.string(),
-      publicKey: z.string(),
-      sealed: z.string(),
-      sealingVersion: z.number(),
-      createdAt: z.number(),
-      signsFrom: z.number(),
-    }),
-  ),
-});
-/** An application with its secrets and keys, by the names of src/shared/schema.ts. */
-export type ApplicationRow = z.infer<typeof applicationRow>;
+  signingKeys: rowsOf(keyColumns, signingKey.applicationId, signingKey.id),
+};
 
-const SELECT_APPLICATION = `
-  SELECT ${selectOf(application, "application", columns)},
-    (SELECT json_group_array(json_object('digest', digest))
-      FROM application_secret WHERE application_id = application.id) AS secrets,
-    (SELECT json_group_array(json_object('digest', digest, 'name', name, 'role', role))
-      FROM console_secret WHERE application_id = application.id) AS consoleSecrets,
-    (SELECT json_group_array(json_object('id', id, 'kid', kid, 'publicKey', public_key, 'sealed', sealed,
-        'sealingVersion', sealing_version, 'createdAt', created_at, 'signsFrom', signs_from) ORDER BY id)
-      FROM signing_key WHERE application_id = application.id) AS signingKeys
-  FROM application WHERE application.id = ?1`;
+const SELECT_APPLICATION = statement((p: Placeholders<{ id: ApplicationId }>) =>
+  query(FIELDS, (fields) => sql`SELECT ${fields} FROM ${application} WHERE ${application.id} = ${p.id}`),
+);
+
+/** An application with its secrets and keys, by the names of src/shared/schema.ts. */
+export type ApplicationRow = NonNullable<Awaited<ReturnType<typeof findApplication>>>;
+
+/** All rows of another table that belong to the application, as one value. */
+function rowsOf<Columns extends Record<string, Column>>(columns: Columns, owner: Column, order?: Column) {
+  const members = Object.entries(columns).map(([field, column]) => sql`${field}, ${column}`);
+  const sorted = order && sql` ORDER BY ${order}`;
+  return sql`(SELECT json_group_array(json_object(${sql.join(members, sql`, `)})${sorted})
+    FROM ${owner.table} WHERE ${owner} = ${application.id})`.mapWith((json): RowOf<Returning<Columns>>[] =>
+    JSON.parse(String(json)),
+  );
+}
 
 /** One round trip. */
-export async function findApplication(db: Database, id: ApplicationId): Promise<ApplicationRow | undefined> {
-  const [row] = await db.rows(applicationRow, SELECT_APPLICATION, [id]);
+export async function findApplication(db: Database, id: ApplicationId) {
+  const [row] = await db.all(SELECT_APPLICATION, { id });
   return row;
+}
+
+const SELECT_IDS = statement(() => orm.select({ id: application.id }).from(application).limit(MAX_KNOWN_APPLICATIONS));
+
+/** The IDs of all applications of the home, at most `MAX_KNOWN_APPLICATIONS`. One round trip. */
+export async function listApplicationIds(db: Database): Promise<ApplicationId[]> {
+  return (await db.all(SELECT_IDS, {})).map(({ id }) => id);
 }

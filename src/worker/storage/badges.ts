@@ -1,11 +1,13 @@
-import * as z from "zod";
+import { and, eq, gt, lt, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import type { ActorKind } from "../../shared/actor.ts";
 import type { BadgeState } from "../../shared/badge-life/states.ts";
-import { STORED_STATES, type StoredState } from "../../shared/badge-life/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { isObject } from "../json-object.ts";
-import { type Bind, type Scan, type ScannedPage, scanLimit, scanPage } from "./bounded-scan.ts";
+import { badge, history } from "../../shared/schema.ts";
+import { SCANNED, type ScannedPage, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
-import { containsText } from "./text-search.ts";
+import { byShape, type Placeholders } from "./statement.ts";
+import { containsText, searchShape, searchValues } from "./text-search.ts";
 
 /** Which of an application's badges a page lists (contract sections 4 and 24). */
 interface BadgeFilter {
@@ -26,49 +28,102 @@ export interface BadgePageQuery extends BadgeFilter {
   perPage: number;
 }
 
-/** Milliseconds, or null. */
-const TIMES = ["startsAt", "expiresAt", "endedAt", "issuedAt", "changedAt"] as const;
+/** Which values a page depends on. */
+type Shape = Readonly<{
+  state: BadgeState | null;
+  isOfUser: boolean;
+  /** As `searchShape` says. */
+  letters: number | null;
+  hasEnd: boolean;
+  isNewestFirst: boolean;
+  isFirst: boolean;
+  withEntries: boolean;
+}>;
 
-export interface ListedBadge extends Record<(typeof TIMES)[number], number | null> {
-  number: number;
-  userId: string;
+type Values = Placeholders<Omit<BadgePageQuery, "isNewestFirst" | "state" | "text" | "perPage"> & { now: number }>;
+
+/** The newest row of a badge's history: when, and by whom. */
+interface LastEntry {
+  at: number;
+  kind: ActorKind;
   name: string | null;
-  metadata: string | null;
-  position: number;
-  state: StoredState;
-  /** JSON; undefined if it was not asked for. */
-  lastEntry?: string | null;
 }
 
-/** No zod object: where code cannot be generated, as in a Worker, that check takes most of the time of a page. */
-const listedRows = z.array(
-  z.custom<ListedBadge>(
-    (row) =>
-      isObject(row) &&
-      typeof row.userId === "string" &&
-      STORED_STATES.some((state) => state === row.state) &&
-      [row.number, row.position].every((value) => typeof value === "number") &&
-      [row.name, row.metadata, row.lastEntry ?? null].every((value) => value === null || typeof value === "string") &&
-      TIMES.every((time) => row[time] === null || typeof row[time] === "number"),
-  ),
-);
+/** A badge of a list. Times are milliseconds. */
+export type ListedBadge = Pick<
+  typeof badge.$inferSelect,
+  "number" | "name" | "metadata" | "state" | "startsAt" | "expiresAt" | "endedAt" | "issuedAt" | "changedAt"
+> & { userId: string; position: number; lastEntry?: LastEntry | null };
 
-const COLUMNS = `
-  number, user_id AS userId, name, metadata, position, state, starts_at AS startsAt, expires_at AS expiresAt,
-  ended_at AS endedAt, issued_at AS issuedAt, changed_at AS changedAt`;
+const scanned = alias(badge, SCANNED);
 
-/** The newest row of a badge's history. Two rows are read for each badge. */
-const LAST_ENTRY = `
-  (SELECT json_object('at', at, 'kind', actor_kind, 'name', actor_name) FROM history INDEXED BY history_badge
-    WHERE history.application_id = scanned.application_id AND history.badge = scanned.number
-    ORDER BY id DESC LIMIT 1) AS lastEntry`;
+const FIELDS = {
+  number: scanned.number,
+  // Of an issued badge, as all of a list are.
+  userId: sql<string>`${scanned.userId}`,
+  name: scanned.name,
+  metadata: scanned.metadata,
+  position: sql<number>`${scanned.position}`,
+  state: scanned.state,
+  startsAt: scanned.startsAt,
+  expiresAt: scanned.expiresAt,
+  endedAt: scanned.endedAt,
+  issuedAt: scanned.issuedAt,
+  changedAt: scanned.changedAt,
+};
+
+/** Two rows are read for each badge. */
+const LAST_ENTRY = sql`(
+  SELECT json_object('at', ${history.at}, 'kind', ${history.actorKind}, 'name', ${history.actorName})
+  FROM ${history} INDEXED BY history_badge
+  WHERE ${history.applicationId} = ${scanned.applicationId} AND ${history.badge} = ${scanned.number}
+  ORDER BY ${history.id} DESC LIMIT 1)`.mapWith((json): LastEntry | null => JSON.parse(String(json)));
 
 /** As the index `badge_state` has it. */
-const RECORDED_STATE = `(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired'
-  WHEN state = 'suspended' THEN 'expired' ELSE state END)`;
+const RECORDED_STATE = sql`(CASE WHEN ${badge.endedAt} IS NULL THEN ${badge.state} WHEN ${badge.state} = 'active' THEN 'expired'
+  WHEN ${badge.state} = 'suspended' THEN 'expired' ELSE ${badge.state} END)`;
 
 /** As the indexes `badge_page` and `badge_user_page` have it. */
-const IS_LISTED = "(ended_at IS NOT NULL) = 0";
+const IS_LISTED = sql`(${badge.endedAt} IS NOT NULL) = 0`;
+
+const PAGES = byShape((shape: Shape) =>
+  scanStatements((p: Values) => ({
+    table: badge,
+    ranges: rangesOf(shape, p).map((range) =>
+      and(eq(badge.applicationId, p.applicationId), sql`${badge.position} IS NOT NULL`, range, startOf(shape, p)),
+    ),
+    order: sql`${sql.identifier(badge.position.name)} ${shape.isNewestFirst ? sql`DESC` : sql`ASC`}`,
+    conditions: conditionsOf(shape, p),
+    fields: { ...FIELDS, ...(shape.withEntries && { lastEntry: LAST_ENTRY }) },
+  })),
+);
+
+function startOf({ isFirst, isNewestFirst }: Shape, { after }: Values): SQL | undefined {
+  if (isFirst) return undefined;
+  return isNewestFirst ? lt(badge.position, after) : gt(badge.position, after);
+}
+
+/** Ranges of indexes that together have all badges in a state, and of other states as few as possible. */
+function rangesOf({ state, isOfUser }: Shape, p: Values): (SQL | undefined)[] {
+  if (state === null || state === "active") return [and(isOfUser ? eq(badge.userId, p.userId) : undefined, IS_LISTED)];
+  const recorded = sql`${RECORDED_STATE} = ${state} AND (${badge.state} <> 'active' OR ${badge.endedAt} IS NOT NULL)`;
+  // What expired in the last minute is not recorded yet.
+  return state === "expired"
+    ? [recorded, sql`${badge.expiresAt} <= ${p.now} AND ${badge.endedAt} IS NULL`]
+    : [recorded];
+}
+
+function conditionsOf({ state, letters, hasEnd }: Shape, p: Values): (SQL | undefined)[] {
+  // The clock decides which of the rows recorded in these states are in them.
+  const isByClock = state === "active" || state === "suspended";
+  return [
+    isByClock
+      ? sql`${scanned.state} = ${state} AND (${scanned.expiresAt} IS NULL OR ${scanned.expiresAt} > ${p.now})`
+      : undefined,
+    containsText([scanned.userId, scanned.name], letters),
+    hasEnd ? lt(scanned.expiresAt, p.endsBefore) : undefined,
+  ];
+}
 
 /**
  * A page of badges. One round trip.
@@ -82,39 +137,13 @@ export function listBadges(
   now: number,
   withEntries: boolean,
 ): Promise<ScannedPage<ListedBadge>> {
-  const { applicationId, after, isNewestFirst, perPage } = query;
-  const scan: Scan<ListedBadge> = {
-    table: "badge",
-    ranges: (bind) => {
-      const ofApplication = `application_id = ${bind(applicationId)} AND position IS NOT NULL`;
-      const start = after === null ? "" : `AND position ${isNewestFirst ? "<" : ">"} ${bind(after)}`;
-      return rangesOf(query, bind, now).map((range) => `${ofApplication} AND ${range} ${start}`);
-    },
-    order: `position ${isNewestFirst ? "DESC" : "ASC"}`,
-    conditions: (bind) => conditionsOf(query, bind, now),
-    columns: withEntries ? `${COLUMNS}, ${LAST_ENTRY}` : COLUMNS,
-    rows: listedRows,
-    perPage,
-  };
-  return scanPage(db, scan, scanLimit(perPage) - (withEntries ? perPage : 0));
-}
-
-/** Ranges of indexes that together have all badges in a state, and of other states as few as possible. */
-function rangesOf({ state, userId }: BadgeFilter, bind: Bind, now: number): string[] {
-  if (state === null || state === "active") {
-    return [userId === null ? IS_LISTED : `user_id = ${bind(userId)} AND ${IS_LISTED}`];
-  }
-  const recorded = `${RECORDED_STATE} = '${state}' AND (state <> 'active' OR ended_at IS NOT NULL)`;
-  // What expired in the last minute is not recorded yet.
-  return state === "expired" ? [recorded, `expires_at <= ${bind(now)} AND ended_at IS NULL`] : [recorded];
-}
-
-function conditionsOf({ state, text, endsBefore }: BadgeFilter, bind: Bind, now: number): string[] {
-  // The clock decides which of the rows recorded in these states are in them.
-  const isByClock = state === "active" || state === "suspended";
-  return [
-    ...(isByClock ? [`state = '${state}' AND (expires_at IS NULL OR expires_at > ${bind(now)})`] : []),
-    ...(text === null ? [] : [`(${containsText(["user_id", "name"], text, bind)})`]),
-    ...(endsBefore === null ? [] : [`expires_at < ${bind(endsBefore)}`]),
-  ];
+  const { perPage, text, state, isNewestFirst } = query;
+  const pages = PAGES({
+    ...{ state, isNewestFirst, withEntries, letters: searchShape(text) },
+    isOfUser: query.userId !== null,
+    hasEnd: query.endsBefore !== null,
+    isFirst: query.after === null,
+  });
+  const values = { ...query, ...searchValues(text), now };
+  return scanPage(db, pages, values, perPage, scanLimit(perPage) - (withEntries ? perPage : 0));
 }

@@ -1,11 +1,35 @@
-import * as z from "zod";
+import { and, eq, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, UserDigest } from "../../shared/identifiers.ts";
-import { type ScannedPage, scanPage } from "./bounded-scan.ts";
+import { blockedUser } from "../../shared/schema.ts";
+import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
+import { byShape, orm, type Placeholders, statement } from "./statement.ts";
 
 /** A blocked user. `blockedAt` is milliseconds. */
-const blockedUserRow = z.object({ userId: z.string(), blockedAt: z.number() });
-export type BlockedUserRow = z.infer<typeof blockedUserRow>;
+export type BlockedUserRow = Pick<typeof blockedUser.$inferSelect, "userId" | "blockedAt">;
+
+const scanned = alias(blockedUser, SCANNED);
+
+interface PageValues {
+  applicationId: ApplicationId;
+  blockedAt: number | undefined;
+  userId: string | undefined;
+}
+
+const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
+  scanStatements((p: Placeholders<PageValues>) => ({
+    table: blockedUser,
+    ranges: [
+      and(
+        eq(blockedUser.applicationId, p.applicationId),
+        isFirst ? undefined : sql`(${blockedUser.blockedAt}, ${blockedUser.userId}) > (${p.blockedAt}, ${p.userId})`,
+      ),
+    ],
+    order: sql`${sql.identifier(blockedUser.blockedAt.name)}, ${sql.identifier(blockedUser.userId.name)}`,
+    fields: { userId: scanned.userId, blockedAt: scanned.blockedAt },
+  })),
+);
 
 /** An application's blocked users, in the order in which they were blocked. One round trip. */
 export function listBlockedUsers(
@@ -13,27 +37,28 @@ export function listBlockedUsers(
   applicationId: ApplicationId,
   { after, perPage }: { after: BlockedUserRow | null; perPage: number },
 ): Promise<ScannedPage<BlockedUserRow>> {
-  return scanPage(db, {
-    table: "blocked_user",
-    ranges: (bind) => {
-      const start = after && `AND (blocked_at, user_id) > (${bind(after.blockedAt)}, ${bind(after.userId)})`;
-      return [`application_id = ${bind(applicationId)} ${start ?? ""}`];
-    },
-    order: "blocked_at, user_id",
-    columns: "user_id AS userId, blocked_at AS blockedAt",
-    rows: z.array(blockedUserRow),
-    perPage,
-  });
+  const pages = PAGES({ isFirst: after === null });
+  return scanPage(db, pages, { applicationId, blockedAt: after?.blockedAt, userId: after?.userId }, perPage);
 }
 
-const IS_BLOCKED = `
-  SELECT 1 FROM blocked_user WHERE application_id = ?1 AND (user_id = ?2 OR (user_digest IS NOT NULL AND user_digest = ?3))`;
+interface NamedUser {
+  applicationId: ApplicationId;
+  userId: string;
+  /** Under which a block outlives the user's erasure. */
+  userDigest: UserDigest;
+}
+
+const FIND_BLOCK = statement((p: Placeholders<NamedUser>) =>
+  orm
+    .select({ blockedAt: blockedUser.blockedAt })
+    .from(blockedUser)
+    .where(
+      sql`${blockedUser.applicationId} = ${p.applicationId} AND (${blockedUser.userId} = ${p.userId}
+        OR ${blockedUser.userDigest} IS NOT NULL AND ${blockedUser.userDigest} = ${p.userDigest})`,
+    ),
+);
 
 /** Whether a user gets no badge (contract section 12). One round trip. */
-export async function isBlocked(
-  db: Database,
-  { applicationId, userId, userDigest }: { applicationId: ApplicationId; userId: string; userDigest: UserDigest },
-): Promise<boolean> {
-  const rows = await db.rows(z.unknown(), IS_BLOCKED, [applicationId, userId, userDigest]);
-  return rows.length > 0;
+export async function isBlocked(db: Database, user: NamedUser): Promise<boolean> {
+  return (await db.all(FIND_BLOCK, user)).length > 0;
 }

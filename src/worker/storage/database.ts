@@ -1,14 +1,14 @@
-import * as z from "zod";
-import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import type * as z from "zod";
+import { NEAR_DEADLINE_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
-import { retryPlatform, withDeadline } from "../platform.ts";
+import { retryPlatform, Unavailable, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
  * One home's D1, for one request, one batch of messages or one sweep. Counts far trips and retries transient failures, so
  * every write must be repeatable: it finds its work already done, or does all of it in one transaction.
  *
- * All calls go to the primary, except `nearRows`. Those of the badge calls go through sessions (D1: Sessions API), whose
+ * All calls go to the primary, except `allNear`. Those of the badge calls go through sessions (D1: Sessions API), whose
  * bookmarks let the device's next call be served by a copy (contract section 16).
  */
 export class Database {
@@ -76,26 +76,43 @@ export class Database {
    * @returns the rows, and whether they are the primary's
    * @throws Unavailable when the primary fails too
    */
-  async nearRows(
-    sql: string,
-    values: readonly unknown[],
+  async allNear<Values, Row>(
+    statement: Statement<Values, Row>,
+    values: Values,
     bookmark: string | null,
-  ): Promise<{ rows: unknown[]; isPrimary: boolean }> {
+  ): Promise<{ rows: Row[]; isPrimary: boolean }> {
     const session = this.d1.withSession(bookmark ?? "first-unconstrained");
     try {
-      const ask = () => bound(session, sql, values).all();
+      const ask = () => statement.bind(session, values).all();
       // Without retries: asking the primary is one.
-      const { results, meta } = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
+      const result = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
       // D1 reports this with every response of a session (D1: Sessions API); only the local D1, which has no copies,
       // does not.
-      const isPrimary = meta.served_by_primary !== false;
+      const isPrimary = result.meta.served_by_primary !== false;
       if (isPrimary) this.#farTrips++;
       this.#bookmark = session.getBookmark();
-      return { rows: results, isPrimary };
+      return { rows: statement.rows(result), isPrimary };
     } catch (error) {
       this.#farTrips++;
       log("warn", { event: "near-read-failed", error });
-      return { rows: await this.primaryRows(z.unknown(), sql, values), isPrimary: true };
+      return { rows: await this.allAtPrimary(statement, values), isPrimary: true };
+    }
+  }
+
+  /**
+   * Runs one batch at the primary once: to repeat it, the caller has to find out first what happened to it.
+   *
+   * @throws Unavailable when D1 fails or does not respond in time
+   */
+  async onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+    const session = this.d1.withSession("first-primary");
+    this.#farTrips++;
+    try {
+      const result = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => query(session));
+      this.#bookmark = session.getBookmark();
+      return result;
+    } catch (error) {
+      throw error instanceof Unavailable ? error : new Unavailable("D1", error);
     }
   }
 

@@ -1,12 +1,21 @@
-import * as z from "zod";
-import { STORED_STATES } from "../../shared/badge-life/states.ts";
-import { type ApplicationId, type DeviceId, invitationDigest } from "../../shared/identifiers.ts";
-import { isRecent, TICKED_AT } from "./clock.ts";
+import { eq, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
+import { applicationHead, badge, clock } from "../../shared/schema.ts";
+import { isRecent } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { isReadable, requireReadable } from "./readable.ts";
+import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 
 /**
  * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of times,
  * however many users and keys the device has had.
+ *
+ * A badge's `turn` is a sequence number: logging in gives it one more than the highest turn of its device's badges, so the
+ * badge with the highest turn is the device's current one. The index `badge_device_turn` contains only turns above 1, so
+ * that the many devices with a single user cost no index rows. Every query about a device therefore has two parts: that
+ * index, and, if it has nothing, `badge_user_device`, which finds the only badge, with turn 1. Both have a device's unbound
+ * badges before its bound ones (contract section 15), so each part looks in both places.
  */
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
@@ -16,34 +25,40 @@ export interface UserDevice {
   userId: string;
 }
 
-/** The first two parameters of each statement are the application and the device. */
-const IS_OF_DEVICE = `issued.application_id = ?1 AND issued.device = ?2 AND issued.position IS NOT NULL
-  AND issued.retired_at IS NULL`;
+type OfDevice = Placeholders<Omit<UserDevice, "userId">>;
+
+const issued = alias(badge, "issued");
+
+/** Badges of the device that no other badge has superseded. */
+const fromDevice = ({ applicationId, device }: OfDevice): SQL =>
+  sql`FROM ${badge} AS ${issued} WHERE ${issued.applicationId} = ${applicationId} AND ${issued.device} = ${device}
+    AND ${issued.position} IS NOT NULL AND ${issued.retiredAt} IS NULL`;
+
+const isBoundAs = (isBound: 0 | 1): SQL => sql`(${issued.keyThumbprint} IS NOT NULL) = ${isBound}`;
 
 /** The number and turn of the badge with the highest turn above 1, by `badge_device_turn`. */
-const last = (isBound: 0 | 1): string => `
-  SELECT issued.number AS number, issued.turn AS turn FROM badge AS issued
-  WHERE ${IS_OF_DEVICE} AND (issued.key_thumbprint IS NOT NULL) = ${isBound} AND issued.turn > 1
-  ORDER BY issued.turn DESC LIMIT 1`;
+const last = (p: OfDevice, isBound: 0 | 1): SQL =>
+  sql`SELECT ${issued.number} AS number, ${issued.turn} AS turn ${fromDevice(p)} AND ${isBoundAs(isBound)}
+    AND ${issued.turn} > 1 ORDER BY ${issued.turn} DESC LIMIT 1`;
 
 /** The number of the only badge, when none has a turn above 1. Naming `user_id` makes SQLite search by `badge_user_device`. */
-const only = (isBound: 0 | 1): string => `
-  (SELECT issued.number FROM badge AS issued
-   WHERE ${IS_OF_DEVICE} AND (issued.key_thumbprint IS NOT NULL) = ${isBound} AND issued.user_id IS NOT NULL LIMIT 1)`;
+const only = (p: OfDevice, isBound: 0 | 1): SQL =>
+  sql`(SELECT ${issued.number} ${fromDevice(p)} AND ${isBoundAs(isBound)} AND ${issued.userId} IS NOT NULL LIMIT 1)`;
 
-/** The number of the device's current badge (turns.ts). */
-const CURRENT = `coalesce(
-  (SELECT number FROM (SELECT * FROM (${last(0)}) UNION ALL SELECT * FROM (${last(1)})) ORDER BY turn DESC LIMIT 1),
-  ${only(0)}, ${only(1)})`;
+/** The number of the device's current badge. */
+const current = (p: OfDevice): SQL<number> =>
+  sql`coalesce(
+    (SELECT number FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY turn DESC LIMIT 1),
+    ${only(p, 0)}, ${only(p, 1)})`;
 
 /**
  * The number of the badge that signs with a proof (contract section 15): of the badges bound to its key the current one; if
  * there is none, the current unbound one. If there is none either, any badge, whose key is another.
  */
-const CURRENT_OF_KEY = `coalesce(
-  (SELECT issued.number FROM badge AS issued WHERE ${IS_OF_DEVICE} AND issued.key_thumbprint = ?3
-   ORDER BY issued.turn DESC LIMIT 1),
-  (SELECT number FROM (${last(0)})), ${only(0)}, (SELECT number FROM (${last(1)})), ${only(1)})`;
+const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>): SQL =>
+  sql`coalesce(
+    (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.turn} DESC LIMIT 1),
+    (SELECT number FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT number FROM (${last(p, 1)})), ${only(p, 1)})`;
 
 /** Result of a look near the caller, and how far it may be trusted (contract section 16). */
 export interface Look<Badge> {
@@ -59,42 +74,71 @@ type Authority =
   /** From a copy that may be too old: the primary decides. */
   | "hint";
 
+/** Whether the device has such a badge; the row is the application's head otherwise. */
+const isFound = sql<number>`${badge.number} IS NOT NULL`;
+
+interface Flags {
+  isFound: number;
+  isReadable: number;
+}
+
+/** The badge of the primary's row. @throws Unavailable while D1 lacks changes */
+function readBadge<Badge extends Flags>(row: Badge | undefined): Badge | undefined {
+  requireReadable(row);
+  return row?.isFound === 1 ? row : undefined;
+}
+
+/** A look-up at the primary, and the same in a copy, which also says when the copy's clock row was written. */
+interface LookUp<Values, Badge> {
+  atPrimary: Statement<Values, Badge>;
+  ofCopy: Statement<Values, Badge & { tickedAt: number | null }>;
+}
+
+/** All look-ups of a device's badge begin here. */
+function lookUp<Values extends { applicationId: ApplicationId }, Selected extends Fields>(
+  fieldsOf: (p: Placeholders<Values>) => Selected,
+  condition: (p: Placeholders<Values>) => SQL,
+) {
+  const select = <Read extends Fields>(p: Placeholders<Values>, fields: Read) =>
+    query(
+      { ...fields, isFound, isReadable },
+      (columns) => sql`SELECT ${columns} FROM ${applicationHead} LEFT JOIN ${badge} ON ${condition(p)}
+        WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
+    );
+  const tickedAt = sql<number | null>`(SELECT ${clock.tickedAt} FROM ${clock} WHERE ${clock.id} = 1)`;
+  return {
+    atPrimary: statement((p: Placeholders<Values>) => select(p, fieldsOf(p))),
+    ofCopy: statement((p: Placeholders<Values>) => select(p, { ...fieldsOf(p), tickedAt })),
+  };
+}
+
+/** A user device's badge. */
+export const OF_USER = lookUp(
+  (p: Placeholders<UserDevice>) => ({
+    number: badge.number,
+    metadata: badge.metadata,
+    state: badge.state,
+    expiresAt: badge.expiresAt,
+    /** Of the key that it is bound to; null: it is not bound. */
+    keyThumbprint: badge.keyThumbprint,
+    rebindUntil: badge.rebindUntil,
+    /** Digest of the token that reserved its number; null: none did. */
+    invitation: badge.invitation,
+    /** Number of the device's current badge: the one returned by its last login. */
+    currentNumber: current(p),
+  }),
+  (p) => sql`${badge.applicationId} = ${p.applicationId} AND ${badge.device} = ${p.device}
+    AND (${badge.keyThumbprint} IS NOT NULL) IN (0, 1) AND ${badge.userId} = ${p.userId}
+    AND ${badge.position} IS NOT NULL AND ${badge.retiredAt} IS NULL`,
+);
+
 /** A user device's badge, in any state. Times are milliseconds, or null. */
-const storedBadge = z.object({
-  number: z.number(),
-  metadata: z.string().nullable(),
-  state: z.enum(STORED_STATES),
-  expiresAt: z.number().nullable(),
-  /** Of the key that it is bound to; null: it is not bound. */
-  keyThumbprint: z.string().nullable(),
-  rebindUntil: z.number().nullable(),
-  /** Digest of the token that reserved its number; null: none did. */
-  invitation: invitationDigest.nullable(),
-  /** Number of the device's current badge: the one returned by its last login. */
-  currentNumber: z.number(),
-});
-export type StoredBadge = z.infer<typeof storedBadge>;
-/** Made once: that takes longer than a check by it. */
-const foundBadge = storedBadge.optional();
-
-/** @param tickedAt an SQL expression: of a copy, when the clock row was written */
-const selectBadge = (tickedAt: string): string => `
-  SELECT badge.number, badge.metadata, badge.state, badge.expires_at AS expiresAt, badge.key_thumbprint AS keyThumbprint,
-    badge.rebind_until AS rebindUntil, badge.invitation, ${CURRENT} AS currentNumber, ${tickedAt} AS tickedAt
-  FROM badge
-  WHERE badge.application_id = ?1 AND badge.device = ?2 AND (badge.key_thumbprint IS NOT NULL) IN (0, 1)
-    AND badge.user_id = ?3 AND badge.position IS NOT NULL AND badge.retired_at IS NULL`;
-
-export const SELECT_BADGE = selectBadge("NULL");
-const SELECT_BADGE_OF_COPY = selectBadge(TICKED_AT);
+export type StoredBadge = RowOfStatement<typeof OF_USER.atPrimary>;
 
 /** A user device's badge, in any state, by the primary. One round trip. */
-export async function findBadge(
-  db: Database,
-  { applicationId, device, userId }: UserDevice,
-): Promise<StoredBadge | undefined> {
-  const [badge] = await db.primaryRows(storedBadge, SELECT_BADGE, [applicationId, device, userId]);
-  return badge;
+export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
+  const [found] = await db.allAtPrimary(OF_USER.atPrimary, userDevice);
+  return readBadge(found);
 }
 
 /**
@@ -103,59 +147,45 @@ export async function findBadge(
  * @param bookmark null: the caller sent none
  * @param now milliseconds
  */
-export async function lookForBadge(
+export const lookForBadge = (
   db: Database,
-  { applicationId, device, userId }: UserDevice,
+  userDevice: UserDevice,
   bookmark: string | null,
   now: number,
-): Promise<Look<StoredBadge>> {
-  const sql = bookmark === null ? SELECT_BADGE : SELECT_BADGE_OF_COPY;
-  const { rows, isPrimary } = await db.nearRows(sql, [applicationId, device, userId], bookmark);
-  return { badge: foundBadge.parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
+): Promise<Look<StoredBadge>> => lookNear(db, OF_USER, userDevice, bookmark, now);
+
+async function lookNear<Values, Badge extends Flags>(
+  db: Database,
+  { atPrimary, ofCopy }: LookUp<Values, Badge>,
+  values: Values,
+  bookmark: string | null,
+  now: number,
+): Promise<Look<Badge>> {
+  if (bookmark === null) {
+    const { rows, isPrimary } = await db.allNear(atPrimary, values, null);
+    const [found] = rows;
+    return isPrimary
+      ? { badge: readBadge(found), authority: "primary" }
+      : { badge: found?.isFound === 1 ? found : undefined, authority: "hint" };
+  }
+  const { rows, isPrimary } = await db.allNear(ofCopy, values, bookmark);
+  const [found] = rows;
+  if (isPrimary) return { badge: readBadge(found), authority: "primary" };
+  const isTrusted = found?.isReadable === 1 && isRecent(found.tickedAt, now);
+  return { badge: found?.isFound === 1 ? found : undefined, authority: isTrusted ? "recent-copy" : "hint" };
 }
 
-/** `tickedAt` is null if the caller sent no bookmark, or the clock row was never written. */
-const tickedRow = z.object({ tickedAt: z.number().nullable() }).optional();
-
-function authorityOf(isPrimary: boolean, row: unknown, now: number): Authority {
-  if (isPrimary) return "primary";
-  const ticked = tickedRow.parse(row);
-  return ticked && isRecent(ticked.tickedAt, now) ? "recent-copy" : "hint";
-}
-
-/** A badge of a device, as signing needs it. Times are milliseconds, or null. */
-const signingBadge = z.object({
-  number: z.number(),
-  signingKeyId: z.number().nullable(),
-  state: z.enum(STORED_STATES),
-  expiresAt: z.number().nullable(),
-  position: z.number(),
-  keyThumbprint: z.string().nullable(),
+const SIGNING_FIELDS = {
+  number: badge.number,
+  signingKeyId: badge.signingKeyId,
+  state: badge.state,
+  expiresAt: badge.expiresAt,
+  // Of an issued badge, as one that signs is.
+  position: sql<number>`${badge.position}`,
+  keyThumbprint: badge.keyThumbprint,
   /** Null: it has begun. */
-  startsAt: z.number().nullable(),
-});
-export type SigningBadge = z.infer<typeof signingBadge>;
-const foundSigningBadge = signingBadge.optional();
-
-interface SigningSql {
-  atPrimary: string;
-  ofCopy: string;
-}
-
-function selectSigning(condition: string): SigningSql {
-  const select = (tickedAt: string): string => `
-    SELECT badge.number, badge.signing_key_id AS signingKeyId, badge.state, badge.expires_at AS expiresAt, badge.position,
-      badge.key_thumbprint AS keyThumbprint, badge.starts_at AS startsAt, ${tickedAt} AS tickedAt
-    FROM badge WHERE ${condition}`;
-  return { atPrimary: select("NULL"), ofCopy: select(TICKED_AT) };
-}
-
-export const SELECT_CURRENT_BADGE = selectSigning(`badge.number = ${CURRENT}`);
-const SELECT_CURRENT_OF_KEY = selectSigning(`badge.number = ${CURRENT_OF_KEY}`);
-/** The plus signs keep SQLite from searching by device, which would read all of its badges. */
-const SELECT_NUMBERED = selectSigning(
-  "badge.number = ?3 AND +badge.application_id = ?1 AND +badge.device = ?2 AND badge.position IS NOT NULL",
-);
+  startsAt: badge.startsAt,
+};
 
 /** Which badge of which device is to sign (contract section 15). */
 export interface Signer extends Omit<UserDevice, "userId"> {
@@ -165,11 +195,25 @@ export interface Signer extends Omit<UserDevice, "userId"> {
   number: number | null;
 }
 
+const signing = (condition: (p: Placeholders<Signer>) => SQL) => lookUp(() => SIGNING_FIELDS, condition);
+
+export const SIGNING = {
+  current: signing((p) => eq(badge.number, current(p))),
+  ofKey: signing((p) => eq(badge.number, currentOfKey(p))),
+  /** The plus signs keep SQLite from searching by device, which would read all of its badges. */
+  numbered: signing(
+    (p) => sql`${badge.number} = ${p.number} AND +${badge.applicationId} = ${p.applicationId}
+      AND +${badge.device} = ${p.device} AND ${badge.position} IS NOT NULL`,
+  ),
+};
+
+/** A badge of a device, as signing needs it. Times are milliseconds, or null. */
+export type SigningBadge = RowOfStatement<typeof SIGNING.current.atPrimary>;
+
 /** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
-  const { sql, values } = statementOf(signer);
-  const [badge] = await db.primaryRows(signingBadge, sql.atPrimary, values);
-  return badge;
+  const [found] = await db.allAtPrimary(signingOf(signer).atPrimary, signer);
+  return readBadge(found);
 }
 
 /**
@@ -177,19 +221,14 @@ export async function findSigningBadge(db: Database, signer: Signer): Promise<Si
  *
  * @param now milliseconds
  */
-export async function lookForSigningBadge(
+export const lookForSigningBadge = (
   db: Database,
   signer: Signer,
   bookmark: string,
   now: number,
-): Promise<Look<SigningBadge>> {
-  const { sql, values } = statementOf(signer);
-  const { rows, isPrimary } = await db.nearRows(sql.ofCopy, values, bookmark);
-  return { badge: foundSigningBadge.parse(rows[0]), authority: authorityOf(isPrimary, rows[0], now) };
-}
+): Promise<Look<SigningBadge>> => lookNear(db, signingOf(signer), signer, bookmark, now);
 
-function statementOf({ applicationId, device, thumbprint, number }: Signer): { sql: SigningSql; values: unknown[] } {
-  if (number !== null) return { sql: SELECT_NUMBERED, values: [applicationId, device, number] };
-  if (thumbprint !== null) return { sql: SELECT_CURRENT_OF_KEY, values: [applicationId, device, thumbprint] };
-  return { sql: SELECT_CURRENT_BADGE, values: [applicationId, device] };
+function signingOf({ thumbprint, number }: Signer) {
+  if (number !== null) return SIGNING.numbered;
+  return thumbprint === null ? SIGNING.current : SIGNING.ofKey;
 }

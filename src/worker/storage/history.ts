@@ -1,63 +1,98 @@
-import * as z from "zod";
-import { ACTOR_KINDS } from "../../shared/actor.ts";
+import { and, eq, gte, lt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import { type HistoryAction, historyIdPrefix } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { type ScannedPage, scanPage } from "./bounded-scan.ts";
+import { history } from "../../shared/schema.ts";
+import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
+import { byShape, type Placeholders } from "./statement.ts";
 
-const nullableText = z.string().nullable();
+/** A row of the history. `at`: milliseconds; `detail`: JSON. */
+export type HistoryRow = Omit<typeof history.$inferSelect, "applicationId">;
 
-const historyRow = z.object({
-  id: z.string(),
-  at: z.number(),
-  action: z.string(),
-  actorKind: z.enum(ACTOR_KINDS),
-  actorName: nullableText,
-  badge: z.number().nullable(),
-  userId: nullableText,
-  requestId: nullableText,
-  reason: nullableText,
-  detail: nullableText,
-});
-
-/** `at`: milliseconds; `detail`: JSON. */
-export type HistoryRow = z.infer<typeof historyRow>;
-
-const historyRows = z.array(historyRow);
-
+/** Which rows a page lists; null: any. */
 export interface HistoryQuery {
   applicationId: ApplicationId;
   badge: number | null;
   userId: string | null;
+  /** From this moment on, milliseconds. */
+  since: number | null;
+  /** Before this moment, milliseconds. */
+  until: number | null;
+  actorName: string | null;
+  action: HistoryAction | null;
   /** ID of the last row of the previous page. */
   after: string | null;
   perPage: number;
 }
 
-/** An application's history, newest first. One round trip; with both filters perhaps two. */
-export function listHistory(db: Database, query: HistoryQuery): Promise<ScannedPage<HistoryRow>> {
-  const { applicationId, badge, userId, after, perPage } = query;
-  return scanPage(db, {
-    table: `history ${indexOf(query)}`,
-    ranges: (bind) => [
-      [
-        `application_id = ${bind(applicationId)}`,
-        ...(badge === null ? [] : [`badge = ${bind(badge)}`]),
-        ...(badge === null && userId !== null ? [`user_id = ${bind(userId)}`] : []),
-        ...(after === null ? [] : [`id < ${bind(after)}`]),
-      ].join(" AND "),
-    ],
-    order: "id DESC",
-    // Few users have had the number of a badge.
-    conditions: (bind) => (badge !== null && userId !== null ? [`userId = ${bind(userId)}`] : []),
-    selected: `id, at, action, actor_kind AS actorKind, actor_name AS actorName, badge, user_id AS userId,
-      request_id AS requestId, reason, detail`,
-    columns: "*",
-    rows: historyRows,
-    perPage,
-  });
+/** Which filters are set. */
+type Shape = Readonly<Record<Filter, boolean>>;
+type Filter = "badge" | "userId" | "since" | "until" | "actorName" | "action" | "after";
+
+interface Values extends Omit<HistoryQuery, "perPage" | "since" | "until"> {
+  /** The lowest ID of the moment, because IDs sort by time. */
+  since: string | null;
+  until: string | null;
 }
 
-function indexOf({ badge, userId }: HistoryQuery): string {
-  if (badge !== null) return "INDEXED BY history_badge";
-  return userId === null ? "" : "INDEXED BY history_user";
+const scanned = alias(history, SCANNED);
+
+const PAGES = byShape((set: Shape) =>
+  scanStatements((p: Placeholders<Values>) => ({
+    table: indexedTable(set),
+    ranges: [
+      and(
+        eq(history.applicationId, p.applicationId),
+        set.badge ? eq(history.badge, p.badge) : undefined,
+        set.userId && !set.badge ? eq(history.userId, p.userId) : undefined,
+        set.since ? gte(history.id, p.since) : undefined,
+        set.until ? lt(history.id, p.until) : undefined,
+        set.after ? lt(history.id, p.after) : undefined,
+      ),
+    ],
+    order: sql`${sql.identifier(history.id.name)} DESC`,
+    conditions: conditionsOf(set, p),
+    fields: {
+      id: scanned.id,
+      at: scanned.at,
+      action: scanned.action,
+      actorKind: scanned.actorKind,
+      actorName: scanned.actorName,
+      badge: scanned.badge,
+      userId: scanned.userId,
+      requestId: scanned.requestId,
+      reason: scanned.reason,
+      detail: scanned.detail,
+    },
+  })),
+);
+
+/** SQLite would otherwise read the whole history of the application in the wanted order. */
+function indexedTable({ badge, userId }: Shape): SQLWrapper {
+  if (badge) return sql`${history} INDEXED BY history_badge`;
+  return userId ? sql`${history} INDEXED BY history_user` : history;
+}
+
+/** What no index finds: few users have had the number of a badge, and most of a time's rows are wanted. */
+const conditionsOf = (set: Shape, p: Placeholders<Values>): (SQL | undefined)[] => [
+  set.badge && set.userId ? eq(scanned.userId, p.userId) : undefined,
+  set.actorName ? eq(scanned.actorName, p.actorName) : undefined,
+  set.action ? eq(scanned.action, p.action) : undefined,
+];
+
+/** An application's history, newest first. One round trip. */
+export function listHistory(db: Database, { perPage, ...query }: HistoryQuery): Promise<ScannedPage<HistoryRow>> {
+  const { badge, userId, since, until, actorName, action, after } = query;
+  const pages = PAGES({
+    badge: badge !== null,
+    userId: userId !== null,
+    since: since !== null,
+    until: until !== null,
+    actorName: actorName !== null,
+    action: action !== null,
+    after: after !== null,
+  });
+  const idOf = (moment: number | null) => (moment === null ? null : historyIdPrefix(moment));
+  return scanPage(db, pages, { ...query, since: idOf(since), until: idOf(until) }, perPage);
 }

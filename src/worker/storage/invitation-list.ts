@@ -1,65 +1,167 @@
-import * as z from "zod";
+import { and, eq, gt, lt, or, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { INVITATION_STATES, type InvitationState } from "../../shared/schema.ts";
-import { type ScannedPage, scanPage } from "./bounded-scan.ts";
+import {
+  type InvitationState,
+  invitation,
+  VISIT_CLASSES,
+  visitBegin,
+  visitClass,
+  visitEnd,
+} from "../../shared/schema.ts";
+import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
+import { byShape, type Placeholders } from "./statement.ts";
+import { containsText, searchShape, searchValues } from "./text-search.ts";
 
-const nullableText = z.string().nullable();
+/** Which invitations a page lists; null: any. */
+export interface InvitationQuery {
+  applicationId: ApplicationId;
+  state: InvitationState | null;
+  /** Part of the user ID or the name, in any case. */
+  text: string | null;
+  /** The visit ends after this moment, milliseconds. With this or `until`, invitations come in the order of their visits. */
+  from: number | null;
+  /** The visit begins before this moment, milliseconds. */
+  until: number | null;
+  /** The last invitation of the previous page. */
+  after: InvitationPosition | null;
+  perPage: number;
+}
 
-const listedRow = z.object({
-  number: z.number(),
-  state: z.enum(INVITATION_STATES),
-  createdAt: z.number(),
+/** An invitation's place in a list: when it was created or, in the order of visits, when the visit begins. */
+export interface InvitationPosition {
+  at: number;
   /** Orders invitations of one millisecond. */
-  rowid: z.number(),
-  /** As they were sent, like the start and the end of the badge. */
-  expiresAt: z.string(),
-  badgeStartsAt: nullableText,
-  badgeExpiresAt: nullableText,
-  name: nullableText,
+  rowid: number;
+}
+
+/** Whether a page is in the order in which visits begin (contract section 19); otherwise it is newest first. */
+export const isByVisit = ({ from, until }: Pick<InvitationQuery, "from" | "until">): boolean =>
+  from !== null || until !== null;
+
+type Shape = Readonly<{
+  state: InvitationState | null;
+  /** As `searchShape` says. */
+  letters: number | null;
+  hasFrom: boolean;
+  hasUntil: boolean;
+  isFirst: boolean;
+}>;
+
+type Values = Pick<InvitationQuery, "applicationId" | "from" | "until"> &
+  Record<"now" | "afterAt" | "afterRowid", number | null> &
+  /** Visits that begin before this moment, and are of the class, have ended at `from`. */
+  Record<`from${number}`, number | null>;
+
+const scanned = alias(invitation, SCANNED);
+
+/** Of all states but `pending`, which the clock ends. */
+const isPast = (times: typeof invitation | typeof scanned, now: SQL | Placeholders<Values>["now"]): SQL =>
+  sql`${times.expiresAtTime} <= ${now}`;
+
+const fieldsAt = (now: Placeholders<Values>["now"]) => ({
+  number: scanned.number,
+  state: sql<InvitationState>`iif(${scanned.state} = 'pending' AND ${isPast(scanned, now)}, 'expired', ${scanned.state})`,
+  createdAt: scanned.createdAt,
+  visitBeginsAt: visitBegin(scanned),
+  rowid: sql<number>`${sql.identifier(SCANNED)}.rowid`,
+  expiresAt: scanned.expiresAt,
+  badgeStartsAt: scanned.badgeStartsAt,
+  badgeExpiresAt: scanned.badgeExpiresAt,
+  name: scanned.name,
   /** Who claimed it, or who may. */
-  userId: nullableText,
+  userId: USER_ID,
 });
 
-/** An invitation as lists show it: neither its token nor its digest. Times are milliseconds. */
-export type ListedInvitation = z.infer<typeof listedRow>;
+const USER_ID = sql<string | null>`coalesce(${scanned.claimUserId}, ${scanned.userId})`;
+const ALL_COLUMNS = sql`*, rowid AS rowid`;
 
-/** The last invitation of a page. */
-export type InvitationPosition = Pick<ListedInvitation, "createdAt" | "rowid">;
+/** Newest first. */
+const NEWEST = byShape(({ state, letters, isFirst }: Shape) =>
+  scanStatements((p: Placeholders<Values>) => {
+    const start = (createdAt: SQL) =>
+      isFirst ? undefined : sql`(${createdAt}, rowid) < (${p.afterAt}, ${p.afterRowid})`;
+    const recorded = and(
+      eq(invitation.applicationId, p.applicationId),
+      state === null ? undefined : eq(invitation.state, state),
+      start(sql`${invitation.createdAt}`),
+    );
+    // What expired in the last minute is not recorded yet. The plus sign keeps SQLite from walking through all pending ones.
+    const due = and(
+      eq(invitation.applicationId, p.applicationId),
+      eq(invitation.state, "pending"),
+      isPast(invitation, p.now),
+      start(sql`+${invitation.createdAt}`),
+    );
+    return {
+      table: invitation,
+      selected: ALL_COLUMNS,
+      ranges: state === "expired" ? [recorded, due] : [recorded],
+      order: sql`${sql.identifier(invitation.createdAt.name)} DESC, rowid DESC`,
+      conditions: [
+        state === "pending" ? sql`NOT ${isPast(scanned, p.now)}` : undefined,
+        containsText([USER_ID, scanned.name], letters),
+      ],
+      fields: fieldsAt(p.now),
+    };
+  }),
+);
 
-const listedRows = z.array(listedRow);
+/** Each class of visits is a range of the index `invitation_visit`, and a page may read as many rows of each. */
+const RANGES_BY_VISIT = VISIT_CLASSES.length + 1;
+
+/** In the order in which visits begin. */
+const BY_VISIT = byShape(({ state, letters, hasFrom, hasUntil, isFirst }: Shape) =>
+  scanStatements((p: Placeholders<Values>) => ({
+    table: invitation,
+    selected: sql`${ALL_COLUMNS}, ${visitBegin(invitation)} AS visit_begin`,
+    ranges: Array.from({ length: RANGES_BY_VISIT }, (_, place) =>
+      and(
+        eq(invitation.applicationId, p.applicationId),
+        sql`${visitClass(invitation)} = ${place}`,
+        hasFrom && place < VISIT_CLASSES.length ? gt(visitBegin(invitation), p[`from${place}`]) : undefined,
+        hasUntil ? lt(visitBegin(invitation), p.until) : undefined,
+        isFirst ? undefined : sql`(${visitBegin(invitation)}, rowid) > (${p.afterAt}, ${p.afterRowid})`,
+      ),
+    ),
+    order: sql`visit_begin, rowid`,
+    conditions: [
+      hasFrom ? gt(visitEnd(scanned), p.from) : undefined,
+      stateCondition(state, p.now),
+      containsText([USER_ID, scanned.name], letters),
+    ],
+    fields: fieldsAt(p.now),
+  })),
+);
+
+function stateCondition(state: InvitationState | null, now: Placeholders<Values>["now"]): SQL | undefined {
+  if (state === null) return undefined;
+  const isRecorded = eq(scanned.state, state);
+  if (state === "pending") return and(isRecorded, sql`NOT ${isPast(scanned, now)}`);
+  return state === "expired" ? or(isRecorded, and(eq(scanned.state, "pending"), isPast(scanned, now))) : isRecorded;
+}
+
+/** An invitation as lists show it: neither its token nor its digest. Times are milliseconds, or as they were sent. */
+export type ListedInvitation = Awaited<ReturnType<typeof listInvitations>>["items"][number];
 
 /**
- * An application's invitations, newest first. One round trip.
+ * A page of an application's invitations. One round trip.
  *
- * @param page `after`: the last invitation of the previous page; `now`: milliseconds. A pending invitation past its time is shown as
- *   expired; the object records that within a minute.
+ * @param now milliseconds. A pending invitation past its time is shown as expired; the object records that within a minute
  */
-export function listInvitations(
-  db: Database,
-  applicationId: ApplicationId,
-  page: { state: InvitationState | null; after: InvitationPosition | null; perPage: number; now: number },
-): Promise<ScannedPage<ListedInvitation>> {
-  const { state, after, perPage, now } = page;
-  return scanPage(db, {
-    table: "invitation",
-    selected: `*, rowid AS rowid, iif(state = 'pending' AND expires_at_time <= ${now}, 'expired', state) AS shown_state`,
-    ranges: (bind) => {
-      const ofApplication = `application_id = ${bind(applicationId)}`;
-      const start = after && [after.createdAt, after.rowid].map(bind).join(", ");
-      const from = (createdAt: string) => (start ? `AND (${createdAt}, rowid) < (${start})` : "");
-      const recorded = `${ofApplication} ${state === null ? "" : `AND state = '${state}'`} ${from("created_at")}`;
-      if (state !== "expired") return [recorded];
-      // What expired in the last minute is not recorded yet. The plus sign keeps SQLite from walking through all pending ones.
-      const due = `${ofApplication} AND state = 'pending' AND expires_at_time <= ${bind(now)} ${from("+created_at")}`;
-      return [recorded, due];
-    },
-    order: "created_at DESC, rowid DESC",
-    conditions: () => (state === "pending" ? ["shown_state = 'pending'"] : []),
-    columns: `number, shown_state AS state, created_at AS createdAt, rowid, expires_at AS expiresAt,
-      badge_starts_at AS badgeStartsAt, badge_expires_at AS badgeExpiresAt, name,
-      coalesce(claim_user_id, user_id) AS userId`,
-    rows: listedRows,
-    perPage,
-  });
+export function listInvitations(db: Database, query: InvitationQuery, now: number) {
+  const { applicationId, state, text, from, until, after, perPage } = query;
+  const shape = {
+    ...{ state, letters: searchShape(text) },
+    ...{ hasFrom: from !== null, hasUntil: until !== null, isFirst: after === null },
+  };
+  const values = {
+    ...{ applicationId, from, until, now },
+    ...{ afterAt: after?.at ?? null, afterRowid: after?.rowid ?? null },
+    ...Object.fromEntries(VISIT_CLASSES.map((length, place) => [`from${place}`, from === null ? null : from - length])),
+    ...searchValues(text),
+  };
+  if (!isByVisit(query)) return scanPage(db, NEWEST(shape), values, perPage);
+  return scanPage(db, BY_VISIT(shape), values, perPage, Math.floor(scanLimit(perPage) / RANGES_BY_VISIT));
 }

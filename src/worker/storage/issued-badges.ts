@@ -1,14 +1,40 @@
-import { and, asc, desc, eq, gt, isNotNull, sql } from "drizzle-orm";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import { and, desc, eq, getTableColumns, gt, isNotNull, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { applicationHead, badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { type IssuedBadge, isIssued } from "./rows.ts";
+import { isReadable } from "./readable.ts";
+import type { IssuedBadge } from "./rows.ts";
 import { orm, type Placeholders, statement } from "./statement.ts";
+
+const { applicationId: _, ...columns } = getTableColumns(badge);
+
+/** A reservation has none of these; an issued badge has all. */
+const FIELDS = {
+  ...columns,
+  device: issued<DeviceId>(badge.device),
+  userId: issued<string>(badge.userId),
+  signingKeyId: issued<number>(badge.signingKeyId),
+  position: issued<number>(badge.position),
+  turn: issued<number>(badge.turn),
+  issuedAt: issued<number>(badge.issuedAt),
+  change: issued<number>(badge.change),
+  changedAt: issued<number>(badge.changedAt),
+};
+
+function issued<Value>(column: (typeof columns)[keyof typeof columns]): SQL.Aliased<Value> {
+  return sql<Value>`${column}`.as(column.name);
+}
+
+interface OfUser {
+  applicationId: ApplicationId;
+  userId: string;
+  limit: number;
+}
 
 /** The plus sign keeps SQLite from searching by application, which would read all of its badges. */
 const SELECT_ISSUED = statement((p: Placeholders<{ applicationId: ApplicationId; number: number }>) =>
   orm
-    .select()
+    .select(FIELDS)
     .from(badge)
     .where(
       and(eq(badge.number, p.number), sql`+${badge.applicationId} = ${p.applicationId}`, isNotNull(badge.position)),
@@ -22,43 +48,41 @@ export async function findIssuedBadge(
   number: number,
 ): Promise<IssuedBadge | undefined> {
   const [row] = await db.all(SELECT_ISSUED, { applicationId, number });
-  return isIssued(row) ? row : undefined;
+  return row;
 }
 
 /** As the index `badge_user_page` has it. */
-const SELECT_LISTED_OF_USER = statement(
-  (p: Placeholders<{ applicationId: ApplicationId; userId: string; limit: number }>) =>
-    orm
-      .select()
-      .from(badge)
-      .where(
-        and(
-          eq(badge.applicationId, p.applicationId),
-          eq(badge.userId, p.userId),
-          isNotNull(badge.position),
-          sql`(${badge.endedAt} IS NOT NULL) = 0`,
-        ),
-      )
-      .orderBy(desc(badge.position))
-      .limit(p.limit),
+const SELECT_LISTED_OF_USER = statement((p: Placeholders<OfUser>) =>
+  orm
+    .select(FIELDS)
+    .from(badge)
+    .where(
+      and(
+        eq(badge.applicationId, p.applicationId),
+        eq(badge.userId, p.userId),
+        isNotNull(badge.position),
+        sql`(${badge.endedAt} IS NOT NULL) = 0`,
+      ),
+    )
+    .orderBy(desc(badge.position))
+    .limit(p.limit),
 );
 
 /** A user's badges that are not noted to have ended, newest first. One round trip. */
-export async function findListedOfUser(
+export function findListedOfUser(
   db: Database,
   applicationId: ApplicationId,
   userId: string,
   limit: number,
 ): Promise<IssuedBadge[]> {
-  return (await db.all(SELECT_LISTED_OF_USER, { applicationId, userId, limit })).filter(isIssued);
+  return db.all(SELECT_LISTED_OF_USER, { applicationId, userId, limit });
 }
 
-const SELECT_FEED = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
+const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
   orm
     .select({
       epoch: applicationHead.epoch,
-      sequence: applicationHead.sequence,
-      readableFrom: applicationHead.readableFrom,
+      isReadable,
     })
     .from(applicationHead)
     .where(eq(applicationHead.applicationId, p.applicationId)),
@@ -66,18 +90,17 @@ const SELECT_FEED = statement((p: Placeholders<{ applicationId: ApplicationId }>
 
 const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId; after: number; limit: number }>) =>
   orm
-    .select()
+    .select(FIELDS)
     .from(badge)
     .where(and(eq(badge.applicationId, p.applicationId), isNotNull(badge.position), gt(badge.change, p.after)))
-    .orderBy(asc(badge.change))
+    .orderBy(badge.change)
     .limit(p.limit),
 );
 
 export interface Changes {
   /** Cursors of another epoch have expired. */
   epoch: string;
-  /** Whether D1 may be read: after a restore it lacks changes until the allocator has sent them again. */
-  isReadable: boolean;
+  isReadable: number;
   badges: IssuedBadge[];
 }
 
@@ -89,13 +112,9 @@ export async function listChanges(
   limit: number,
 ): Promise<Changes> {
   const [heads, badges] = await db.run((d1) =>
-    d1.batch([SELECT_FEED.bind(d1, { applicationId }), SELECT_CHANGES.bind(d1, { applicationId, after, limit })]),
+    d1.batch([SELECT_HEAD.bind(d1, { applicationId }), SELECT_CHANGES.bind(d1, { applicationId, after, limit })]),
   );
-  const [head] = SELECT_FEED.rows(heads);
+  const [head] = SELECT_HEAD.rows(heads);
   if (!head) throw new Error("an application is made together with its head");
-  return {
-    epoch: head.epoch,
-    isReadable: head.sequence >= head.readableFrom,
-    badges: SELECT_CHANGES.rows(badges).filter(isIssued),
-  };
+  return { epoch: head.epoch, isReadable: head.isReadable, badges: SELECT_CHANGES.rows(badges) };
 }

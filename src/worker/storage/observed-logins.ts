@@ -1,16 +1,42 @@
+import { and, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { OBSERVED_HOURS } from "../../shared/limits.ts";
-import type { Statistics } from "../../shared/statistics.ts";
+import { observedLogins } from "../../shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { Database } from "./database.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
-const ADD = `
-  INSERT INTO observed_logins (application_id, hour, with_token, without_token, with_wrong_token)
-  VALUES (?1, ?2, ?3, ?4, ?5)
-  ON CONFLICT DO UPDATE SET with_token = with_token + excluded.with_token,
-    without_token = without_token + excluded.without_token, with_wrong_token = with_wrong_token + excluded.with_wrong_token`;
+/** Logins by what their user tokens would be worth. */
+type LoginCounts = Pick<typeof observedLogins.$inferSelect, "withToken" | "withoutToken" | "withWrongToken">;
 
-const DELETE_OLD = "DELETE FROM observed_logins WHERE application_id = ?1 AND hour < ?2";
+const sumOf = (column: (typeof observedLogins)[keyof LoginCounts]): SQL =>
+  sql`${column} + excluded.${sql.identifier(column.name)}`;
+
+const ADD = statement((p: Placeholders<typeof observedLogins.$inferInsert>) =>
+  orm
+    .insert(observedLogins)
+    .values({
+      applicationId: p.applicationId,
+      hour: p.hour,
+      withToken: p.withToken,
+      withoutToken: p.withoutToken,
+      withWrongToken: p.withWrongToken,
+    })
+    .onConflictDoUpdate({
+      target: [observedLogins.applicationId, observedLogins.hour],
+      set: {
+        withToken: sumOf(observedLogins.withToken),
+        withoutToken: sumOf(observedLogins.withoutToken),
+        withWrongToken: sumOf(observedLogins.withWrongToken),
+      },
+    }),
+);
+
+const DELETE_OLD = statement((p: Placeholders<{ applicationId: ApplicationId; firstHour: number }>) =>
+  orm
+    .delete(observedLogins)
+    .where(and(eq(observedLogins.applicationId, p.applicationId), lt(observedLogins.hour, p.firstHour))),
+);
 
 /**
  * Adds logins to the present hour, and deletes the hours that no longer count. One round trip. A retry after a lost response
@@ -21,14 +47,14 @@ const DELETE_OLD = "DELETE FROM observed_logins WHERE application_id = ?1 AND ho
 export async function addObservedLogins(
   db: Database,
   applicationId: ApplicationId,
-  { withToken, withoutToken, withWrongToken }: Statistics["logins"],
+  counts: LoginCounts,
   now: number,
 ): Promise<void> {
   const hour = Math.floor(now / HOUR_MILLISECONDS);
   await db.run((d1) =>
     d1.batch([
-      d1.prepare(ADD).bind(applicationId, hour, withToken, withoutToken, withWrongToken),
-      d1.prepare(DELETE_OLD).bind(applicationId, hour - OBSERVED_HOURS),
+      ADD.bind(d1, { applicationId, hour, ...counts }),
+      DELETE_OLD.bind(d1, { applicationId, firstHour: hour - OBSERVED_HOURS }),
     ]),
   );
 }

@@ -1,17 +1,40 @@
-import * as z from "zod";
-import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { type Column, desc, eq, lt, max, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { eachOf, orm, type Placeholders, query, statement } from "./statement.ts";
 
-/** The columns with sealed values, by the values' purpose. */
-const TABLES = {
-  "application-secret": { table: "application_secret", applicationId: "application_id", id: "id", sealed: "sealed" },
-  "signing-key": { table: "signing_key", applicationId: "application_id", id: "kid", sealed: "sealed" },
-  "device-key": { table: "application", applicationId: "id", id: "id", sealed: "sealed_device_key" },
-} as const;
+const PURPOSES = ["application-secret", "signing-key", "device-key"] as const;
+type SealedPurpose = (typeof PURPOSES)[number];
 
-type SealedPurpose = keyof typeof TABLES;
+/** Where sealed values are. `applicationId` and `id` are those of their labels. */
+interface SealedColumns {
+  table: typeof application | typeof applicationSecret | typeof signingKey;
+  applicationId: Column;
+  id: Column;
+  sealed: Column;
+}
 
-const PURPOSES = ["application-secret", "signing-key", "device-key"] as const satisfies readonly SealedPurpose[];
+const COLUMNS: Readonly<Record<SealedPurpose, SealedColumns>> = {
+  "application-secret": {
+    table: applicationSecret,
+    applicationId: applicationSecret.applicationId,
+    id: applicationSecret.id,
+    sealed: applicationSecret.sealed,
+  },
+  "signing-key": {
+    table: signingKey,
+    applicationId: signingKey.applicationId,
+    id: signingKey.kid,
+    sealed: signingKey.sealed,
+  },
+  "device-key": {
+    table: application,
+    applicationId: application.id,
+    id: application.id,
+    sealed: application.sealedDeviceKey,
+  },
+};
 
 /** A sealed value and its row. `applicationId` and `id` are those of its label. */
 export interface StoredSealed {
@@ -33,23 +56,45 @@ export const FROM_THE_START: ReadPositions = {
   "device-key": NOTHING_YET,
 };
 
-const newestRows = z.array(z.object({ version: z.number(), publicKey: z.string() })).max(1);
-const sealedRows = z.array(
-  z
-    .object({ rowid: z.number(), applicationId, id: z.string(), sealed: z.string(), version: z.number() })
-    .transform(({ version: sealingVersion, ...row }) => ({ ...row, sealingVersion })),
+const SELECT_NEWEST = statement(() =>
+  orm
+    .select({ version: sealingKey.version, publicKey: sealingKey.publicKey })
+    .from(sealingKey)
+    .orderBy(desc(sealingKey.version))
+    .limit(1),
 );
 
-const SELECT_NEWEST = "SELECT version, public_key AS publicKey FROM sealing_key ORDER BY version DESC LIMIT 1";
+const rowid = sql<number>`rowid`;
 
-function selectOld(purpose: SealedPurpose): string {
-  const { table, applicationId, id, sealed } = TABLES[purpose];
-  return `
-    SELECT rowid AS rowid, ${applicationId} AS applicationId, ${id} AS id, ${sealed} AS sealed, sealing_version AS version
-    FROM ${table}
-    WHERE sealing_version < (SELECT max(version) FROM sealing_key) AND (sealing_version, rowid) > (?1, ?2)
-    ORDER BY sealing_version, rowid LIMIT ?3`;
+/** Values that are not sealed to the newest key. */
+function selectOld(purpose: SealedPurpose) {
+  const { table, applicationId, id, sealed } = COLUMNS[purpose];
+  const newest = orm.select({ version: max(sealingKey.version) }).from(sealingKey);
+  const fields = {
+    rowid,
+    applicationId: sql<ApplicationId>`${applicationId}`,
+    id: sql<string>`${id}`,
+    sealed: sql<string>`${sealed}`,
+    sealingVersion: table.sealingVersion,
+  };
+  return statement((p: Placeholders<{ sealingVersion: number; rowid: number; limit: number }>) =>
+    query(
+      fields,
+      (columns) => sql`SELECT ${columns} FROM ${table}
+        WHERE ${lt(table.sealingVersion, newest)} AND (${table.sealingVersion}, ${rowid}) > (${p.sealingVersion}, ${p.rowid})
+        ORDER BY ${table.sealingVersion}, ${rowid} LIMIT ${p.limit}`,
+    ),
+  );
 }
+
+/** One for each purpose. */
+const forEachPurpose = <Built>(build: (purpose: SealedPurpose) => Built): Readonly<Record<SealedPurpose, Built>> => ({
+  "application-secret": build("application-secret"),
+  "signing-key": build("signing-key"),
+  "device-key": build("device-key"),
+});
+
+const SELECT_OLD = forEachPurpose(selectOld);
 
 /**
  * Values that are not sealed to the newest key. One round trip.
@@ -68,23 +113,15 @@ export async function findOldSealed(
 }> {
   const [newest, ...tables] = await db.run((d1) =>
     d1.batch([
-      d1.prepare(SELECT_NEWEST),
-      ...PURPOSES.map((purpose) => {
-        const { sealingVersion, rowid } = after[purpose];
-        return d1.prepare(selectOld(purpose)).bind(sealingVersion, rowid, limit);
-      }),
+      SELECT_NEWEST.bind(d1, {}),
+      ...PURPOSES.map((purpose) => SELECT_OLD[purpose].bind(d1, { ...after[purpose], limit })),
     ]),
   );
   const values = PURPOSES.flatMap((purpose, index) =>
-    sealedRows.parse(tables[index]?.results).map((row) => ({ purpose, ...row })),
+    SELECT_OLD[purpose].rows(tables[index]).map((row) => ({ purpose, ...row })),
   );
-  const lastOf = (purpose: SealedPurpose) => values.findLast((value) => value.purpose === purpose) ?? after[purpose];
-  const through = {
-    "application-secret": lastOf("application-secret"),
-    "signing-key": lastOf("signing-key"),
-    "device-key": lastOf("device-key"),
-  };
-  return { newest: newestRows.parse(newest?.results)[0], values, through };
+  const through = forEachPurpose((purpose) => values.findLast((value) => value.purpose === purpose) ?? after[purpose]);
+  return { newest: SELECT_NEWEST.rows(newest)[0], values, through };
 }
 
 /** A value with its new sealed form. */
@@ -93,18 +130,30 @@ export interface Resealed {
   resealed: string;
 }
 
+interface Replacement {
+  rowid: number;
+  sealed: string;
+  resealed: string;
+}
+
 /**
  * Compare-and-set: a value that was replaced since it was read stays, so a slow sweep cannot return a value to an older
  * key. Nor does it write values sealed to a key that has been removed since.
  */
-function replaceSealed(purpose: SealedPurpose): string {
-  const { table, sealed } = TABLES[purpose];
-  return `
-    UPDATE ${table} SET ${sealed} = made ->> 'resealed', sealing_version = ?2
-    FROM (SELECT value AS made FROM json_each(?1))
-    WHERE ${table}.rowid = made ->> 'rowid' AND ${sealed} = made ->> 'sealed'
-      AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ?2)`;
-}
+const REPLACE = forEachPurpose((purpose) =>
+  statement((p: Placeholders<{ made: readonly Replacement[]; version: number }>) => {
+    const { table, sealed } = COLUMNS[purpose];
+    const made = (field: keyof Replacement): SQL => sql`made ->> ${field}`;
+    const exists = orm
+      .select({ version: sealingKey.version })
+      .from(sealingKey)
+      .where(eq(sealingKey.version, p.version));
+    return sql`UPDATE ${table}
+      SET ${sql.identifier(sealed.name)} = ${made("resealed")}, ${sql.identifier(table.sealingVersion.name)} = ${p.version}
+      FROM (SELECT value AS made FROM ${eachOf(p.made)})
+      WHERE ${table}.rowid = ${made("rowid")} AND ${sealed} = ${made("sealed")} AND EXISTS ${exists}`;
+  }),
+);
 
 /** Replaces the values that have not changed since they were read. One transaction, one round trip. @returns how many */
 export async function writeResealed(db: Database, made: readonly Resealed[], version: number): Promise<number> {
@@ -113,7 +162,7 @@ export async function writeResealed(db: Database, made: readonly Resealed[], ver
     d1.batch(
       [...byPurpose].map(([purpose, ofOne]) => {
         const rows = ofOne.map(({ value: { rowid, sealed }, resealed }) => ({ rowid, sealed, resealed }));
-        return d1.prepare(replaceSealed(purpose)).bind(JSON.stringify(rows), version);
+        return REPLACE[purpose].bind(d1, { made: rows, version });
       }),
     ),
   );

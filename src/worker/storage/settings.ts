@@ -1,29 +1,35 @@
-import * as z from "zod";
-import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { eq } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { requiresSecret } from "../../shared/required-secret.ts";
 import { application } from "../../shared/schema.ts";
-import { selectOf } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { flag } from "./flag.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
-const settingsRow = z.object({
-  name: z.string(),
-  firstNumber: z.number(),
-  lastNumber: z.number(),
-  requireSecret: flag,
-  requireProof: flag,
-  statusList: flag,
-  reuseAfterSeconds: z.number(),
-  webhookUrl: z.string().nullable(),
-  invitationLink: z.string().nullable(),
-});
-
-const settings = z.object({ applicationId, ...settingsRow.shape });
-
-const SELECT_SETTINGS = `
-  SELECT id AS applicationId, ${selectOf(application, "application", settingsRow)} FROM application WHERE id = ?1`;
+const SELECT_SETTINGS = statement((p: Placeholders<{ id: ApplicationId }>) =>
+  orm
+    .select({
+      applicationId: application.id,
+      name: application.name,
+      firstNumber: application.firstNumber,
+      lastNumber: application.lastNumber,
+      requireSecret: application.requireSecret,
+      requireProof: application.requireProof,
+      statusList: application.statusList,
+      signatureLifetimeSeconds: application.signatureLifetimeSeconds,
+      reuseAfterSeconds: application.reuseAfterSeconds,
+      webhookUrl: application.webhookUrl,
+      invitationLink: application.invitationLink,
+      userIssuer: application.userIssuer,
+    })
+    .from(application)
+    .where(eq(application.id, p.id)),
+);
 
 /** An application's settings that its own server may see (contract section 19). One round trip. */
-export async function findSettings(db: Database, id: ApplicationId): Promise<z.infer<typeof settings> | undefined> {
-  const [row] = await db.rows(settings, SELECT_SETTINGS, [id]);
-  return row;
+export async function findSettings(db: Database, id: ApplicationId) {
+  const [settings] = await db.all(SELECT_SETTINGS, { id });
+  if (!settings) return undefined;
+  // Of an issuer, which requires the secret for invitations, callers learn nothing more.
+  const { userIssuer, ...shown } = settings;
+  return { ...shown, requireSecret: requiresSecret({ requireSecret: shown.requireSecret, userIssuer }) };
 }

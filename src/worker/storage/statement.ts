@@ -28,18 +28,22 @@ interface Select extends SQLWrapper {
   _: { result: unknown[]; selectedFields: object };
 }
 
-interface Returning<Selected extends Fields> {
+/** An SQL text and the fields of its rows. */
+export interface Returning<Selected extends Fields> {
   fields: Selected;
   query: SQLWrapper;
 }
 
 /** The row of a query. Of one without fields there is none. */
-type RowOf<Of> =
+export type RowOf<Of> =
   Of extends Returning<infer Selected>
     ? SelectResultFields<Selected>
     : Of extends { _: { result: (infer Row)[] } }
       ? Row
       : never;
+
+/** The row of a statement. */
+export type RowOfStatement<Of> = Of extends Statement<never, infer Row> ? Row : never;
 
 /** What a statement is bound to: D1 itself or a session. */
 export type Session = Pick<D1DatabaseSession, "prepare">;
@@ -95,7 +99,8 @@ export function statement<Values extends object, Of extends Query>(
 const typed = <Row>(rows: object[]): Row[] => rows as Row[];
 
 /**
- * What Drizzle's builder lacks (INDEXED BY, json_each, RETURNING of a selection): an SQL text with columns of the schema.
+ * What Drizzle's builder lacks (INDEXED BY, json_each, RETURNING of a selection): an SQL text with columns of the schema. Also for
+ * a field with a subquery that names the outer table: a select of one table drops the table's name there.
  *
  * @param write gets the fields as what follows SELECT or RETURNING, each under its own name
  */
@@ -135,8 +140,8 @@ const MAX_SHAPES = 500;
 export const eachOf = <Name extends string>(list: Placeholder<Name, readonly unknown[]>): SQL =>
   sql`json_each(${sql.param(list, { mapToDriverValue: JSON.stringify })})`;
 
-/** Made when they are named. */
-const placeholdersOf = <Values>(): Placeholders<Values> =>
+/** Each is made when it is named; those of one name are the same parameter of a statement. */
+export const placeholdersOf = <Values>(): Placeholders<Values> =>
   new Proxy(Object.create(null), { get: (_, name) => sql.placeholder(String(name)) });
 
 function compile(built: Query): CompiledQuery {

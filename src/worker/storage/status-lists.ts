@@ -1,7 +1,10 @@
-import * as z from "zod";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { applicationHead, badge, statusList } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { isReadable, requireReadable } from "./readable.ts";
+import { orm, type Placeholders, query, statement } from "./statement.ts";
 
 interface StatusListKey {
   applicationId: ApplicationId;
@@ -21,45 +24,62 @@ interface ChangedBadges {
   rows: number;
 }
 
-const IS_IN_LIST = `application_id = ?1 AND (position / ${STATUS_LIST_ENTRIES}) = ?2`;
+/** As the indexes `badge_status` and `badge_status_expiry` have it. */
+const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
+  sql`${badge.applicationId} = ${applicationId} AND (${badge.position} / ${STATUS_LIST_ENTRIES}) = ${list}`;
 
-const SELECT_SAVED = "SELECT lst FROM status_list WHERE application_id = ?1 AND list = ?2";
+const isList = ({ applicationId, list }: Placeholders<StatusListKey>) =>
+  and(eq(statusList.applicationId, applicationId), eq(statusList.list, list));
+
+const SELECT_SAVED = statement((p: Placeholders<StatusListKey>) =>
+  orm.select({ lst: statusList.lst }).from(statusList).where(isList(p)),
+);
+
+const offsetsOf = (joined: SQL): SQL<number[] | null> =>
+  sql`${joined}`.mapWith((text): number[] => String(text).split(",").map(Number));
+
+const offsetsIn = (value: string) => offsetsOf(sql`group_concat(list_offset) FILTER (WHERE value = ${value})`);
 
 /** Since the list was saved. INDEXED BY makes the statement fail where it would otherwise read other badges. */
-const SELECT_CHANGED = `
-  SELECT group_concat(list_offset) FILTER (WHERE value = 'active') AS active,
-    group_concat(list_offset) FILTER (WHERE value = 'ended') AS ended,
-    group_concat(list_offset) FILTER (WHERE value = 'paused') AS paused,
-    coalesce(max(status_change), 0) AS through, count(*) AS rows
-  FROM (SELECT position % ${STATUS_LIST_ENTRIES} AS list_offset, status_change,
-      CASE WHEN state IN ('revoked', 'replaced') THEN 'ended' WHEN state = 'suspended' OR ended_at IS NOT NULL THEN 'paused'
-        ELSE 'active' END AS value
-    FROM badge INDEXED BY badge_status
-    WHERE ${IS_IN_LIST} AND status_change IS NOT NULL AND status_change >
-      coalesce((SELECT through FROM status_list WHERE application_id = ?1 AND list = ?2), 0)
-    ORDER BY status_change LIMIT ?3)`;
+const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: number }>) =>
+  query(
+    {
+      active: offsetsIn("active"),
+      ended: offsetsIn("ended"),
+      paused: offsetsIn("paused"),
+      through: sql<number>`coalesce(max(status_change), 0)`,
+      rows: sql<number>`count(*)`,
+    },
+    (fields) => sql`SELECT ${fields} FROM (
+      SELECT ${badge.position} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS status_change,
+        CASE WHEN ${badge.state} IN ('revoked', 'replaced') THEN 'ended'
+          WHEN ${badge.state} = 'suspended' OR ${badge.endedAt} IS NOT NULL THEN 'paused' ELSE 'active' END AS value
+      FROM ${badge} INDEXED BY badge_status
+      WHERE ${isInList(p)} AND ${badge.statusChange} IS NOT NULL AND ${badge.statusChange} >
+        coalesce(${orm.select({ through: statusList.through }).from(statusList).where(isList(p))}, 0)
+      ORDER BY ${badge.statusChange} LIMIT ${p.limit})`,
+  ),
+);
 
-const SELECT_EXPIRED = `
-  SELECT group_concat(position % ${STATUS_LIST_ENTRIES}) AS expired FROM badge INDEXED BY badge_status_expiry
-  WHERE ${IS_IN_LIST} AND expires_at IS NOT NULL AND ended_at IS NULL AND expires_at <= ?3`;
+const SELECT_EXPIRED = statement((p: Placeholders<StatusListKey & { now: number }>) =>
+  query(
+    { expired: offsetsOf(sql`group_concat(${badge.position} % ${STATUS_LIST_ENTRIES})`) },
+    (fields) => sql`SELECT ${fields} FROM ${badge} INDEXED BY badge_status_expiry
+      WHERE ${isInList(p)} AND ${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL AND ${badge.expiresAt} <= ${p.now}`,
+  ),
+);
 
-const lastPositionOf = (isEnded: 0 | 1): string => `
-  coalesce((SELECT position FROM badge WHERE application_id = ?1 AND (ended_at IS NOT NULL) = ${isEnded}
-    AND position IS NOT NULL ORDER BY position DESC LIMIT 1), 0)`;
-
-const SELECT_LAST_POSITION = `SELECT max(${lastPositionOf(0)}, ${lastPositionOf(1)}) AS lastPosition`;
-
-const offsets = z
-  .string()
-  .nullable()
-  .transform((text) => (text === null ? [] : text.split(",").map(Number)));
-
-const savedRows = z.array(z.object({ lst: z.string() }));
-const changedRows = z.tuple([
-  z.object({ active: offsets, ended: offsets, paused: offsets, through: z.number(), rows: z.number() }),
-]);
-const expiredRows = z.tuple([z.object({ expired: offsets })]);
-const lastPositionRows = z.tuple([z.object({ lastPosition: z.number() })]);
+const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) => {
+  const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.position} FROM ${badge}
+    WHERE ${badge.applicationId} = ${p.applicationId} AND (${badge.endedAt} IS NOT NULL) = ${isEnded}
+      AND ${badge.position} IS NOT NULL
+    ORDER BY ${badge.position} DESC LIMIT 1), 0)`;
+  return query(
+    { isReadable, lastPosition: sql<number>`max(${last(0)}, ${last(1)})` },
+    (fields) =>
+      sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
+  );
+});
 
 interface StatusRows {
   /** `lst` of the saved list; null: it was never saved. */
@@ -72,41 +92,61 @@ interface StatusRows {
   lastPosition: number;
 }
 
-/** What a list is built from. One round trip. @param now milliseconds @param limit of changed badges */
+/**
+ * What a list is built from. One round trip.
+ *
+ * @param now milliseconds
+ * @param limit of changed badges
+ * @throws Unavailable while D1 lacks changes
+ */
 export async function readStatusRows(
   db: Database,
-  { applicationId, list }: StatusListKey,
+  key: StatusListKey,
   now: number,
   limit: number,
 ): Promise<StatusRows> {
-  const [saved, changed, expired, last] = await db.run((d1) =>
+  const [savedResult, changedResult, expiredResult, lastResult] = await db.run((d1) =>
     d1.batch([
-      d1.prepare(SELECT_SAVED).bind(applicationId, list),
-      d1.prepare(SELECT_CHANGED).bind(applicationId, list, limit),
-      d1.prepare(SELECT_EXPIRED).bind(applicationId, list, now),
-      d1.prepare(SELECT_LAST_POSITION).bind(applicationId),
+      SELECT_SAVED.bind(d1, key),
+      SELECT_CHANGED.bind(d1, { ...key, limit }),
+      SELECT_EXPIRED.bind(d1, { ...key, now }),
+      SELECT_HEAD.bind(d1, key),
     ]),
   );
+  const [changed] = SELECT_CHANGED.rows(changedResult);
+  const [head] = SELECT_HEAD.rows(lastResult);
+  if (!changed || !head) throw new Error("an application is made together with its head");
+  requireReadable(head);
+  const { active, ended, paused, through, rows } = changed;
   return {
-    saved: savedRows.parse(saved?.results)[0]?.lst ?? null,
-    changed: changedRows.parse(changed?.results)[0],
-    expired: expiredRows.parse(expired?.results)[0].expired,
-    lastPosition: lastPositionRows.parse(last?.results)[0].lastPosition,
+    saved: SELECT_SAVED.rows(savedResult)[0]?.lst ?? null,
+    changed: { active: active ?? [], ended: ended ?? [], paused: paused ?? [], through, rows },
+    expired: SELECT_EXPIRED.rows(expiredResult)[0]?.expired ?? [],
+    lastPosition: head.lastPosition,
   };
 }
 
 /** Not when the change is gone: then D1 was restored meanwhile to a state that the list may not fit. */
-const SAVE = `
-  INSERT INTO status_list (application_id, list, through, lst)
-  SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (
-    SELECT 1 FROM badge INDEXED BY badge_status WHERE ${IS_IN_LIST} AND status_change IS NOT NULL AND status_change = ?3)
-  ON CONFLICT (application_id, list) DO UPDATE SET through = excluded.through, lst = excluded.lst
-  WHERE excluded.through > status_list.through`;
+const SAVE = statement((p: Placeholders<StatusListKey & { through: number; lst: string }>) => {
+  const { applicationId, list, through, lst } = statusList;
+  const columns = sql.join(
+    [applicationId, list, through, lst].map(({ name }) => sql.identifier(name)),
+    sql`, `,
+  );
+  return sql`INSERT INTO ${statusList} (${columns})
+    SELECT ${p.applicationId}, ${p.list}, ${p.through}, ${p.lst} WHERE EXISTS (
+      SELECT 1 FROM ${badge} INDEXED BY badge_status
+      WHERE ${isInList(p)} AND ${badge.statusChange} IS NOT NULL AND ${badge.statusChange} = ${p.through})
+    ON CONFLICT (${sql.identifier(applicationId.name)}, ${sql.identifier(list.name)})
+    DO UPDATE SET ${sql.identifier(through.name)} = excluded.${sql.identifier(through.name)},
+      ${sql.identifier(lst.name)} = excluded.${sql.identifier(lst.name)}
+    WHERE excluded.${sql.identifier(through.name)} > ${through}`;
+});
 
 /** Saves a list for the next time that it is built; an older one never takes the place of a newer one. */
 export async function saveStatusList(
   db: Database,
-  { applicationId, list, through, lst }: StatusListKey & { through: number; lst: string },
+  list: StatusListKey & { through: number; lst: string },
 ): Promise<void> {
-  await db.change(SAVE, [applicationId, list, through, lst]);
+  await db.write(SAVE, list);
 }

@@ -1,16 +1,38 @@
+import { type Column, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { casedLetters } from "../../shared/text-search.ts";
-import type { Bind } from "./bounded-scan.ts";
+
+/** Values that a statement with `containsText` binds: the text, and letters that SQLite cannot lower. */
+export type SearchValues = Readonly<Record<`search${string}`, string>>;
+
+/** How many letters of the text SQLite cannot lower: part of a statement's shape. Null: nothing is searched for. */
+export const searchShape = (text: string | null): number | null => (text === null ? null : casedLetters(text).length);
+
+export function searchValues(text: string | null): SearchValues {
+  if (text === null) return {};
+  const letters = casedLetters(text).flatMap((lower, place) => [
+    [upperName(place), lower.toUpperCase()],
+    [lowerName(place), lower],
+  ]);
+  return { ...Object.fromEntries(letters), [TEXT]: text.toLowerCase() };
+}
+
+const TEXT = "search";
+const upperName = (place: number) => `search ${place} upper`;
+const lowerName = (place: number) => `search ${place} lower`;
 
 /**
- * Whether one of these columns has a text in it, in any case, as an SQL condition. SQLite lowers ASCII alone, so those other letters
- * that the text has are replaced one by one. (LIKE takes patterns of 50 bytes at most in D1.)
+ * Whether one of these columns has a text in it, in any case. SQLite lowers ASCII alone, so those other letters that the text has are
+ * replaced one by one. (LIKE takes patterns of 50 bytes at most in D1.)
  *
- * @param bind binds a value and returns its parameter
+ * @param letters as `searchShape` says; `searchValues` has what is bound
  */
-export function containsText(columns: readonly string[], text: string, bind: Bind): string {
-  const letters = casedLetters(text).map((lower) => `${bind(lower.toUpperCase())}, ${bind(lower)}`);
-  const lowered = (column: string) =>
-    letters.reduce((folded, pair) => `replace(${folded}, ${pair})`, `lower(${column})`);
-  const wanted = bind(text.toLowerCase());
-  return columns.map((column) => `instr(${lowered(column)}, ${wanted}) > 0`).join(" OR ");
+export function containsText(columns: readonly (Column | SQL)[], letters: number | null): SQL | undefined {
+  if (letters === null) return undefined;
+  const lowered = (column: SQLWrapper) =>
+    Array.from({ length: letters }).reduce<SQL>(
+      (folded, _, place) =>
+        sql`replace(${folded}, ${sql.placeholder(upperName(place))}, ${sql.placeholder(lowerName(place))})`,
+      sql`lower(${column})`,
+    );
+  return or(...columns.map((column) => sql`instr(${lowered(column)}, ${sql.placeholder(TEXT)}) > 0`));
 }

@@ -110,7 +110,8 @@ async function fetchKeys({ now, defer, isLocal }: Parts, url: string, issuer: Is
   const work = async () => {
     try {
       const rules = { local: isLocal, signal: AbortSignal.timeout(ISSUER_DEADLINE_MILLISECONDS) };
-      const keys = await fetchVerificationKeys(url, rules);
+      const { keys, leftOut } = await fetchVerificationKeys(url, rules);
+      if (leftOut > 0) log("warn", { event: "issuer-keys-left-out", issuer: url, used: keys.length, leftOut });
       issuer.known = { find: createLocalJWKSet({ keys }), fetchedAt: begunAt };
       issuer.failedAt = null;
     } catch (error) {

@@ -1,7 +1,9 @@
 import { exports } from "cloudflare:workers";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createApplication, type TestApplication } from "../../support/application.ts";
+import { callWith } from "../../support/bindings.ts";
 import { requestBadge, serverHeaders } from "../../support/http.ts";
+import { linesOf } from "../../support/log-lines.ts";
 import { hoursAhead, invite } from "../support/invitations.ts";
 
 const MAX_BYTES = 16 * 1024;
@@ -130,5 +132,29 @@ describe("the body of PATCH /v1/invitation/:id/revoke (contract sections 5 and 7
     expect(await revoke(chunked(tooLong))).toBe("413 PAYLOAD_TOO_LARGE");
     const ignored = [undefined, "", "not JSON", "[]", '{"reason":"left"}', new Uint8Array([0xff]), chunked("{}")];
     for (const body of ignored) expect(await revoke(body)).toBe("200");
+  });
+});
+
+describe("a caller who hangs up within a body (contract section 6)", () => {
+  it.each([
+    ["of a declared length", { "content-length": "100" }],
+    ["of an unknown length", {}],
+  ])("%s is no fault of the service: its request has a line as malformed, and none at level error", async (_, more) => {
+    const spies = [vi.spyOn(console, "log"), vi.spyOn(console, "error")].map((spy) => spy.mockImplementation(() => {}));
+    onTestFinished(() => void vi.restoreAllMocks());
+    const application = await createApplication();
+    for (const { path } of BODY_ROUTES) {
+      const requestId = crypto.randomUUID();
+      const body = new ReadableStream({
+        start(controller) {
+          controller.enqueue(encoder.encode('{"use'));
+          controller.error(new Error("Network connection lost."));
+        },
+      });
+      const headers = { ...serverHeaders(application), udid: "phone", "x-request-id": requestId, ...more };
+      await callWith({}, new Request(`https://badges.example${path}`, { method: "POST", headers, body }));
+      const lines = spies.flatMap((spy) => linesOf(spy)).filter((line) => line.requestId === requestId);
+      expect(lines).toMatchObject([{ event: "request", status: 400, code: "INVALID_JSON", detail: "body-cut-off" }]);
+    }
   });
 });

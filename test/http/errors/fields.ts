@@ -3,6 +3,7 @@ import { z } from "zod";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { ascii, outcome } from "../support/draft.ts";
+import { hoursAhead } from "../support/invitations.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -44,10 +45,12 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     expect(await metadataOf(application)).toEqual({ os: "iOS" });
   });
 
-  it("is stored as it was sent, up to 256 characters a field", async () => {
-    const longest = EMOJI.repeat(256);
+  it("is stored as it was sent, up to 256 characters a field and 1,024 bytes together", async () => {
+    const longest = "x".repeat(256);
     for (const metadata of [
       { deviceModel: longest, os: longest, osVersion: longest, sdkVersion: longest },
+      { deviceModel: EMOJI.repeat(256) },
+      { os: EMOJI.repeat(128), sdkVersion: "\u00e9".repeat(256) },
       { deviceModel: EMOJI, os: " \u00e9 'quoted' \u0080 ", osVersion: "__proto__", sdkVersion: "0" },
     ]) {
       const application = await createApplication();
@@ -68,13 +71,26 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     }
     expect(await listed(application)).toEqual([]);
   });
+
+  it("is refused when its fields have more than 1,024 bytes of UTF-8 together", async () => {
+    const application = await createApplication();
+    for (const metadata of [
+      { deviceModel: EMOJI.repeat(256), os: "x" },
+      { os: EMOJI.repeat(128), osVersion: "\u20ac".repeat(171) },
+      { deviceModel: EMOJI.repeat(256), os: EMOJI.repeat(256), osVersion: EMOJI.repeat(256), sdkVersion: "x" },
+    ]) {
+      expect(outcome(await request(application, metadata))).toBe("422 INVALID_METADATA");
+    }
+    expect(await listed(application)).toEqual([]);
+  });
 });
 
 describe("userId (contract sections 2 and 7)", () => {
-  it("may have 255 characters, counted as code points, and is stored as it was sent", async () => {
+  it("may have 255 characters and 512 bytes of UTF-8, and is stored as it was sent", async () => {
     const application = await createApplication();
     const accents = "a\u0301 \u00e1";
-    const userIds = ["u".repeat(255), EMOJI.repeat(255), " padded ", "0", accents, "__proto__", "...", "../badges"];
+    const longest = ["u".repeat(255), "\u00e9".repeat(255), EMOJI.repeat(128), `${"\u20ac".repeat(170)}\u00e9`];
+    const userIds = [...longest, " padded ", "0", accents, "__proto__", "...", "../badges"];
     for (const userId of userIds) expect((await requestBadge(application, "phone", { userId })).status).toBe(201);
     const kept = z.array(z.looseObject({ userId: z.string() })).parse(await listed(application));
     expect(kept.map(({ userId }) => ascii(userId))).toEqual(userIds.map(ascii));
@@ -82,12 +98,25 @@ describe("userId (contract sections 2 and 7)", () => {
 
   it("is refused when it is longer, not a string, a text that cannot be stored, or one that a path cannot contain", async () => {
     const application = await createApplication();
-    const strings = [".", "..", "u".repeat(256), EMOJI.repeat(256), "\ud83d", "\ude00\ud83d"];
+    const tooLong = ["u".repeat(256), `${EMOJI.repeat(128)}u`, "\u20ac".repeat(171), EMOJI.repeat(255)];
+    const strings = [".", "..", ...tooLong, "\ud83d", "\ude00\ud83d"];
     const controlled = CONTROL_CHARACTERS.map((one) => `a${one}b`);
     for (const userId of [...strings, ...controlled, 0, 17, 1e308, true, false, [], ["user"], {}, { id: "user" }]) {
       expect(outcome(await requestBadge(application, "phone", { userId }))).toBe("422 INVALID_USERID");
     }
     expect(await listed(application)).toEqual([]);
+  });
+
+  it("has the same limits in a path and in an invitation", async () => {
+    const application = await createApplication();
+    const [headers, tooLong] = [serverHeaders(application), `${EMOJI.repeat(128)}u`];
+    for (const step of ["block", "unblock", "erase"]) {
+      const path = `/v1/users/${encodeURIComponent(tooLong)}/${step}`;
+      expect(outcome(await call("PATCH", path, { headers }))).toBe("422 INVALID_USERID");
+    }
+    const body = { expiresAt: hoursAhead(1), userId: tooLong };
+    const invited = await call("POST", "/v1/invitation", { headers: { ...headers, udid: "terminal" }, body });
+    expect(outcome(invited)).toBe("422 INVALID_USERID");
   });
 });
 
@@ -192,5 +221,28 @@ describe("expiresAt (contract section 5)", () => {
     const far = ["2031-06-15T12:00:00.001Z", "2031-06-15T12:00:00-00:01", "9999-12-31T23:59:59Z"];
     const refused = [...past, ...far];
     expect(await answersAt(refused)).toEqual(refused.map((text) => `${text}: 422 INVALID_EXPIRESAT`));
+  });
+});
+
+describe("a date-time (contract section 7)", () => {
+  it("is of the years 1970 to 9999, as it is written and in UTC", async () => {
+    const application = await createApplication();
+    const headers = serverHeaders(application);
+    const { body } = await requestBadge(application, "phone", { userId: "user" });
+    const setEnd = async (expiresAt: string) =>
+      outcome(await call("PATCH", `/v1/badges/${body.badgeId}`, { headers, body: { expiresAt } }));
+    for (const time of ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59+01:00"]) {
+      expect(await setEnd(time), time).toBe("200");
+    }
+    for (const time of [
+      "9999-12-31T23:30:00-01:00",
+      "0000-01-01T00:00:00+01:00",
+      "0001-01-01T00:00:00Z",
+      "1969-12-31T23:59:59.999Z",
+      "1970-01-01T00:59:59+01:00",
+      "1969-12-31T23:30:00-01:00",
+    ]) {
+      expect(await setEnd(time), time).toBe("422 INVALID_EXPIRESAT");
+    }
   });
 });

@@ -25,6 +25,9 @@ const OPEN_PATHS = ROUTES.filter(({ by, path }) => by === "device" || path.start
   ({ path }) => pattern(path),
 );
 
+/** Web pages may read it (contract section 27), and not create what a server creates there (section 5). */
+const READ_ONLY_PATH = "/v1/invitation";
+
 /** A path with something in the place of its parameters. */
 const filled = (path: string) => path.replace(/:\w+/g, "something");
 
@@ -48,6 +51,8 @@ async function answersOf(application: TestApplication, headers: Record<string, s
     ["HEAD", "/v1/badges", { headers: server }],
     ["GET", "/v1/badges?per_page=0", { headers: server }],
     ["GET", "/v1/users/user/badges", { headers: server }],
+    ["GET", "/v1/invitation", { headers: { ...device, invitationtoken: id } }],
+    ["GET", "/v1/invitation", { headers: { ...device, invitationtoken: "inv_unknown" } }],
     ["POST", "/v1/invitation", { headers: device, body: { expiresAt: hoursAhead(1) } }],
     ["POST", "/v1/invitation", { headers: device }],
     ["PATCH", `/v1/invitation/${id}/revoke`, { headers: server }],
@@ -134,6 +139,7 @@ describe("every response (contract section 6)", () => {
 
   it("can be read by web pages of any origin on the open routes, errors included, and on no other", () => {
     const isOpen = (name: string) =>
+      name !== `POST ${READ_ONLY_PATH}` &&
       OPEN_PATHS.some((path) => new RegExp(`^\\w+ ${path.replaceAll(/:\w+/g, "[^/]+")}$`).test(name));
     const read = new Set<string>();
     for (const [name, { status, headers }] of answers) {
@@ -193,7 +199,19 @@ describe("other methods of known paths (contract section 6)", () => {
 });
 
 describe("web pages of other origins (contract sections 6, 15 and 22)", () => {
-  it.each(OPEN_PATHS)("may call %s, after a preflight too", async (path) => {
+  it("may read an invitation after a preflight, which lets none of them create one", async () => {
+    const preflight = await call("OPTIONS", READ_ONLY_PATH, {
+      headers: { ...ORIGIN, "access-control-request-method": "GET" },
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
+    expect(preflight.headers.get("access-control-allow-methods")).toBe("GET");
+    // A POST needs `udid`: without it here, browsers send none (Fetch, CORS-preflight fetch).
+    const allowed = "applicationid,invitationtoken,x-request-id";
+    expect(preflight.headers.get("access-control-allow-headers")).toBe(allowed);
+  });
+
+  it.each(OPEN_PATHS.filter((path) => path !== READ_ONLY_PATH))("may call %s, after a preflight too", async (path) => {
     const [method = ""] = KNOWN_PATHS.get(path) ?? [];
     const preflight = await call("OPTIONS", filled(path), {
       headers: {

@@ -178,6 +178,22 @@ describe("faults of the lists (contract section 4)", () => {
   });
 });
 
+describe("faults of GET /v1/invitation (contract section 27)", () => {
+  it("are reported in the order of the other device routes", async () => {
+    const application = await createApplication();
+    const foreign = await createApplication();
+    const { id: invitationtoken } = await invite(application);
+    const grantedCall = callsOf("GET", "/v1/invitation", { applicationid: application.id, invitationtoken });
+    await expectGranted(grantedCall, "200");
+    await expectInOrder(grantedCall, [
+      missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
+      await uselessApplication("401 INVALID_APPLICATIONID"),
+      missingHeader("invitationtoken", "422 INVALID_INVITATIONTOKEN"),
+      faultyHeader("invitationtoken", ["inv_unknown", (await invite(foreign)).id], "404 UNKNOWN_INVITATION"),
+    ]);
+  });
+});
+
 describe("faults of POST /v1/invitation (contract section 5)", () => {
   it("are reported in the contract's order", async () => {
     const application = await createApplication();

@@ -1,7 +1,8 @@
 import { env } from "cloudflare:workers";
-import type { Context } from "../../../src/worker/context.ts";
 import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
+import type { Context } from "../../../src/worker/context.ts";
 import { Database } from "../../../src/worker/storage/database.ts";
+import type { Statement } from "../../../src/worker/storage/statement.ts";
 import { testContext } from "../../support/context.ts";
 import { boundHome, homeDatabase } from "../../support/home.ts";
 
@@ -34,8 +35,12 @@ class InterceptedDatabase extends Database {
     return this.#intercept({ part: "D1" }, () => super.atPrimary(query));
   }
 
-  override nearRows(...call: Parameters<Database["nearRows"]>): ReturnType<Database["nearRows"]> {
-    return this.#intercept({ part: "D1" }, () => super.nearRows(...call));
+  override allNear<Values, Row>(
+    statement: Statement<Values, Row>,
+    values: Values,
+    bookmark: string | null,
+  ): Promise<{ rows: Row[]; isPrimary: boolean }> {
+    return this.#intercept({ part: "D1" }, () => super.allNear(statement, values, bookmark));
   }
 }
 
@@ -47,8 +52,8 @@ class InterceptedAllocator extends AllocatorClient {
     this.#intercept = intercept;
   }
 
-  override carryOut(...call: Parameters<AllocatorClient["carryOut"]>): ReturnType<AllocatorClient["carryOut"]> {
-    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.carryOut(...call));
+  override execute(...call: Parameters<AllocatorClient["execute"]>): ReturnType<AllocatorClient["execute"]> {
+    return this.#intercept({ part: "allocator", applicationId: call[1] }, () => super.execute(...call));
   }
 
   override wake(...call: Parameters<AllocatorClient["wake"]>): ReturnType<AllocatorClient["wake"]> {

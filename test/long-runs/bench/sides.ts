@@ -157,7 +157,7 @@ const INSERT_PEER_APPLICATION = `INSERT INTO peer_application
 
 /** Makes the same rows on every side. @param home 2 on the service's side alone */
 export async function makeApplication({ homes }: Side, webhookUrl: string | null, home: 1 | 2 = 1) {
-  const created = await createApplication(homes, { name: "Benchmark", webhookUrl, home });
+  const created = await createApplication(homes, { name: "Benchmark", webhookUrl, home, newBadgesPerHour: null });
   const { applicationId: id, applicationSecret: secret } = created;
   nextOldNumber += OLD_BADGES;
   const inserts = [

@@ -31,7 +31,8 @@ export async function runChaos(kills: number, seed: number, clients: number, say
   try {
     const traffics: Traffic[] = [];
     for (const home of HOMES) {
-      const settings = ["--name", "Chaos", "--home", `${home}`, "--webhook-url", receiver.url(`home${home}`), "--json"];
+      const settings = ["--name", "Chaos", "--home", `${home}`, "--webhook-url", receiver.url(`home${home}`)];
+      settings.push("--new-badges-per-hour", "none", "--json");
       const { stdout, stderr } = await service.admin("application", "create", ...settings);
       if (stdout === "") throw new Error(stderr);
       const application = { baseUrl: service.origin, ...created.parse(JSON.parse(stdout)) };

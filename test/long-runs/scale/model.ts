@@ -1,13 +1,7 @@
-import {
-  COMPARE_AFTER_MILLISECONDS,
-  DEFAULT_RANGE_SIZE,
-  EVENT_RETENTION_DAYS,
-  INBOX_POLL_MILLISECONDS,
-  JOURNAL_BYTES,
-  JOURNAL_DAYS,
-} from "../../../src/shared/limits.ts";
+import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS, JOURNAL_BYTES, JOURNAL_DAYS } from "../../../src/shared/limits.ts";
+import { backgroundLines, DAYS_A_MONTH, type Line } from "./background.ts";
 import { BYTES } from "./bytes.ts";
-import { BACKGROUND_COSTS, COSTS, type Cost } from "./cost.ts";
+import { COSTS, type Cost } from "./cost.ts";
 import * as prices from "./prices.ts";
 
 /** What the model can be asked, each with its default and its description. */
@@ -31,13 +25,11 @@ export const PARAMETERS = {
 export type Parameters = Record<keyof typeof PARAMETERS, number>;
 
 const WORKING_DAYS = 22;
-const DAYS_A_MONTH = 30;
-const MINUTES_A_MONTH = DAYS_A_MONTH * 24 * 60;
-const MILLISECONDS_A_MONTH = MINUTES_A_MONTH * 60_000;
 const BADGES_A_PAGE = 100;
 
 /** An operation, how often a device causes it in a month, and what it asks of D1's copies, its primary and the queue. */
 interface Kind extends Partial<Record<"near" | "reads" | "writes" | "messages", number>> {
+  name: string;
   cost: Cost;
   perDevice: number;
 }
@@ -47,14 +39,40 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
   const near = Math.ceil(nearShare);
   const reads = 1 - nearShare;
   return [
-    { cost: COSTS["new badge, webhook URL set"], perDevice: newShare, near, writes: 1, messages: 1 },
-    { cost: COSTS["delivery, alone in its batch"], perDevice: newShare + invitationsPerMonth, writes: 2 },
-    { cost: COSTS["login (existing badge)"], perDevice: loginsPerDay * WORKING_DAYS, near, reads },
-    { cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
+    {
+      name: "new badges",
+      cost: COSTS["new badge, webhook URL set"],
+      perDevice: newShare,
+      near,
+      writes: 1,
+      messages: 1,
+    },
+    {
+      name: "deliveries",
+      cost: COSTS["delivery, alone in its batch"],
+      perDevice: newShare + invitationsPerMonth,
+      writes: 2,
+    },
+    { name: "logins", cost: COSTS["login (existing badge)"], perDevice: loginsPerDay * WORKING_DAYS, near, reads },
+    { name: "signatures", cost: COSTS.signature, perDevice: signaturesPerDay * WORKING_DAYS, near, reads },
     // An application reads its whole list once a day.
-    { cost: COSTS["page of 100"], perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
-    { cost: COSTS["invitation created"], perDevice: invitationsPerMonth, reads: 1, writes: 1 },
-    { cost: COSTS["invitation claimed"], perDevice: invitationsPerMonth, near, reads: 1, writes: 1, messages: 1 },
+    { name: "pages of 100", cost: COSTS["page of 100"], perDevice: WORKING_DAYS / BADGES_A_PAGE, reads: 1 },
+    {
+      name: "invitations created",
+      cost: COSTS["invitation created"],
+      perDevice: invitationsPerMonth,
+      reads: 1,
+      writes: 1,
+    },
+    {
+      name: "invitations claimed",
+      cost: COSTS["invitation claimed"],
+      perDevice: invitationsPerMonth,
+      near,
+      reads: 1,
+      writes: 1,
+      messages: 1,
+    },
   ];
 }
 
@@ -117,6 +135,37 @@ export const whole = (...counts: number[]): string =>
 const journalGigabytes = ({ objectGigabytes }: { objectGigabytes: number }): number =>
   Math.min(objectGigabytes, JOURNAL_BYTES / 1e9);
 
+const billed = ({ cost, count, awakeSeconds = 0 }: Line): prices.Billed => [cost, count, awakeSeconds];
+
+/** Everything that a month is billed for, but storage and the plan. All requests succeed; a delivery's log line is always written. */
+function linesOf(parameters: Parameters, homes: number, logSample: number): Line[] {
+  const { devices, applications, newShare, invitationsPerMonth } = parameters;
+  const calls = kindsOf(parameters).map(({ name, cost, perDevice }) => {
+    const logLines = isRequest(cost) ? cost.logLines / logSample : cost.logLines;
+    return { name, cost: { ...cost, logLines }, count: devices * perDevice };
+  });
+  // A month of roll-out is the first: nothing is old yet.
+  const old = newShare >= 1 ? 0 : devices;
+  const events = newShare + invitationsPerMonth;
+  const background = backgroundLines({
+    ...{ homes, applications, entries: entriesOf(devices, parameters) },
+    deletedEvents: old * events,
+    deletedInvitations: old * invitationsPerMonth,
+    deletedHistory: old * 2 * invitationsPerMonth,
+    keptEvents: (devices * events * EVENT_RETENTION_DAYS) / DAYS_A_MONTH,
+  });
+  return [...calls, ...background];
+}
+
+/** Dollars of each line of a month, before what the plan includes, the largest first. */
+export function billLines(parameters: Parameters): { name: string; dollars: number }[] {
+  const capacity = Math.min(...Object.values(limitsOf(parameters))) * parameters.fill;
+  const homes = Math.ceil(parameters.devices / capacity);
+  return linesOf(parameters, homes, parameters.logSample)
+    .map((line) => ({ name: line.name, dollars: prices.total(prices.billOf([billed(line)], false)) }))
+    .toSorted((one, other) => other.dollars - one.dollars);
+}
+
 /**
  * A month of all applications, in as many homes as it takes: small applications fill what the large ones leave. Applications
  * that no home holds are divided into equal parts.
@@ -124,7 +173,7 @@ const journalGigabytes = ({ objectGigabytes }: { objectGigabytes: number }): num
  * @returns what docs/scale.md says of it, line by line
  */
 export function month(parameters: Parameters): Map<string, string> {
-  const { devices, applications, fill, logSample } = parameters;
+  const { devices, fill, logSample } = parameters;
   const sizes = zipf(parameters);
   const largest = sizes[0] ?? 0;
   const limits = Object.entries(limitsOf(parameters)).sort(([, one], [, other]) => one - other);
@@ -135,25 +184,7 @@ export function month(parameters: Parameters): Map<string, string> {
   const homes = Math.ceil(devices / capacity);
   const all = loadOf(devices, parameters);
   const part = loadOf(Math.min(largest, capacity), parameters);
-  // The clock of each home, and the objects' alarms, each after two minutes with entries.
-  const looks = (homes * MILLISECONDS_A_MONTH) / INBOX_POLL_MILLISECONDS;
-  const mostAlarms = (applications * MILLISECONDS_A_MONTH) / COMPARE_AFTER_MILLISECONDS;
-  const alarms = Math.min(entriesOf(devices, parameters), mostAlarms);
-  const others = [
-    [BACKGROUND_COSTS.idleTick, MINUTES_A_MONTH * homes],
-    [BACKGROUND_COSTS.idleTickOfApplication, MINUTES_A_MONTH * applications],
-    [BACKGROUND_COSTS.look, looks],
-    [BACKGROUND_COSTS.alarm, alarms],
-    [BACKGROUND_COSTS.setAlarm, looks + alarms],
-  ] as const;
-  // All requests of the model succeed. A delivery's line is always written.
-  const billWith = (sample: number) => {
-    const operations = kindsOf(parameters).map(({ cost, perDevice }) => {
-      const logLines = isRequest(cost) ? cost.logLines / sample : cost.logLines;
-      return [{ ...cost, logLines }, devices * perDevice] as const;
-    });
-    return prices.billOf([...operations, ...others], true);
-  };
+  const billWith = (sample: number) => prices.billOf(linesOf(parameters, homes, sample).map(billed), true);
   const [bill, billOfEveryLine] = [billWith(logSample), billWith(1)];
   const journal = sizes.reduce((sum, size) => sum + journalGigabytes(loadOf(size, parameters)), 0);
   const storage = prices.storageDollars({ ...all, objectGigabytes: journal });

@@ -1,7 +1,8 @@
 import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
-import { limitsOf, month, type Parameters, whole } from "./model.ts";
+import { floodReport } from "./flood.ts";
+import { billLines, limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
 const STORED = {
@@ -26,6 +27,8 @@ export function report(parameters: Parameters): string {
   const rollOutMonth = month(rollOut);
   const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters> = {}) =>
     [parameters, rollOut].map((each) => whole(limitsOf({ ...each, ...more })[name]));
+  const lines = billLines(parameters);
+  const ofRollOut = new Map(billLines(rollOut).map(({ name, dollars }) => [name, dollars]));
   const { devices, applications, skew, nearShare, places, fill } = parameters;
   return [
     table(["dollars a million", "Worker", "D1", "object", "queue", "logs", "all"], priced),
@@ -47,5 +50,11 @@ signatures near, callers in ${places} places; homes filled to ${fill} of a limit
       ["", "usual month", "roll-out month"],
       [...usual].map(([name, figure]) => [name, figure, rollOutMonth.get(name) ?? ""]),
     ),
+    `What the month is billed for, in dollars, before what the plan includes. Largest: ${lines[0]?.name}.`,
+    table(
+      ["", "usual month", "roll-out month"],
+      lines.map(({ name, dollars }) => [name, dollars.toFixed(2), (ofRollOut.get(name) ?? 0).toFixed(2)]),
+    ),
+    floodReport(),
   ].join("\n\n");
 }

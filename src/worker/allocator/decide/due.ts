@@ -2,7 +2,7 @@ import { BY_CLOCK } from "../../../shared/actor.ts";
 import { DUE_CHUNK_ROWS } from "../../../shared/limits.ts";
 import type { Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
-import { endInvitation } from "./invitation.ts";
+import { expireInvitations } from "./end-invitation.ts";
 import { applyTransition } from "./transition.ts";
 
 /** Records the ends of badges and invitations that the clock has brought, and deletes invitations that are too old to be kept. */
@@ -15,14 +15,4 @@ export function decideDue(transaction: Transaction): Result {
   }
   const expired = expireInvitations(transaction, DUE_CHUNK_ROWS);
   return { kind: "recorded", isDone: badges.length < DUE_CHUNK_ROWS && expired < DUE_CHUNK_ROWS };
-}
-
-/** Ends pending invitations that are past their time. @returns how many */
-export function expireInvitations(transaction: Transaction, limit: number): number {
-  const ended = transaction.tables.endedInvitations(transaction.now, limit);
-  for (const invitation of ended) {
-    endInvitation(transaction, BY_CLOCK, invitation, "expired");
-    transaction.allowSplit();
-  }
-  return ended.length;
 }

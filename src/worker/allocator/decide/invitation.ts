@@ -12,8 +12,8 @@ import {
   refused,
 } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
-import { addInvitationEvent } from "./events.ts";
-import { freeNumber, takeLimitedNumber, takeNumber } from "./numbers.ts";
+import { endInvitation } from "./end-invitation.ts";
+import { takeLimitedNumber, takeNumber } from "./numbers.ts";
 
 /** Reserves a number for each invitation until it is claimed, revoked or expires (contract sections 5, 12 and 24). */
 export function decideInvite(transaction: Transaction, origin: Origin, command: InviteCommand): Result {
@@ -134,21 +134,3 @@ function find({ tables }: Transaction, id: InvitationDigest | number): Invitatio
 
 const mayRevoke = ({ creatorDevice }: InvitationRow, revoker: Revoker): boolean =>
   revoker.kind === "server" || revoker.device === creatorDevice;
-
-/** Ends a pending invitation; its number is available again (contract section 5). */
-export function endInvitation(
-  transaction: Transaction,
-  origin: Origin,
-  invitation: InvitationRow,
-  state: "revoked" | "expired",
-): InvitationRow {
-  const { tables, now } = transaction;
-  const endedAt = state === "expired" ? invitation.expiresAtTime : now;
-  const ended = { ...invitation, state, endedAt };
-  transaction.updateInvitation(invitation, ended);
-  const reserved = tables.badge(invitation.number);
-  if (reserved) freeNumber(transaction, reserved, endedAt);
-  addInvitationEvent(transaction, `invitation:${state}`, ended);
-  transaction.addHistory(`invitation:${state}`, origin, { badge: invitation.number, userId: invitation.userId });
-  return ended;
-}

@@ -2,10 +2,9 @@ import { FREED_CHUNK_NUMBERS } from "../../../shared/limits.ts";
 import type { NumberRange } from "../../../shared/number-range.ts";
 import type { RangePart } from "../../../shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../../shared/time.ts";
-import type { BadgeRow } from "../../storage/rows.ts";
 import type { Result, Rules } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
-import { expireInvitations } from "./due.ts";
+import { expireInvitations } from "./end-invitation.ts";
 
 /**
  * Which number is handed out next (contract section 5): a fresh one; when there is none, one of the freed numbers whose reuse
@@ -40,12 +39,6 @@ function takeFreed(transaction: Transaction, { reuseAfterSeconds }: Rules): numb
   if (!drawn) return null;
   transaction.deleteFreed(drawn);
   return drawn.number;
-}
-
-/** @param freedAt in the past if an invitation's end is noticed late */
-export function freeNumber(transaction: Transaction, reserved: BadgeRow, freedAt: number): void {
-  transaction.deleteBadge(reserved);
-  transaction.insertFreed({ number: reserved.number, freedAt });
 }
 
 /**

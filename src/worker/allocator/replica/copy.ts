@@ -29,9 +29,7 @@ export type CopyStep = "done" | "more" | "unknown";
  */
 export async function copyStep(parts: CopyParts): Promise<CopyStep> {
   const { db, applicationId, tables, log } = parts;
-  // A write, which fails in an instance that another has superseded.
-  if (tables.self()) tables.touch();
-  else tables.insertSelf(applicationId);
+  if (!tables.self()) tables.insertSelf(applicationId);
   const begun = log.head();
   if (begun) return continueCopy(parts, begun);
   const from = await readHead(db, applicationId);
@@ -40,11 +38,13 @@ export async function copyStep(parts: CopyParts): Promise<CopyStep> {
 }
 
 async function begin({ db, applicationId, tables, log, now }: CopyParts, from: DatabaseHead): Promise<CopyStep> {
-  // Unless nothing was ever changed, whoever follows the feed begins again.
-  const isNew = from.sequence === 0;
+  // Unless no number was ever drawn, followers of the feed begin again.
+  const isNew = from.lastChange === 0 && from.fresh.every(({ used }) => used === 0);
   const counters = { ...countersOf(from), epoch: isNew ? from.epoch : newRandomId() };
   const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
-  const results = await db.atPrimary((session) =>
+  // A write before each fence: after a restore, one of a superseded instance would succeed.
+  tables.touch();
+  const results = await db.onceAtPrimary((session) =>
     session.batch([
       fence(session, applicationId, from.entry, { ...to, readableFrom: { keep: false, sequence: 0 } }),
       ...TABLE_NAMES.map((table) => {

@@ -1,6 +1,17 @@
 import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import * as schema from "../../../shared/schema.ts";
+import {
+  application,
+  applicationHead,
+  badge,
+  blockedUser,
+  freedNumber,
+  history,
+  invitation,
+  scriptCommand,
+  signingKey,
+  webhookEvent,
+} from "../../../shared/schema.ts";
 import { byShape, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../entry.ts";
 
@@ -17,6 +28,8 @@ interface RowValues {
 
 type RowStatement = Statement<RowValues, never>;
 
+const ROW_TABLES = { badge, invitation, blockedUser, freedNumber } as const satisfies Record<RowTable, unknown>;
+
 const AS_JSON = { mapToDriverValue: JSON.stringify };
 
 const each = (rows: unknown): SQL => sql`json_each(${sql.param(rows, AS_JSON)}) AS row`;
@@ -30,7 +43,7 @@ const identifier = (column: { name: string }): SQL => sql`${sql.identifier(colum
 const rowStatement = byShape(
   ({ op, table, columns }: { op: RowWrite["op"]; table: RowTable; columns: string }): RowStatement =>
     statement<RowValues, SQL>(({ applicationId, rows }) => {
-      const target = schema[table];
+      const target = ROW_TABLES[table];
       const known: Record<string, { name: string }> = getTableColumns(target);
       const names = columns.split(",").map((name) => {
         const column = known[name];
@@ -65,7 +78,7 @@ const rowStatement = byShape(
  * number. Any other row that is there is this application's, and the allocator's is right.
  */
 function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown): SQL {
-  const target = schema[table];
+  const target = ROW_TABLES[table];
   const key = table === "blockedUser" ? sql`${identifier(target.applicationId)}, ${names[0]}` : sql`${names[0]}`;
   const changed = names.slice(1).map((name) => sql`${name} = excluded.${name}`);
   if (changed.length === 0) return sql`ON CONFLICT (${key}) DO NOTHING`;
@@ -80,19 +93,19 @@ function isUnclaimed(table: RowTable, columns: readonly string[], applicationId:
 }
 
 const isNotForeign = (number: SQL, applicationId: unknown): SQL =>
-  sql`NOT EXISTS (SELECT 1 FROM ${schema.badge} AS held WHERE held.${identifier(schema.badge.number)} = ${number}
-    AND held.${identifier(schema.badge.applicationId)} <> ${applicationId})`;
+  sql`NOT EXISTS (SELECT 1 FROM ${badge} AS held WHERE held.${identifier(badge.number)} = ${number}
+    AND held.${identifier(badge.applicationId)} <> ${applicationId})`;
 
 /**
  * Numbers of inserted badges that another application has: they go into the head, which names them until they are withdrawn.
  * Returns them; nothing if there are none.
  */
-const NOTE_REFUSED = statement<RowValues, { fields: { refused: typeof schema.applicationHead.refused }; query: SQL }>(
+const NOTE_REFUSED = statement<RowValues, { fields: { refused: typeof applicationHead.refused }; query: SQL }>(
   ({ applicationId, rows }) => {
-    const head = schema.applicationHead;
-    const foreign = sql`SELECT held.${identifier(schema.badge.number)} AS number FROM ${each(rows)}
-    CROSS JOIN ${schema.badge} AS held ON held.${identifier(schema.badge.number)} = row.value
-    WHERE held.${identifier(schema.badge.applicationId)} <> ${applicationId}`;
+    const head = applicationHead;
+    const foreign = sql`SELECT held.${identifier(badge.number)} AS number FROM ${each(rows)}
+    CROSS JOIN ${badge} AS held ON held.${identifier(badge.number)} = row.value
+    WHERE held.${identifier(badge.applicationId)} <> ${applicationId}`;
     const query = sql`UPDATE ${head} SET ${identifier(head.refused)} = (
       SELECT json_group_array(number) FROM (
         SELECT value AS number FROM json_each(${identifier(head.refused)}) UNION ${foreign}))
@@ -103,7 +116,7 @@ const NOTE_REFUSED = statement<RowValues, { fields: { refused: typeof schema.app
 );
 
 const NOTE_WITHDRAWN = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const head = schema.applicationHead;
+  const head = applicationHead;
   return sql`UPDATE ${head} SET ${identifier(head.refused)} = (
       SELECT json_group_array(value) FROM json_each(${identifier(head.refused)})
       WHERE value NOT IN (SELECT row.value FROM ${each(rows)}))
@@ -126,7 +139,6 @@ const HISTORY_FIELDS = [
 ] as const;
 
 const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const { history } = schema;
   const columns = HISTORY_FIELDS.map((name) => identifier(history[name]));
   return sql`INSERT INTO ${history} (${identifier(history.applicationId)}, ${sql.join(columns, sql`, `)})
     SELECT ${applicationId}, ${sql.join(HISTORY_FIELDS.map(field), sql`, `)} FROM ${each(rows)}
@@ -139,38 +151,39 @@ const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
  * IDs of events that are to be sent now.
  */
 const insertEvents = (isAgain: boolean) =>
-  statement<RowValues & { now: number }, { fields: { id: typeof schema.webhookEvent.id }; query: SQL }>(
-    ({ applicationId, rows, now }) => {
-      const { webhookEvent: event, application } = schema;
-      const names = [
-        event.applicationId,
-        event.id,
-        event.event,
-        event.payload,
-        event.state,
-        event.dueAt,
-        event.createdAt,
-      ];
-      const url = sql`application.${identifier(application.webhookUrl)}`;
-      const isHeld = sql`(${url} IS NULL OR application.${identifier(application.webhookHeldAt)} IS NOT NULL)`;
-      const text = sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
+  statement<
+    RowValues & { now: number; isHeldWithoutUrl: number },
+    { fields: { id: typeof webhookEvent.id }; query: SQL }
+  >(({ applicationId, rows, now, isHeldWithoutUrl }) => {
+    const event = webhookEvent;
+    const names = [
+      event.applicationId,
+      event.id,
+      event.event,
+      event.payload,
+      event.state,
+      event.dueAt,
+      event.createdAt,
+    ];
+    const url = sql`application.${identifier(application.webhookUrl)}`;
+    const isHeld = sql`(${url} IS NULL OR application.${identifier(application.webhookHeldAt)} IS NOT NULL)`;
+    const text = sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
         SELECT ${applicationId}, ${field("id")}, ${field("event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
           ${isAgain ? sql`${now}` : sql`NULL`}, ${field("createdAt")}
         FROM ${each(rows)} JOIN ${application} ON application.${identifier(application.id)} = ${applicationId}
-          AND ${isAgain ? sql`true` : sql`${url} IS NOT NULL`}
+          AND ${isAgain ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
           AND instr(',' || application.${identifier(application.events)} || ',', ',' || (${field("event")}) || ',') > 0
         WHERE ${isNotForeign(field("number"), applicationId)}
         ON CONFLICT DO NOTHING
         RETURNING ${identifier(event.id)} AS "id"`;
-      return { fields: { id: event.id }, query: text };
-    },
-  );
+    return { fields: { id: event.id }, query: text };
+  });
 
 const INSERT_EVENTS = insertEvents(false);
 const INSERT_EVENTS_AGAIN = insertEvents(true);
 
 const ENSURE_KEYS = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const { signingKey: key } = schema;
+  const key = signingKey;
   const fields = ["id", "kid", "publicKey", "sealed", "sealingVersion", "createdAt", "signsFrom"] as const;
   const columns = fields.map((name) => identifier(key[name]));
   return sql`INSERT INTO ${key} (${identifier(key.applicationId)}, ${sql.join(columns, sql`, `)})
@@ -179,7 +192,6 @@ const ENSURE_KEYS = statement<RowValues, SQL>(({ applicationId, rows }) => {
 
 const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number }, SQL>(
   ({ applicationId, lastNumber }) => {
-    const { application } = schema;
     const last = identifier(application.lastNumber);
     return sql`UPDATE ${application} SET ${last} = max(${last}, ${lastNumber})
       WHERE ${identifier(application.id)} = ${applicationId}`;
@@ -188,7 +200,7 @@ const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number 
 
 const STORE_RESULTS = statement<{ rows: readonly unknown[]; applicationId: ApplicationId }, SQL>(
   ({ applicationId, rows }) => {
-    const { scriptCommand: command } = schema;
+    const command = scriptCommand;
     return sql`UPDATE ${command} SET ${identifier(command.result)} = ${field("result")} FROM ${each(rows)}
       WHERE ${command.id} = ${field("id")} AND ${command.recipient} = ${applicationId}`;
   },
@@ -202,7 +214,6 @@ interface ErasureValues {
 
 /** The person in what the history says was done to them. */
 const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  const { history } = schema;
   return sql`UPDATE ${history} SET ${identifier(history.userId)} = ${alias}, ${identifier(history.reason)} = NULL,
       ${identifier(history.detail)} = NULL
     WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.userId)} = ${userId}`;
@@ -210,14 +221,12 @@ const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, al
 
 /** And in what they did themselves. */
 const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  const { history } = schema;
   return sql`UPDATE ${history} SET ${identifier(history.actorName)} = ${alias}, ${identifier(history.reason)} = NULL
     WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.actorName)} = ${userId}`;
 });
 
 /** Commands of the script that were carried out, the one that erases included. */
 const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  const { scriptCommand } = schema;
   const [command, result] = [identifier(scriptCommand.command), identifier(scriptCommand.result)];
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.command.userId', ${alias}),
       ${result} = json_remove(json_replace(${result}, '$.userId', ${alias}, '$.badge.userId', ${alias}),
@@ -225,6 +234,14 @@ const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, a
     WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${result} IS NOT NULL
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });
+
+/** What matters for events that are sent again. */
+export interface Again {
+  /** When they are due, in milliseconds. */
+  now: number;
+  /** Whether the application had a URL: where it is gone, its events are held. */
+  hadUrl: boolean;
+}
 
 /** The statements of one or more entries, and which of them return something. */
 export class RenderedEntries {
@@ -236,9 +253,9 @@ export class RenderedEntries {
     session: D1DatabaseSession,
     applicationId: ApplicationId,
     entries: readonly { changes: EntryChanges; isAgain: boolean }[],
-    now: number,
+    again: Again,
   ) {
-    for (const { changes, isAgain } of entries) this.#add(session, applicationId, changes, isAgain, now);
+    for (const { changes, isAgain } of entries) this.#add(session, applicationId, changes, isAgain, again);
   }
 
   /** IDs of the events that were recorded. @param results of the statements, in their order */
@@ -258,7 +275,7 @@ export class RenderedEntries {
     applicationId: ApplicationId,
     changes: EntryChanges,
     isAgain: boolean,
-    now: number,
+    { now, hadUrl }: Again,
   ): void {
     const { rows, history, events, erasures, results, keys, lastNumber, withdrawn } = changes;
     const { statements } = this;
@@ -274,17 +291,21 @@ export class RenderedEntries {
     if (inserted.length > 0) this.#refused.push(statements.length);
     add(NOTE_REFUSED, inserted);
     add(NOTE_WITHDRAWN, withdrawn);
+    const erase = (from: readonly Statement<ErasureValues, never>[]) => {
+      for (const { userId, alias } of erasures) {
+        for (const one of from) statements.push(one.bind(session, { applicationId, userId, alias }));
+      }
+    };
+    // What the group recorded itself names the person only if it came after the erasure.
+    erase([ERASE_HISTORY, ERASE_ACTOR]);
     add(INSERT_HISTORY, history);
     add(STORE_RESULTS, results);
-    for (const { userId, alias } of erasures) {
-      for (const erase of [ERASE_HISTORY, ERASE_ACTOR, ERASE_COMMANDS]) {
-        statements.push(erase.bind(session, { applicationId, userId, alias }));
-      }
-    }
+    // With its result, the command that erases names the person no more.
+    erase([ERASE_COMMANDS]);
     if (events.length === 0) return;
     this.#events.push(statements.length);
     const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;
-    statements.push(insert.bind(session, { applicationId, rows: events, now }));
+    statements.push(insert.bind(session, { applicationId, rows: events, now, isHeldWithoutUrl: hadUrl ? 1 : 0 }));
   }
 }
 

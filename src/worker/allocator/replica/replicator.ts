@@ -1,10 +1,10 @@
-import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS, SEND_CHARACTERS, SEND_ENTRIES } from "../../../shared/limits.ts";
 import { log as logLine } from "../../log.ts";
 import { withDeadline } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
 import type { Mark } from "../counters.ts";
-import type { Log, LoggedEntry, LogHead } from "../tables/log.ts";
+import type { Log, LoggedEntry } from "../tables/log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { type CopyStep, copyStep } from "./copy.ts";
 import { closeToReaders, fence, readHead } from "./head.ts";
@@ -34,6 +34,8 @@ interface ReplicatorParts {
    * @param isAgain whether results that name them may have been returned already
    */
   withdraw(numbers: readonly number[], isAgain: boolean): void;
+  /** Logs an entry that changes nothing. */
+  appendEmpty(): void;
 }
 
 /**
@@ -45,6 +47,10 @@ export class Replicator {
   #standing: Standing = { kind: "unknown" };
   /** The sequence from which readers may read again: set by a comparison that found D1 behind. */
   #readableFrom = 0;
+  /** Whether D1's own flag is not to be kept. */
+  #isFlagReset = false;
+  /** The entry after which the last batch began. */
+  #sentFrom: string | null = null;
   #bookmark: string | null = null;
 
   constructor(parts: ReplicatorParts) {
@@ -78,12 +84,15 @@ export class Replicator {
     const step = await copyStep({ db, applicationId, tables, log, now });
     this.#bookmark = db.bookmark ?? this.#bookmark;
     if (step === "unknown") this.#standing = { kind: "closed" };
+    // The last page was read together with D1's head, so both sides have been compared.
+    const head = log.head();
+    if (step === "done" && head) this.#standing = { kind: "following", at: head };
     return step;
   }
 
   /** Finds out where D1 is. @throws Unavailable */
   async compare(): Promise<void> {
-    const { openDatabase, applicationId, tables, log, now, withdraw } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, withdraw, appendEmpty } = this.#parts;
     const db = openDatabase();
     const head = await readHead(db, applicationId);
     this.#bookmark = db.bookmark ?? this.#bookmark;
@@ -103,12 +112,16 @@ export class Replicator {
       return;
     }
     if (head.sequence < newest.sequence) {
-      log.renewAfter(head.sequence, now());
+      // Where this instance's last batch began, D1 may never have had what follows: then it is not sent again.
+      if (head.entry !== this.#sentFrom) log.renewAfter(head.sequence, now());
       this.#readableFrom = newest.sequence;
       if (newest.sequence - head.sequence > 1) {
         logLine("warn", { event: "catching-up", application: applicationId, at: head.sequence, to: newest.sequence });
       }
     }
+    // Readers were stopped for good while D1's head was unknown, and D1 was restored since.
+    this.#isFlagReset = head.readableFrom > newest.sequence;
+    if (this.#isFlagReset) appendEmpty();
     if (head.refused.length > 0) withdraw(head.refused, true);
     this.#standing = { kind: "following", at: head };
   }
@@ -119,7 +132,7 @@ export class Replicator {
    * @returns false when it is not known whether D1 has them: then it has to be compared
    */
   async send(): Promise<boolean> {
-    const { openDatabase, applicationId, log, now, enqueue, withdraw } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, enqueue, withdraw } = this.#parts;
     if (this.#standing.kind !== "following") return false;
     const { at } = this.#standing;
     const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES));
@@ -127,11 +140,13 @@ export class Replicator {
     if (!last) return true;
     const session = openDatabase().d1.withSession("first-primary");
     const to = { sequence: last.sequence, entry: last.id, counters: last.counters };
-    const rendered = new RenderedEntries(session, applicationId, entries, now());
+    const hadUrl = tables.self()?.hasRecordedEvents ?? false;
+    const rendered = new RenderedEntries(session, applicationId, entries, { now: now(), hadUrl });
+    this.#sentFrom = at.entry;
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
-        readableFrom: { keep: true, sequence: this.#readableFrom },
+        readableFrom: { keep: !this.#isFlagReset, sequence: this.#readableFrom },
       });
       const [, ...results] = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () =>
         session.batch([move, ...rendered.statements]),
@@ -143,8 +158,13 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
+      // D1 has it: if D1 is seen there again, it was restored.
+      this.#sentFrom = null;
+      this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
-      enqueue(rendered.newEvents(results));
+      const events = rendered.newEvents(results);
+      if (events.length > 0 && !hadUrl) tables.changeSelf({ hasRecordedEvents: true });
+      enqueue(events);
       return true;
     } catch (error) {
       this.#standing = { kind: "unknown" };
@@ -188,9 +208,3 @@ function isRefusal(error: unknown): boolean {
   }
   return false;
 }
-
-export const newLogHead = ({ sequence, counters }: LogHead): LogHead => ({
-  sequence: sequence + 1,
-  entry: newRandomId(),
-  counters: { ...counters, epoch: newRandomId() },
-});

@@ -31,9 +31,7 @@ interface RepublishParts {
  * @throws Unavailable
  */
 export async function republish(parts: RepublishParts): Promise<void> {
-  const { db, applicationId, tables, log, now } = parts;
-  // A write, which fails in an instance that another has superseded.
-  tables.touch();
+  const { db, applicationId, log, now } = parts;
   const from = await readHead(db, applicationId);
   const newest = log.head();
   if (!from || !newest) throw new Unavailable("D1", new Error("D1 does not know the application"));
@@ -44,11 +42,9 @@ export async function republish(parts: RepublishParts): Promise<void> {
   for (const table of TABLE_NAMES) await insertRows(parts, mover, table);
   await sendEventsAgain(parts, mover);
   const last = { sequence: newest.sequence + 1, entry: newRandomId() };
+  // Before it is sent: then D1's head is known, whatever happens to the response.
+  log.append({ sequence: last.sequence, id: last.entry, counters, changes: NO_CHANGES, calls: [], keptAt: now() });
   await mover.finish(last);
-  tables.orm.transaction(() => {
-    const { sequence, entry: id } = last;
-    log.append({ sequence, id, counters, changes: NO_CHANGES, calls: [], keptAt: now() });
-  });
 }
 
 /** Moves D1's head from one step to the next; each step is one batch. */
@@ -80,9 +76,11 @@ class Mover {
     to: Parameters<typeof fence>[3],
     statements: (session: D1DatabaseSession) => D1PreparedStatement[],
   ): Promise<void> {
-    const { db, applicationId } = this.#parts;
+    const { db, applicationId, tables } = this.#parts;
+    // A write before each fence: after a restore, one of a superseded instance would succeed.
+    tables.touch();
     try {
-      await db.atPrimary((session) =>
+      await db.onceAtPrimary((session) =>
         session.batch([fence(session, applicationId, this.#at, to), ...statements(session)]),
       );
     } catch (error) {
@@ -185,8 +183,11 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
   }
 }
 
-const render = (
-  { applicationId, now }: RepublishParts,
+function render(
+  { applicationId, now, tables }: RepublishParts,
   session: D1DatabaseSession,
   changes: EntryChanges,
-): D1PreparedStatement[] => new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], now()).statements;
+): D1PreparedStatement[] {
+  const again = { now: now(), hadUrl: tables.self()?.hasRecordedEvents ?? false };
+  return new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], again).statements;
+}

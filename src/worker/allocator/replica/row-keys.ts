@@ -1,6 +1,6 @@
 import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import * as schema from "../../../shared/schema.ts";
+import { badge, blockedUser, freedNumber, invitation } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { eachOf, type Placeholders, query, statement } from "../../storage/statement.ts";
 import { ROW_KEYS, type RowTable } from "../entry.ts";
@@ -10,9 +10,11 @@ interface KeyValues {
   keys: readonly (string | number)[];
 }
 
+const ROW_TABLES = { badge, invitation, blockedUser, freedNumber } as const satisfies Record<RowTable, unknown>;
+
 const bySome = (table: RowTable) =>
   statement((p: Placeholders<KeyValues>) => {
-    const target = schema[table];
+    const target = ROW_TABLES[table];
     const columns: Record<string, { name: string } | undefined> = getTableColumns(target);
     const key = sql.identifier(columns[ROW_KEYS[table]]?.name ?? "");
     return query({ key: sql<string | number>`${sql.identifier(getTableName(target))}.${key}` }, (selected: SQL) => {

@@ -72,6 +72,8 @@ export const allocator = sqliteTable("allocator", {
   /** When old invitations were last deleted, in milliseconds, and the digest after which the walk goes on; empty: it is done. */
   purgedAt: integer("purged_at").notNull().default(0),
   purgeAfter: text("purge_after").notNull().default(""),
+  /** Whether D1 has ever recorded a webhook event: then the application had a URL. */
+  hasRecordedEvents: integer("has_recorded_events", { mode: "boolean" }).notNull().default(false),
   /** Counts writes that change nothing: each fails in an instance that another has superseded. */
   touches: integer("touches").notNull().default(0),
 });

@@ -1,16 +1,18 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { type RunningWorker, type Statement, uploadMetadata } from "./runtime.ts";
+import { type PlatformRuntime, type RunningWorker, uploadMetadata } from "./runtime.ts";
 
 /** A refusal of the platform, with its own code. */
 export class Refusal extends Error {
   readonly status: number;
   readonly code: number;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, code: number, message: string) {
+  constructor(status: number, code: number, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.headers = headers;
   }
 }
 
@@ -29,9 +31,11 @@ interface Database {
   jurisdiction: string | null;
   /** `primary_location_hint`; the platform does not give it back. */
   hint: string | null;
+  read_replication: { mode: "auto" | "disabled" };
 }
 
 interface Consumer {
+  consumer_id: string;
   script: string;
   type: string;
   dead_letter_queue?: string | undefined;
@@ -66,11 +70,41 @@ const newConsumer = z.looseObject({
   dead_letter_queue: z.string().optional(),
   settings: z.looseObject({ batch_size: z.number().optional(), max_retries: z.number().optional() }).default({}),
 });
+const newMessage = z.strictObject({ body: z.unknown(), content_type: z.enum(["json", "text"]).optional() });
+const newReplication = z.strictObject({ read_replication: z.strictObject({ mode: z.enum(["auto", "disabled"]) }) });
 const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() })) });
 const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
 
-/** An account on the platform: what its API makes, and what wrangler and the script ask for. */
+type Runtime = Pick<PlatformRuntime, "query" | "push" | "keepDatabases" | "restoreDatabases">;
+
+/** What the account may differ in from one that has everything. */
+export interface AccountState {
+  /** Free refuses `limits.cpu_ms` with code 100328. That nothing else tells the plan is a guess: there may be a better sign. */
+  plan: "free" | "paid";
+  /** Null: nobody has chosen one yet. Its absence is 10007 to `GET` (wrangler's source). */
+  workersDevName: string | null;
+  /** False: every call for queues is 11002 until somebody has opened them in the dashboard. The status is a guess. */
+  hasQueues: boolean;
+  /** Whether two versions have traffic: then a secret cannot be changed (10215). */
+  isDeployingGradually: boolean;
+  /** Microseconds that each object was active within the last hour, as the analytics have it. Empty: none yet. */
+  activeMicroseconds: number[];
+}
+
+/**
+ * An account on the platform: what its API makes, and what wrangler and the script ask for.
+ *
+ * Rights are checked before the thing is looked for: a guess. If the platform does it the other way round, a token that may only
+ * read is noticed by the first call that writes instead of by the check before it.
+ */
 export class StandInAccount {
+  readonly state: AccountState = {
+    plan: "paid",
+    workersDevName: "rehearsal",
+    hasQueues: true,
+    isDeployingGradually: false,
+    activeMicroseconds: [],
+  };
   readonly databases: Database[] = [];
   readonly queues: Queue[] = [];
   readonly scripts = new Map<string, Script>();
@@ -78,12 +112,12 @@ export class StandInAccount {
   readonly domains: { hostname: string; service: string }[] = [];
   readonly #uploads = new Map<string, Uint8Array>();
   #manifest: z.output<typeof manifestSchema>["manifest"] = {};
-  readonly #query: (databaseId: string, batch: Statement[]) => Promise<unknown>;
+  readonly #runtime: Runtime;
   readonly #changed: () => void;
 
-  /** @param changed is called when another set of databases, or another Worker, is to run */
-  constructor(query: (databaseId: string, batch: Statement[]) => Promise<unknown>, changed: () => void) {
-    this.#query = query;
+  /** @param changed is called when another set of databases or queues, or another Worker, is to run */
+  constructor(runtime: Runtime, changed: () => void) {
+    this.#runtime = runtime;
     this.#changed = changed;
   }
 
@@ -112,10 +146,28 @@ export class StandInAccount {
     const [area = "", ...parts] = path.split("/").slice(1);
     const route = `${method} ${area}`;
     if (area === "d1") return this.#d1(method, parts.slice(1), query, json);
-    if (area === "queues") return this.#queue(method, parts, query, json);
+    if (area === "queues") {
+      if (!this.state.hasQueues) throw new Refusal(403, 11002, "In order to use Queues, you must enable your account.");
+      return this.#queue(method, parts, query, json);
+    }
     if (area === "workers") return this.#worker(method, parts, body, contentType);
     if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
     throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
+  }
+
+  /**
+   * Bookmarks are of now: the platform also finds one of a past minute. All databases of the account go back together, so a rehearsal
+   * has one.
+   */
+  async #timeTravel(method: string, query: URLSearchParams): Promise<unknown> {
+    if (method === "GET") {
+      const bookmark = `00000001-00000002-00004e2f-${randomUUID().replaceAll("-", "")}`;
+      await this.#runtime.keepDatabases(bookmark);
+      return { bookmark };
+    }
+    const bookmark = query.get("bookmark") ?? "";
+    if (await this.#runtime.restoreDatabases(bookmark)) return { bookmark, previous_bookmark: bookmark, message: "ok" };
+    throw new Refusal(400, 7500, "unknown bookmark");
   }
 
   async #d1(method: string, [id, action]: string[], query: URLSearchParams, json: () => unknown): Promise<unknown> {
@@ -125,24 +177,34 @@ export class StandInAccount {
     if (id === undefined) {
       const { name, primary_location_hint: hint = null, jurisdiction = null } = newDatabase.parse(json());
       if (this.databases.some((each) => each.name === name)) throw new Refusal(400, 7502, "database already exists");
-      const made = { uuid: randomUUID(), name, jurisdiction, hint };
+      const made: Database = { uuid: randomUUID(), name, jurisdiction, hint, read_replication: { mode: "disabled" } };
       this.databases.push(made);
       this.#changed();
       return made;
     }
     const found = this.databases.find(({ uuid }) => uuid === id);
     if (found === undefined) throw new Refusal(404, 7404, "The database could not be found");
-    if (action === undefined) return found;
+    if (action === undefined && method === "PUT") {
+      found.read_replication = newReplication.parse(json()).read_replication;
+      return found;
+    }
+    if (action === undefined && method === "GET") return found;
+    if (action === "time_travel") return this.#timeTravel(method, query);
     const { batch } = z.object({ batch: z.array(statement) }).parse(json());
     if (action !== "raw") throw new Refusal(404, 7003, `the stand-in does not know ${action}`);
     try {
-      return await this.#query(id, batch);
+      return await this.#runtime.query(id, batch);
     } catch (error) {
       throw new Refusal(400, 7500, error instanceof Error ? error.message : String(error));
     }
   }
 
-  #queue(method: string, [id]: string[], query: URLSearchParams, json: () => unknown): unknown {
+  async #queue(
+    method: string,
+    [id, part, consumerId]: string[],
+    query: URLSearchParams,
+    json: () => unknown,
+  ): Promise<unknown> {
     if (id === undefined && method === "GET") {
       // wrangler asks for several at once.
       const wanted = query.getAll("name");
@@ -155,19 +217,31 @@ export class StandInAccount {
       }
       const made: Queue = { queue_id: randomUUID(), queue_name: name, jurisdiction, consumers: [] };
       this.queues.push(made);
+      this.#changed();
       return made;
     }
     const found = this.queues.find(({ queue_id: queueId }) => queueId === id);
     if (found === undefined) throw new Refusal(404, 11000, "Queue does not exist.");
+    if (part === "messages") {
+      await this.#runtime.push(found.queue_name, newMessage.parse(json()).body);
+      return null;
+    }
     const { script_name: script, dead_letter_queue, settings } = newConsumer.parse(json());
-    found.consumers = [{ script, type: "worker", dead_letter_queue, settings }];
+    const [existing] = found.consumers;
+    if (method === "POST" && existing !== undefined) throw new Refusal(409, 11004, "Queue already has a consumer.");
+    if (method === "PUT" && existing?.consumer_id !== consumerId) throw new Refusal(404, 11006, "No such consumer.");
+    const consumer: Consumer = {
+      consumer_id: existing?.consumer_id ?? randomUUID().replaceAll("-", ""),
+      ...{ script, type: "worker", dead_letter_queue, settings },
+    };
+    found.consumers = [consumer];
     this.#changed();
-    return { ...found.consumers[0], queue_name: found.queue_name };
+    return { ...consumer, queue_name: found.queue_name };
   }
 
   async #worker(method: string, [kind, name = "", what, detail]: string[], body: Buffer, contentType: string) {
     const json = (): unknown => JSON.parse(body.toString() || "{}");
-    if (kind === "subdomain") return { subdomain: "rehearsal" };
+    if (kind === "subdomain") return this.#subdomain(method, json);
     if (kind === "domains") return this.domains;
     if (kind === "assets") return this.#takeAssets(body, contentType);
     if (kind === "services") return this.#service(name);
@@ -204,10 +278,24 @@ export class StandInAccount {
     }
   }
 
+  #subdomain(method: string, json: () => unknown): unknown {
+    if (method === "PUT") {
+      const { subdomain } = z.strictObject({ subdomain: z.string() }).parse(json());
+      if (subdomain === "taken") throw new Refusal(409, 10031, "This subdomain is not available.");
+      this.state.workersDevName = subdomain;
+    }
+    if (this.state.workersDevName === null) {
+      throw new Refusal(404, 10007, "You have not registered a workers.dev subdomain yet.");
+    }
+    return { subdomain: this.state.workersDevName };
+  }
+
   #service(name: string): unknown {
     const script = this.scripts.get(name);
     if (script === undefined) throw new Refusal(404, 10090, "This service does not exist on your account.");
-    return { default_environment: { environment: "production", script: { last_deployed_from: "wrangler", tags: [] } } };
+    const tag = script.metadata?.migrations?.new_tag;
+    const deployed = { last_deployed_from: "wrangler", tags: [], ...(tag !== undefined && { migration_tag: tag }) };
+    return { default_environment: { environment: "production", script: deployed } };
   }
 
   #openUpload(json: unknown): unknown {
@@ -233,6 +321,9 @@ export class StandInAccount {
       }
     }
     const metadata = uploadMetadata.parse(JSON.parse(String(form.get("metadata"))));
+    if (this.state.plan === "free" && metadata.limits?.cpu_ms !== undefined) {
+      throw new Refusal(400, 100_328, "CPU limits are not supported for the Free plan. Switch to a paid plan.");
+    }
     const before = this.scripts.get(name);
     metadata.bindings = metadata.bindings.map((binding) =>
       binding.type === "inherit"
@@ -272,6 +363,9 @@ export class StandInAccount {
 
   #secret(script: Script, method: string, detail: string | undefined, json: () => unknown): unknown {
     if (method === "GET") return [...script.secrets.keys()].map((name) => ({ name, type: "secret_text" }));
+    if (this.state.isDeployingGradually) {
+      throw new Refusal(400, 10_215, "The latest version of your Worker isn't currently deployed.");
+    }
     if (method === "PUT") {
       const { name, text } = z.object({ name: z.string(), text: z.string() }).parse(json());
       script.secrets.set(name, text);

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type Request, Response } from "miniflare";
 import * as z from "zod";
@@ -8,6 +8,8 @@ export const uploadMetadata = z.looseObject({
   main_module: z.string(),
   compatibility_date: z.string().optional(),
   compatibility_flags: z.array(z.string()).default([]),
+  limits: z.looseObject({ cpu_ms: z.number().optional() }).optional(),
+  migrations: z.looseObject({ new_tag: z.string() }).optional(),
   assets: z.looseObject({ config: z.looseObject({ run_worker_first: z.boolean().optional() }) }).optional(),
   bindings: z.array(
     z.looseObject({
@@ -42,14 +44,19 @@ export interface Statement {
 }
 
 /**
- * Answers for D1's REST interface, from inside the runtime, where the real D1 is. One statement gives its rows as arrays; of a
- * batch, which is one transaction, the binding gives objects only.
+ * Answers for D1's REST interface, from inside the runtime, where the real D1 is, and puts messages into queues. One statement
+ * gives its rows as arrays; of a batch the binding gives objects only. That a batch is one transaction here, too, is documented
+ * for the binding alone: `doctor --first-day` asks the account. If it is not, a command that fails half-way leaves rows.
  */
 const REST_WORKER = `
 const shape = ({ results, meta, success }) => ({ success, meta, results: {
   columns: Object.keys(results[0] ?? {}), rows: results.map((row) => Object.values(row)) } });
 export default { async fetch(request, env) {
-  const { databaseId, batch } = await request.json();
+  const { databaseId, batch, queue, body } = await request.json();
+  if (queue !== undefined) {
+    await env["QUEUE_" + queue].send(body);
+    return Response.json(null);
+  }
   const d1 = env["D1_" + databaseId];
   const statements = batch.map(({ sql, params = [] }) => d1.prepare(sql).bind(...params));
   try {
@@ -72,6 +79,7 @@ export class PlatformRuntime {
   #miniflare: Miniflare | undefined;
   #isStale = true;
   #databases: readonly string[] = [];
+  #queues: readonly string[] = [];
   #worker: RunningWorker | undefined;
 
   /** @param onFetch gets every request that the Worker sends to the internet */
@@ -81,8 +89,9 @@ export class PlatformRuntime {
   }
 
   /** Changes what runs, from the next use on. */
-  set(databases: readonly string[], worker: RunningWorker | undefined): void {
+  set(databases: readonly string[], queues: readonly string[], worker: RunningWorker | undefined): void {
     this.#databases = databases;
+    this.#queues = queues;
     this.#worker = worker;
     this.#isStale = true;
   }
@@ -96,11 +105,32 @@ export class PlatformRuntime {
     throw new Error(z.object({ error: z.string() }).parse(body).error);
   }
 
+  /** Puts a message into a queue, as Queues' HTTP interface does. */
+  async push(queue: string, body: unknown): Promise<void> {
+    const worker = await (await this.#running()).getWorker("d1-rest");
+    await worker.fetch("http://queue/", { method: "POST", body: JSON.stringify({ queue, body }) });
+  }
+
   /** A request to the deployed Worker. */
   async dispatch(request: { url: string; method: string; headers: Record<string, string>; body: Buffer | null }) {
     if (this.#worker === undefined) return new Response("no Worker", { status: 404 });
     const { url, ...init } = request;
     return (await this.#running()).dispatchFetch(url, init);
+  }
+
+  /** Keeps all databases as they are now, under a bookmark. */
+  async keepDatabases(bookmark: string): Promise<void> {
+    await this.stop();
+    cpSync(join(this.#folder, "state/d1"), join(this.#folder, bookmark), { recursive: true });
+  }
+
+  /** Puts all databases back; objects and queues stay as they are. @returns false for an unknown bookmark */
+  async restoreDatabases(bookmark: string): Promise<boolean> {
+    if (!existsSync(join(this.#folder, bookmark))) return false;
+    await this.stop();
+    rmSync(join(this.#folder, "state/d1"), { recursive: true });
+    cpSync(join(this.#folder, bookmark), join(this.#folder, "state/d1"), { recursive: true });
+    return true;
   }
 
   /** What the cron trigger calls. */
@@ -109,8 +139,10 @@ export class PlatformRuntime {
     await worker.scheduled({ cron: "* * * * *" });
   }
 
+  /** Until the next use. */
   async stop(): Promise<void> {
     await this.#miniflare?.dispose();
+    this.#miniflare = undefined;
   }
 
   async #running(): Promise<Miniflare> {
@@ -125,7 +157,14 @@ export class PlatformRuntime {
 
   #options() {
     const databases = Object.fromEntries(this.#databases.map((id) => [`D1_${id}`, id]));
-    const rest = { name: "d1-rest", modules: true, script: REST_WORKER, d1Databases: databases };
+    const queues = Object.fromEntries(this.#queues.map((name) => [`QUEUE_${name}`, { queueName: name }]));
+    const rest = {
+      name: "d1-rest",
+      modules: true,
+      script: REST_WORKER,
+      d1Databases: databases,
+      queueProducers: queues,
+    };
     return convertV4MiniflareOptions({
       workers: [...(this.#worker ? [this.#uploaded(this.#worker)] : []), rest],
       resourcePersistencePath: join(this.#folder, "state"),

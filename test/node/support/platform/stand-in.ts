@@ -6,8 +6,15 @@ import { Response as RuntimeResponse } from "miniflare";
 import { Refusal, StandInAccount } from "./account.ts";
 import { PlatformRuntime } from "./runtime.ts";
 
-/** What happens to a call of the API: it is refused for want of a right or in other words, carried out without a response, or neither. */
+/**
+ * What happens to a call of the API: it is refused for want of a right or in other words, such as 429 (`LIMITED`), carried out
+ * without a response, or neither.
+ */
 export type Fault = "refuse" | Refusal | "lose" | null;
+
+export const LIMITED = new Refusal(429, 971, "Please wait and consider throttling your request speed", {
+  "retry-after": "1",
+});
 
 export const ACCOUNT_ID = "0123456789abcdef0123456789abcdef";
 
@@ -15,9 +22,10 @@ export const ACCOUNT_ID = "0123456789abcdef0123456789abcdef";
  * A stand-in for the platform, as far as a deployment uses it: the REST API, which wrangler and the script reach by
  * `CLOUDFLARE_API_BASE_URL`, with real D1 behind it, and the deployed Worker, which runs as it was uploaded.
  *
- * The paths and responses are those that wrangler 4.135 uses, and those of developers.cloudflare.com/api. Two are guesses after
- * the documentation: that D1's `raw` takes a batch (the API's schema has the same body for `query` and `raw`), and that
- * queues return their `jurisdiction` (Queues: Data location describes only how to set it).
+ * The paths and responses are those that wrangler 4.135 uses, and those of developers.cloudflare.com/api; D1's `raw` takes a
+ * batch there, too. One is a guess after the documentation: that queues return their `jurisdiction` (Queues: Data location
+ * describes only how to set it). If they do not, a queue in the wrong jurisdiction is not noticed. Other guesses stand where they
+ * are made.
  */
 export class PlatformStandIn {
   readonly account: StandInAccount;
@@ -35,13 +43,12 @@ export class PlatformStandIn {
 
   private constructor(folder: string) {
     this.#runtime = new PlatformRuntime(folder, (request) => this.#receive(request));
-    this.account = new StandInAccount(
-      (id, batch) => this.#runtime.query(id, batch),
-      () =>
-        this.#runtime.set(
-          this.account.databases.map(({ uuid }) => uuid),
-          this.account.running,
-        ),
+    this.account = new StandInAccount(this.#runtime, () =>
+      this.#runtime.set(
+        this.account.databases.map(({ uuid }) => uuid),
+        this.account.queues.map(({ queue_name: name }) => name),
+        this.account.running,
+      ),
     );
   }
 
@@ -59,6 +66,17 @@ export class PlatformStandIn {
       CLOUDFLARE_API_TOKEN: "a-token",
       CLOUDFLARE_ACCOUNT_ID: ACCOUNT_ID,
     };
+  }
+
+  /** Calls that may have changed something: a check of rights deletes what nobody has. */
+  writes(): string[] {
+    return this.calls.filter((call) => !/^GET |^DELETE \/d1\/database\/ID$|^DELETE \/queues\/0{32}$/.test(call));
+  }
+
+  /** Runs a statement on the database of home 1. */
+  async execute(sql: string): Promise<void> {
+    const [{ uuid } = { uuid: "" }] = this.account.databases;
+    await this.#runtime.query(uuid, [{ sql }]);
   }
 
   /** What the cron trigger does each minute. */
@@ -93,20 +111,27 @@ export class PlatformStandIn {
     const call = `${method} ${path.replaceAll(/\/[0-9a-f-]{36}/g, "/ID").replace(/(scripts|services)\/[\w-]+/, "$1/NAME")}`;
     this.calls.push(call);
     const fault = this.fault(call);
-    const reply = (status: number, result: unknown, errors: { code: number; message: string }[] = []) => {
-      response.writeHead(status, { "content-type": "application/json" });
+    const reply = (status: number, result: unknown, errors: { code: number; message: string }[] = [], more = {}) => {
+      response.writeHead(status, { "content-type": "application/json", ...more });
       response.end(JSON.stringify({ success: errors.length === 0, errors, messages: [], result }));
     };
     if (fault === "refuse") return reply(403, null, [{ code: 10_000, message: "Authentication error" }]);
     try {
       if (fault instanceof Refusal) throw fault;
+      if (path === "/graphql") {
+        const groups = this.account.state.activeMicroseconds.map((activeTime) => ({ sum: { activeTime } }));
+        const data = { viewer: { accounts: [{ durableObjectsPeriodicGroups: groups }] } };
+        response.writeHead(200, { "content-type": "application/json" });
+        response.end(JSON.stringify({ data, errors: null }));
+        return;
+      }
       const contentType = request.headers["content-type"] ?? "";
       const result = await this.account.answer({ method, path, query: searchParams, body, contentType });
       if (fault === "lose") response.destroy();
       else reply(200, result);
     } catch (error) {
       if (!(error instanceof Refusal)) throw new Error(call, { cause: error });
-      reply(error.status, null, [{ code: error.code, message: error.message }]);
+      reply(error.status, null, [{ code: error.code, message: error.message }], error.headers);
     }
   }
 

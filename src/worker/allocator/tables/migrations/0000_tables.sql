@@ -5,6 +5,7 @@ CREATE TABLE `allocator` (
 	`copy_after` text,
 	`purged_at` integer DEFAULT 0 NOT NULL,
 	`purge_after` text DEFAULT '' NOT NULL,
+	`has_recorded_events` integer DEFAULT false NOT NULL,
 	`touches` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint

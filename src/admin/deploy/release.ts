@@ -1,0 +1,111 @@
+import { sql } from "drizzle-orm";
+import { deployment as deploymentTable } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
+import { UserError } from "../command-line/errors.ts";
+import { DEPLOY } from "../command-line/shell.ts";
+import { deployedHomes } from "../platform/d1.ts";
+import type { Database } from "../platform/database.ts";
+import { type Containment, checkoutCommit, containsCommit } from "../platform/git.ts";
+import type { Deployment } from "./deployment.ts";
+import { RELEASE_NUMBER } from "./release-number.ts";
+import type { Step } from "./steps.ts";
+
+/** What is deployed, as D1 of home 1 has it. */
+export type DeployedRelease = typeof deploymentTable.$inferSelect;
+
+/** @returns undefined before the first deployment, and when home 1 has no tables yet */
+export async function readDeployedRelease(database: Database): Promise<DeployedRelease | undefined> {
+  try {
+    const [row] = await database.run((orm) => orm.select().from(deploymentTable).limit(1));
+    return row;
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    if (cause instanceof Error && cause.message.includes("no such table")) return undefined;
+    throw error;
+  }
+}
+
+const partsOf = (release: string): number[] => release.split(".").map(Number);
+
+/** Negative: `one` is the older release. */
+export function compareReleases(one: string, other: string): number {
+  const [ours, theirs] = [partsOf(one), partsOf(other)];
+  const index = ours.findIndex((part, at) => part !== theirs[at]);
+  return index === -1 ? 0 : (ours[index] ?? 0) - (theirs[index] ?? 0);
+}
+
+/**
+ * Why this checkout must not replace what is deployed, as the end of a sentence about it; null when it may.
+ *
+ * @param own the release of this checkout
+ * @param containment whether the history of this checkout contains the deployed commit
+ */
+export function reasonToRefuse(deployed: DeployedRelease, own: string, containment: Containment): string | null {
+  if (compareReleases(own, deployed.release) < 0) return "is older than what is deployed";
+  if (containment === "older") return "is older than what is deployed";
+  if (containment === "foreign") return "does not contain the commit that is deployed";
+  return null;
+}
+
+const shown = (release: string, commit: string | null): string =>
+  commit === null ? release : `${release} (commit ${commit.slice(0, 12)})`;
+
+/**
+ * Refuses an older or a foreign checkout: its tables, its entries and its wrangler.toml may be older than what the deployed Worker
+ * has written.
+ *
+ * @param isForced whether an administrator insists
+ */
+export function releaseStep(deployment: Deployment, isForced: boolean): Step {
+  return {
+    name: `Release ${RELEASE_NUMBER} is not older than what is deployed`,
+    async inspect() {
+      const database = homeDatabase(deployment);
+      const deployed = database === null ? undefined : await readDeployedRelease(database);
+      if (deployed === undefined) return null;
+      const reason = reasonToRefuse(deployed, RELEASE_NUMBER, containsCommit(deployed.commit));
+      if (reason === null) return null;
+      const both = `it is ${shown(RELEASE_NUMBER, checkoutCommit())}, and ${shown(deployed.release, deployed.commit)} was deployed at ${isoTime(deployed.deployedAt)}`;
+      if (isForced)
+        return { action: `go on by --force, although this checkout ${reason} (${both})`, make: async () => {} };
+      throw new UserError(
+        `This checkout ${reason}: ${both}. Get that one (git pull). To go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
+      );
+    },
+  };
+}
+
+/** Notes in D1 which release is deployed from now on: before the upload, so that an older checkout is refused from then on. */
+export function noteReleaseStep(deployment: Deployment): Step {
+  return {
+    name: "Release in D1",
+    async inspect() {
+      const database = homeDatabase(deployment);
+      const commit = checkoutCommit();
+      const deployed = database === null ? undefined : await readDeployedRelease(database);
+      if (deployed?.release === RELEASE_NUMBER && deployed.commit === commit) return null;
+      return {
+        action: `note ${shown(RELEASE_NUMBER, commit)}`,
+        async make() {
+          const { database: first } = deployedHomes(deployment.account, deployment.target).first;
+          const row = { release: RELEASE_NUMBER, commit, deployedAt: D1_NOW };
+          await first.run((orm) =>
+            orm
+              .insert(deploymentTable)
+              .values({ id: 1, ...row })
+              .onConflictDoUpdate({ target: deploymentTable.id, set: row }),
+          );
+        },
+      };
+    },
+  };
+}
+
+/** By D1's clock: this computer's may be wrong by hours. */
+const D1_NOW = sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
+
+/** Home 1's database; null before it is made, or where only wrangler.toml can be looked at. */
+function homeDatabase(deployment: Deployment): Database | null {
+  const isMade = !deployment.isOffline && deployment.home(1)?.database.database_id !== undefined;
+  return isMade ? deployedHomes(deployment.account, deployment.target).first.database : null;
+}

@@ -1,0 +1,29 @@
+export type Interrupt = ReturnType<typeof catchInterrupt>;
+
+/**
+ * Catches Ctrl-C until `release`, in place of others: the library that runs local databases would end this process before the
+ * command is withdrawn. A second Ctrl-C ends it.
+ */
+export function catchInterrupt() {
+  const others = process.listeners("SIGINT");
+  let isCaught = false;
+  const caught = Promise.withResolvers<void>();
+  const listener = () => {
+    if (isCaught) process.exit(130);
+    isCaught = true;
+    caught.resolve();
+  };
+  process.removeAllListeners("SIGINT");
+  process.on("SIGINT", listener);
+  return {
+    isCaught: (): boolean => isCaught,
+    /** Resolves when the work does, or when the command is interrupted. */
+    async orWait(work: Promise<unknown>): Promise<void> {
+      await Promise.race([work, caught.promise]);
+    },
+    release(): void {
+      process.off("SIGINT", listener);
+      for (const other of others) process.on("SIGINT", other);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { useState } from "preact/hooks";
+import type { ListedBadge } from "../../client/index.ts";
+import type { Selection } from "../parts/selection.tsx";
+import { counted } from "../parts/texts.tsx";
+import { BulkDialog } from "./bulk-dialog.tsx";
+import type { BulkStep } from "./bulk-step.ts";
+
+const LABELS: Readonly<Record<BulkStep, string>> = { extend: "Change end…", suspend: "Suspend…", revoke: "Revoke…" };
+const STEPS: readonly BulkStep[] = ["extend", "suspend", "revoke"];
+
+/** What can be done with all the badges that are selected. */
+export function Bulk({ selection, onDone }: { selection: Selection<ListedBadge>; onDone: () => void }) {
+  const { items, clear } = selection;
+  /** The badges as they were selected: the list may change below the dialog. */
+  const [asking, setAsking] = useState<{ step: BulkStep; badges: readonly ListedBadge[] } | null>(null);
+  const close = (hasActed: boolean) => {
+    setAsking(null);
+    if (!hasActed) return;
+    clear();
+    onDone();
+  };
+  return (
+    <>
+      {items.length > 0 && (
+        <section class="actions bulk" aria-label="Selected badges">
+          <span role="status">{counted(items.length, "badge")} selected</span>
+          {STEPS.map((step) => (
+            <button
+              key={step}
+              type="button"
+              class={step === "revoke" ? "final" : undefined}
+              onClick={() => setAsking({ step, badges: items })}
+            >
+              {LABELS[step]}
+            </button>
+          ))}
+          <button type="button" class="quiet" onClick={clear}>
+            Clear the selection
+          </button>
+        </section>
+      )}
+      {asking !== null && <BulkDialog {...asking} onClose={close} />}
+    </>
+  );
+}

@@ -1,0 +1,98 @@
+import { useRef, useState } from "preact/hooks";
+import { BadgeServiceError, type ListedBadge } from "../../client/index.ts";
+import { useSession } from "../parts/hooks.ts";
+import { Person } from "../parts/identity.tsx";
+import { useNotify } from "../parts/notice.tsx";
+import { explain } from "../parts/problems.ts";
+import { goTo, hrefOf, type Params } from "../parts/route.ts";
+import { SessionEnded } from "../session.ts";
+
+/** A number leads to its badge; anything else is part of a user ID or a name. */
+export function Search({ params }: { params: Params }) {
+  const session = useSession();
+  const notify = useNotify();
+  const input = useRef<HTMLInputElement>(null);
+  const [hint, setHint] = useState<string | null>(null);
+  const search = async (event: Event) => {
+    event.preventDefault();
+    const text = input.current?.value.trim() ?? "";
+    setHint(null);
+    try {
+      const id = numberIn(text);
+      if (id !== null && (await exists(id))) return goTo("badge", { id });
+    } catch (error) {
+      if (error instanceof SessionEnded) return;
+      return notify({ text: explain(error), tone: "bad" });
+    }
+    if (text !== "" && [...text].length < 2) return setHint("Enter at least two characters.");
+    // Who looks for somebody wants to find their ended badges, too.
+    goTo("badges", { ...params, q: text, state: text === "" ? params.state : (params.state ?? "all") });
+  };
+  const exists = async (id: string) => {
+    try {
+      await session.run((server, signal) => server.getBadge(id, { signal }));
+      return true;
+    } catch (error) {
+      if (error instanceof BadgeServiceError && error.code === "UNKNOWN_BADGE") return false;
+      throw error;
+    }
+  };
+  return (
+    <search>
+      <form class="find" onSubmit={search}>
+        <label>
+          Badge number, or part of a user ID or name
+          <input
+            key={params.q}
+            ref={input}
+            type="search"
+            defaultValue={params.q ?? ""}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            aria-describedby={hint === null ? undefined : "search-hint"}
+          />
+        </label>
+        <button type="submit" class="primary">
+          Search
+        </button>
+        {params.q !== undefined && (
+          <a href={hrefOf("badges", { ...params, q: undefined, state: undefined })}>Clear the search</a>
+        )}
+      </form>
+      {hint !== null && (
+        <p class="problem" role="alert" id="search-hint">
+          {hint}
+        </p>
+      )}
+    </search>
+  );
+}
+
+/** Most people that are named above their badges. */
+const MOST_PEOPLE = 8;
+
+/** The people of the badges that a search has found, and whoever has exactly this user ID, also without a badge. */
+export function FoundPeople({ q, badges }: { q: string; badges: readonly ListedBadge[] }) {
+  const people = new Map(badges.map(({ userId, name }) => [userId, name]));
+  const found = [...people].slice(0, MOST_PEOPLE);
+  return (
+    <p class="found-people">
+      People:{" "}
+      {found.map(([userId, name]) => (
+        <span key={userId} class="found-person">
+          <Person userId={userId} name={name} />
+        </span>
+      ))}
+      {!people.has(q) && ![".", ".."].includes(q) && (
+        <a href={hrefOf("person", { user: q })}>the person with exactly the user ID “{q}”</a>
+      )}
+    </p>
+  );
+}
+
+/** Spaces, points and hyphens between the digits are those of a number that was copied or read out. */
+function numberIn(text: string): string | null {
+  const digits = text.replaceAll(/[\s.,'’\p{Dash}]/gu, "");
+  return /^[1-9]\d{0,15}$/.test(digits) ? digits : null;
+}

@@ -1,0 +1,68 @@
+import { useRef } from "preact/hooks";
+import { goTo, hrefOf, type Params } from "../parts/route.ts";
+import { ACTION_WORDS } from "./words.ts";
+
+const NAMES = ["from", "to", "actor", "action", "badge", "user"] as const;
+
+/** What of the history is listed. */
+export function HistoryFilters({ params }: { params: Params }) {
+  const form = useRef<HTMLFormElement>(null);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (form.current === null) return;
+    const data = new FormData(form.current);
+    const read = (name: string) => String(data.get(name) ?? "");
+    goTo("history", {
+      ...Object.fromEntries(NAMES.map((name) => [name, read(name)])),
+      actor: read("actor").trim(),
+      badge: read("badge").replaceAll(/\D/g, ""),
+    });
+  };
+  const isNarrowed = NAMES.some((name) => params[name] !== undefined);
+  return (
+    <form ref={form} class="find history-filters" onSubmit={submit} key={JSON.stringify(params)}>
+      <label>
+        From day
+        <input type="date" name="from" defaultValue={params.from ?? ""} />
+      </label>
+      <label>
+        To day
+        <input type="date" name="to" defaultValue={params.to ?? ""} />
+      </label>
+      <label>
+        Done by <span class="hint">(the whole name)</span>
+        <input type="search" name="actor" defaultValue={params.actor ?? ""} maxLength={100} autocomplete="off" />
+      </label>
+      <label>
+        What
+        <select name="action" defaultValue={params.action ?? ""}>
+          <option value="">anything</option>
+          {Object.entries(ACTION_WORDS).map(([action, words]) => (
+            <option key={action} value={action} selected={action === params.action}>
+              {words}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Badge number
+        <input type="search" name="badge" inputMode="numeric" defaultValue={params.badge ?? ""} autocomplete="off" />
+      </label>
+      <label>
+        User ID <span class="hint">(the whole)</span>
+        <input
+          type="search"
+          name="user"
+          defaultValue={params.user ?? ""}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+        />
+      </label>
+      <button type="submit" class="primary">
+        Show
+      </button>
+      {isNarrowed && <a href={hrefOf("history")}>Show all</a>}
+    </form>
+  );
+}

@@ -1,0 +1,70 @@
+import type { Invitation, InvitationToMake } from "../../client/index.ts";
+import { explainCode } from "../parts/problems.ts";
+import { randomHex, type Session } from "../session.ts";
+import type { Guest } from "./guests.ts";
+import type { NewPass } from "./pass.tsx";
+
+const KEY_RANDOM_BYTES = 16;
+const DAY_MILLISECONDS = 24 * 3600 * 1000;
+/** Of a visit without an end; the longest is 365 days (contract section 5). */
+const CODE_DAYS = 7;
+const LONGEST_CODE_DAYS = 364;
+
+/** What came of a list of visitors: passes, and those who were refused, with the reason. */
+export interface Invited {
+  passes: NewPass[];
+  refused: { name: string; why: string }[];
+}
+
+/** What was asked for. Another try after a lost response gets the same invitations. */
+export interface Attempt {
+  guests: readonly Guest[];
+  key: string;
+  wishes: InvitationToMake[];
+}
+
+export const newAttempt = (guests: readonly Guest[]): Attempt => ({
+  guests,
+  key: randomHex(KEY_RANDOM_BYTES),
+  wishes: guests.map(wishOf),
+});
+
+/** Invites all of them in one call. */
+export async function sendInvitations(session: Session, { guests, key, wishes }: Attempt): Promise<Invited> {
+  const made = await session.run((server, signal) =>
+    server.createInvitations(wishes, { udid: session.udid, idempotencyKey: key, signal }),
+  );
+  const invited: Invited = { passes: [], refused: [] };
+  for (const [place, result] of made.entries()) {
+    const { name = "", host = "" } = guests[place] ?? {};
+    if ("error" in result) invited.refused.push({ name, why: explainCode(result.error) });
+    else invited.passes.push({ invitation: withWish(result, wishes[place]), host });
+  }
+  return invited;
+}
+
+const wishOf = ({ name, userId, startsAt, expiresAt }: Guest): InvitationToMake => ({
+  expiresAt: codeEnd(startsAt, expiresAt),
+  badgeStartsAt: startsAt ?? undefined,
+  badgeExpiresAt: expiresAt ?? undefined,
+  name,
+  userId: userId || undefined,
+});
+
+/** Until when the code can be scanned: until the visit ends, within what the service accepts. */
+function codeEnd(startsAt: string | null, expiresAt: string | null): Date {
+  const latest = Date.now() + LONGEST_CODE_DAYS * DAY_MILLISECONDS;
+  const wanted = expiresAt ?? new Date(Date.parse(startsAt ?? new Date().toISOString()) + CODE_DAYS * DAY_MILLISECONDS);
+  return new Date(Math.min(latest, new Date(wanted).getTime()));
+}
+
+/** The service need not send back what it was sent. */
+function withWish(invitation: Invitation, wish: InvitationToMake | undefined): Invitation {
+  const text = (time: string | Date | undefined) => (time instanceof Date ? time.toISOString() : time);
+  return {
+    name: wish?.name,
+    badgeStartsAt: text(wish?.badgeStartsAt),
+    badgeExpiresAt: text(wish?.badgeExpiresAt),
+    ...invitation,
+  };
+}

@@ -1,0 +1,77 @@
+import type { InvitationState } from "../../client/index.ts";
+import { goTo, hrefOf, type Params } from "../parts/route.ts";
+import { Filters } from "../parts/table.tsx";
+import { INVITATION_STATE_WORDS } from "../words.ts";
+import { type Day, dateValue } from "./days.ts";
+
+export const STATES = ["pending", "claimed", "revoked", "expired"] as const;
+
+/** Which visits are listed: of a day or all, in a state, of somebody. All of it stands in the address. */
+export function VisitFilters(props: {
+  params: Params;
+  day: Day | null;
+  state: InvitationState | undefined;
+  counts: Readonly<Record<InvitationState, number>> | undefined;
+}) {
+  const { params, day, state, counts } = props;
+  const chosen = params.day ?? "today";
+  const href = (changed: Record<string, string | undefined>) => hrefOf("visitors", { ...params, ...changed });
+  const search = (event: Event) => {
+    event.preventDefault();
+    const input = event.currentTarget instanceof HTMLFormElement ? event.currentTarget.querySelector("input") : null;
+    const q = input?.value.trim() ?? "";
+    // Who looks for somebody does not know the day.
+    goTo("visitors", { ...params, q, day: q === "" ? params.day : "all" });
+  };
+  return (
+    <>
+      <search>
+        <form class="find" onSubmit={search}>
+          <label>
+            Search by name or user ID
+            <input
+              key={params.q}
+              type="search"
+              minLength={2}
+              defaultValue={params.q ?? ""}
+              autocomplete="off"
+              spellcheck={false}
+            />
+          </label>
+          <button type="submit">Search</button>
+          {params.q !== undefined && <a href={href({ q: undefined, day: undefined })}>Clear the search</a>}
+        </form>
+      </search>
+      <div class="filter-line">
+        <Filters
+          label="Days"
+          choices={[
+            { title: "Today", href: href({ day: undefined }), isChosen: chosen === "today" },
+            { title: "Tomorrow", href: href({ day: "tomorrow" }), isChosen: chosen === "tomorrow" },
+            { title: "All", href: href({ day: "all" }), isChosen: day === null },
+          ]}
+        />
+        <label class="inline">
+          A day
+          <input
+            type="date"
+            value={day === null ? "" : dateValue(day)}
+            onChange={({ currentTarget: { value } }) => goTo("visitors", { ...params, day: value || "all" })}
+          />
+        </label>
+      </div>
+      <Filters
+        label="States"
+        choices={[
+          { title: "In any state", href: href({ state: undefined }), isChosen: state === undefined },
+          ...STATES.map((each) => ({
+            title: INVITATION_STATE_WORDS[each],
+            href: href({ state: each }),
+            isChosen: state === each,
+            count: day === null && params.q === undefined ? counts?.[each] : undefined,
+          })),
+        ]}
+      />
+    </>
+  );
+}

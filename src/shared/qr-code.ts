@@ -1,0 +1,22 @@
+import encodeQr from "qr";
+
+/** Modules of light margin that ISO/IEC 18004 demands around a code. */
+const QUIET_ZONE = 4;
+
+/** A QR code to draw: `size` modules wide and high with its margin, and an SVG path of the dark ones. */
+export interface QrDrawing {
+  size: number;
+  path: string;
+}
+
+/**
+ * A QR code whose content is the text alone.
+ *
+ * @param correction `low` for a long text on a screen, which nothing soils; `medium` on paper
+ * @throws Error for more text than a code holds, about 2,900 bytes
+ */
+export function drawQr(text: string, correction: "low" | "medium"): QrDrawing {
+  const rows = encodeQr(text, "raw", { ecc: correction, border: QUIET_ZONE });
+  const path = rows.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
+  return { size: rows.length, path };
+}

@@ -1,0 +1,34 @@
+import type * as z from "zod";
+import { invitationDigestOf } from "../../shared/identifiers.ts";
+import type { describedInvitation } from "../../shared/responses.ts";
+import type { Application } from "../applications/registry.ts";
+import type { Context } from "../context.ts";
+import { Refusal } from "../refusal.ts";
+import { findDescription } from "../storage/invitation-description.ts";
+
+/**
+ * Tells whoever has the token what the invitation is for (contract section 27), and consumes nothing. The user who claimed it is
+ * not named: only whom the invitation itself names.
+ *
+ * @throws Refusal UNKNOWN_INVITATION
+ * @throws Unavailable
+ */
+export async function describeInvitation(
+  { db, now }: Pick<Context, "db" | "now">,
+  { id }: Application,
+  token: string,
+): Promise<z.infer<typeof describedInvitation>> {
+  const found = await findDescription(db, id, await invitationDigestOf(token));
+  if (!found) throw new Refusal("UNKNOWN_INVITATION");
+  const { state, expiresAt, expiresAtTime, badgeStartsAt, badgeExpiresAt, name, userId, applicationName } = found;
+  return {
+    // As in section 19: the allocator records an expiry later.
+    state: state === "pending" && expiresAtTime <= now() ? "expired" : state,
+    expiresAt,
+    ...(badgeStartsAt !== null && { badgeStartsAt }),
+    ...(badgeExpiresAt !== null && { badgeExpiresAt }),
+    ...(name !== null && { name }),
+    ...(userId !== null && { userId }),
+    applicationName,
+  };
+}

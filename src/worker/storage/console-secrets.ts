@@ -1,0 +1,32 @@
+import { and, eq, gt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { consoleSecret } from "../../shared/schema.ts";
+import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-scan.ts";
+import type { Database } from "./database.ts";
+import { byShape, type Placeholders } from "./statement.ts";
+
+/** Somebody who has a console secret. `createdAt`: when the secret was made, milliseconds. */
+export type ConsolePerson = Pick<typeof consoleSecret.$inferSelect, "name" | "role" | "createdAt">;
+
+const scanned = alias(consoleSecret, SCANNED);
+
+const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
+  scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string | null }>) => ({
+    table: consoleSecret,
+    ranges: [
+      and(eq(consoleSecret.applicationId, p.applicationId), isFirst ? undefined : gt(consoleSecret.name, p.after)),
+    ],
+    order: sql.identifier(consoleSecret.name.name).getSQL(),
+    fields: { name: scanned.name, role: scanned.role, createdAt: scanned.createdAt },
+  })),
+);
+
+/** Who has a console secret of the application, by name. One round trip. @param page `after`: the last name of the previous page */
+export function listConsolePeople(
+  db: Database,
+  applicationId: ApplicationId,
+  { after, perPage }: { after: string | null; perPage: number },
+): Promise<ScannedPage<ConsolePerson>> {
+  return scanPage(db, PAGES({ isFirst: after === null }), { applicationId, after }, perPage);
+}

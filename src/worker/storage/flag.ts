@@ -1,3 +1,0 @@
-import * as z from "zod";
-
-export const flag = z.number().transform((value) => value === 1);

@@ -1,0 +1,31 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
+import { application, invitation } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
+
+const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: ApplicationId; digest: InvitationDigest }>) =>
+  orm
+    .select({
+      /** As stored: a pending invitation may be past its time. */
+      state: invitation.state,
+      expiresAt: invitation.expiresAt,
+      expiresAtTime: invitation.expiresAtTime,
+      badgeStartsAt: invitation.badgeStartsAt,
+      badgeExpiresAt: invitation.badgeExpiresAt,
+      name: invitation.name,
+      /** The user who may claim it; null: whoever has the token. */
+      userId: invitation.userId,
+      // Under a name of its own: the invitation has a name, too.
+      applicationName: sql<string>`${application.name}`.as("application_name"),
+    })
+    .from(invitation)
+    .innerJoin(application, eq(application.id, invitation.applicationId))
+    .where(and(eq(invitation.digest, p.digest), eq(invitation.applicationId, p.applicationId))),
+);
+
+/** An invitation with the name of its application. One round trip, to the primary. */
+export async function findDescription(db: Database, applicationId: ApplicationId, digest: InvitationDigest) {
+  const [found] = await db.all(SELECT_DESCRIBED, { applicationId, digest });
+  return found;
+}

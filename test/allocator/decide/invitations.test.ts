@@ -1,0 +1,261 @@
+import { describe, expect, it } from "vitest";
+import { invitationDigest } from "../../../src/shared/identifiers.ts";
+import { DUE_CHUNK_ROWS } from "../../../src/shared/limits.ts";
+import type { NewInvitation, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
+import { decideDue } from "../../../src/worker/allocator/decide/due.ts";
+import {
+  decideInvitationErasure,
+  decideInvite,
+  decideRevocation,
+} from "../../../src/worker/allocator/decide/invitation.ts";
+import { takeNumber } from "../../../src/worker/allocator/decide/numbers.ts";
+import {
+  DIGEST,
+  device,
+  eventsOf,
+  inAllocator,
+  NEW_INVITATION,
+  NOW,
+  RULES,
+  refused,
+  type Scene,
+  SERVER,
+} from "./support.ts";
+
+const invite = (scene: Scene, ...more: Partial<NewInvitation>[]) =>
+  decideInvite(scene, SERVER, {
+    kind: "invite",
+    rules: RULES,
+    invitations: more.map((each) => ({ ...NEW_INVITATION, ...each })),
+  });
+
+const digest = (name: string) => invitationDigest.parse(name);
+
+const FULL = { fresh: [{ first: 1000, size: 100, used: 100 }] };
+
+describe("inviting (contract sections 5, 12 and 24)", () => {
+  it("reserves a number for each invitation, which is no badge yet and no event", () =>
+    inAllocator((open) => {
+      const scene = open();
+      expect(invite(scene, { digest: digest("a") }, { digest: digest("b"), userId: "bob" })).toEqual({
+        kind: "invitations",
+        results: [{ number: 1010 }, { number: 1011 }],
+      });
+      expect(scene.issued(1010)).toBeUndefined();
+      expect(scene.tables.badge(1010)).toMatchObject({ invitation: "a", position: null, change: null });
+      expect(scene.tables.invitation(digest("b"))).toMatchObject({ state: "pending", number: 1011, userId: "bob" });
+      expect([scene.events, scene.counters.lastPosition, scene.counters.lastChange]).toEqual([[], 20, 40]);
+      expect(scene.history).toMatchObject([
+        { badge: 1010 },
+        { action: "invitation:created", badge: 1011, userId: "bob" },
+      ]);
+    }));
+
+  it("again with the same key gets the same invitation, also when it has ended, and reserves nothing", () =>
+    inAllocator((open) => {
+      for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
+        const scene = open();
+        scene.loadInvitation({ state });
+        expect(invite(scene, {})).toEqual({ kind: "invitations", results: [{ number: 1050 }] });
+        expect([scene.changes("badge").inserted, scene.history]).toEqual([[], []]);
+      }
+    }));
+
+  it.each([
+    { expiresAt: "2026-11-23T13:00:00+01:00" },
+    { badgeExpiresAt: "2026-12-01T00:00:00Z" },
+    { badgeStartsAt: "2026-11-22T13:00:00Z" },
+    { name: "Ada" },
+    { userId: "bob" },
+    { creatorDevice: device("other") },
+  ])("again with the same key and another body is refused: %o", (more) =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation();
+      expect(invite(scene, more)).toEqual({ kind: "invitations", results: [{ code: "INVALID_IDEMPOTENCYKEY" }] });
+    }),
+  );
+
+  it("looks the key up before it compares times with the clock, and says which time has passed", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ expiresAtTime: NOW });
+      expect(invite(scene, { expiresAtTime: NOW })).toEqual({ kind: "invitations", results: [{ number: 1050 }] });
+      const late = { digest: digest("new"), expiresAtTime: NOW };
+      expect(invite(scene, late)).toEqual({ kind: "invitations", results: [{ code: "INVALID_BADGEEXPIRESAT" }] });
+    }));
+
+  it("without the secret counts for the hour's limit, and with it does not (contract section 7)", () =>
+    inAllocator((open) => {
+      const scene = open();
+      const rules = { ...RULES, newBadgesPerHour: 1 };
+      const ask = (name: string, withSecret: boolean) => {
+        const invitations = [{ ...NEW_INVITATION, withSecret, digest: digest(name) }];
+        return decideInvite(scene, SERVER, { kind: "invite", rules, invitations });
+      };
+      expect(ask("a", false)).toMatchObject({ kind: "invitations" });
+      expect(ask("b", false)).toEqual(refused("RATE_LIMITED"));
+      expect(ask("c", true)).toMatchObject({ kind: "invitations" });
+      expect(scene.counters.hourUsed).toBe(1);
+    }));
+
+  it("refuses those for which no number is left, and the whole call only if that is true of all", () =>
+    inAllocator((open) => {
+      const scene = open({ fresh: [{ first: 1000, size: 100, used: 99 }] });
+      const results = [{ number: 1099 }, { code: "NUMBERS_EXHAUSTED" }];
+      expect(invite(scene, { digest: digest("a") }, { digest: digest("b") })).toEqual({ kind: "invitations", results });
+      expect(invite(scene, { digest: digest("c") })).toEqual(refused("NUMBERS_EXHAUSTED"));
+    }));
+});
+
+describe("revoking an invitation (contract sections 5 and 12)", () => {
+  const revoke = (scene: Scene, id: typeof DIGEST | number, revoker: Revoker = { kind: "server" }) =>
+    decideRevocation(scene, SERVER, { kind: "revoke-invitation", id, revoker });
+
+  it.each([
+    ["its token", DIGEST],
+    ["its number", 1050],
+  ] as const)("by %s frees the number, with an event and history", (_, id) =>
+    inAllocator((open) => {
+      const scene = open();
+      const { expiresAt } = scene.loadInvitation({ userId: "alice" });
+      expect(revoke(scene, id)).toEqual({ kind: "invitation-revoked", number: 1050, expiresAt, revokedAt: NOW });
+      expect(scene.changes("badge").deleted).toEqual([1050]);
+      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW }]);
+      expect(eventsOf(scene)).toEqual([{ event: "invitation:revoked", data: { id: "1050", expiresAt } }]);
+      expect(scene.actions).toEqual(["invitation:revoked"]);
+    }),
+  );
+
+  it("again by its token returns the same, and by its number, which is free, finds nothing", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ state: "revoked", endedAt: NOW - 5 });
+      expect(revoke(scene, DIGEST)).toMatchObject({ kind: "invitation-revoked", revokedAt: NOW - 5 });
+      expect(revoke(scene, 1050)).toEqual(refused("UNKNOWN_INVITATION"));
+      expect([scene.events, scene.changes("freedNumber").inserted]).toEqual([[], []]);
+    }));
+
+  it("by another device than its creator's finds nothing, by the creator's it is revoked", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ creatorDevice: device("creator") });
+      expect(revoke(scene, DIGEST, { kind: "device", device: device("other") })).toEqual(refused("UNKNOWN_INVITATION"));
+      expect(revoke(scene, DIGEST, { kind: "device", device: device("creator") })).toMatchObject({ number: 1050 });
+    }));
+
+  it("that is claimed is a conflict, by its token and by its number", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ state: "claimed" });
+      scene.loadBadge({ number: 1050, invitation: DIGEST });
+      expect([revoke(scene, DIGEST), revoke(scene, 1050)]).toEqual(new Array(2).fill(refused("CLAIMED_INVITATION")));
+    }));
+
+  it.each([
+    ["its token", DIGEST, "EXPIRED_INVITATION"],
+    ["its number", 1050, "UNKNOWN_INVITATION"],
+  ] as const)("past its time by %s is refused, and the expiry recorded", (_, id, code) =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ expiresAtTime: NOW - 7 });
+      expect(revoke(scene, id)).toEqual(refused(code));
+      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW - 7 }]);
+      expect(scene.history).toMatchObject([{ action: "invitation:expired", actorKind: "service" }]);
+    }),
+  );
+});
+
+describe("what the clock made due (contract sections 5, 12 and 18)", () => {
+  it("is recorded with its events: expired badges, and invitations whose numbers are free again", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadBadge({ expiresAt: NOW });
+      scene.loadBadge({ number: 1002, device: device("other"), expiresAt: NOW + 1 });
+      scene.loadInvitation({ expiresAtTime: NOW });
+      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
+      expect(scene.issued(1001)).toMatchObject({ state: "active", endedAt: NOW, change: 41, statusChange: 41 });
+      expect(scene.issued(1002)).toMatchObject({ endedAt: null, change: 10 });
+      expect(eventsOf(scene).map(({ event }) => event)).toEqual(["badge:expired", "invitation:expired"]);
+      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
+      expect(scene.events).toHaveLength(2);
+    }));
+
+  it("goes on in another transaction when there is more than a chunk of either kind", () =>
+    inAllocator((open) => {
+      const scene = open();
+      for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
+        scene.loadBadge({ number: 2000 + place, position: place, device: device(`${place}`), expiresAt: NOW - 1 });
+      }
+      scene.loadBadge({ number: 1002, position: 900, device: device("other"), expiresAt: NOW });
+      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: false });
+      expect(scene.issued(1002)?.endedAt).toBeNull();
+      expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
+      expect(scene.issued(1002)?.endedAt).toBe(NOW);
+    }));
+});
+
+describe("erasing an invitation (contract section 24)", () => {
+  const erase = (scene: Scene, id: typeof DIGEST | number) =>
+    decideInvitationErasure(scene, SERVER, { kind: "erase-invitation", id });
+
+  it.each([
+    ["its token", DIGEST],
+    ["its number", 1050],
+  ] as const)("that is pending by %s revokes it, and deletes its name and user ID", (_, id) =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ name: "Ada", userId: "alice" });
+      expect(erase(scene, id)).toEqual({ kind: "invitation-erased", number: 1050 });
+      expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "revoked", name: null, userId: null });
+      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW }]);
+      expect(scene.actions).toEqual(["invitation:revoked"]);
+      expect(erase(scene, DIGEST)).toEqual({ kind: "invitation-erased", number: 1050 });
+    }),
+  );
+
+  it("that has ended keeps its state, and is not found by its number, which is free", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ state: "expired", endedAt: NOW - 1, name: "Ada" });
+      expect(erase(scene, 1050)).toEqual(refused("UNKNOWN_INVITATION"));
+      expect(erase(scene, DIGEST)).toMatchObject({ number: 1050 });
+      expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "expired", endedAt: NOW - 1, name: null });
+      expect(scene.history).toEqual([]);
+    }));
+});
+
+describe("which number is next (contract sections 1, 5 and 21)", () => {
+  const take = (scene: Scene, more: Partial<Rules> = {}) => takeNumber(scene, { ...RULES, ...more });
+
+  it("is a fresh one before any that was freed", () =>
+    inAllocator((open) => {
+      const scene = open({ fresh: [{ first: 1000, size: 100, used: 99 }] });
+      scene.loadFreed(1001, 0);
+      expect([take(scene), take(scene), take(scene)]).toEqual([1099, 1001, null]);
+      expect(scene.changes("freedNumber").deleted).toEqual([1001]);
+    }));
+
+  it("is a freed one only once it has rested, and one of all that have, as chance wants", () =>
+    inAllocator((open) => {
+      const scene = open(FULL);
+      for (const [number, age] of [
+        [1001, 11],
+        [1002, 10],
+        [1003, 9],
+      ] as const) {
+        scene.loadFreed(number, NOW - age * 1000);
+      }
+      expect([1, 2, 3].map(() => take(scene, { reuseAfterSeconds: 10 }))).toEqual([1002, 1001, null]);
+      expect(take(scene)).toBe(1003);
+    }));
+
+  it("is one of the new part when the range has grown, also for a caller that knows the old end", () =>
+    inAllocator((open) => {
+      const scene = open(FULL);
+      expect(take(scene)).toBeNull();
+      expect(take(scene, { range: { first: 1000, last: 1149 } })).toBe(1100);
+      expect(scene.counters.fresh).toEqual([...FULL.fresh, { first: 1100, size: 50, used: 1 }]);
+      expect(take(scene)).toBe(1101);
+    }));
+});

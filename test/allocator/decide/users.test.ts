@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import { MAX_ENTRY_CHARACTERS, MAX_USER_BADGES } from "../../../src/shared/limits.ts";
+import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
+import { decideBlock, decideUnblock } from "../../../src/worker/allocator/decide/block.ts";
+import { decideErase } from "../../../src/worker/allocator/decide/erase.ts";
+import {
+  claimOf,
+  DEVICE,
+  DIGEST,
+  device,
+  digestOfUser,
+  eventsOf,
+  inAllocator,
+  NOW,
+  refused,
+  request,
+  type Scene,
+  SERVER,
+} from "./support.ts";
+
+/** Three of alice's badges at the positions 3, 1 and 2, and one of bob's. */
+function loadBadges(scene: Scene) {
+  for (const [number, position] of [
+    [1003, 3],
+    [1001, 1],
+    [1002, 2],
+  ] as const) {
+    const state = position === 2 ? "suspended" : "active";
+    scene.loadBadge({ number, position, device: device(`phone-${number}`), state });
+  }
+  scene.loadBadge({ number: 1004, position: 4, device: device("phone-4"), userId: "bob" });
+}
+
+const statesOf = (scene: Scene) => [1001, 1002, 1003, 1004].map((number) => scene.issued(number)?.state);
+
+const alice = { userId: "alice", userDigest: digestOfUser("alice") };
+const block = (scene: Scene) => decideBlock(scene, SERVER, { kind: "block", ...alice });
+const unblock = (scene: Scene) => decideUnblock(scene, SERVER, { kind: "unblock", ...alice });
+const erase = (scene: Scene) => decideErase(scene, SERVER, { kind: "erase", ...alice, alias: "erased:1" });
+
+const nobody = { kind: "user", userId: "alice", numbers: [] };
+
+describe("blocking a user (contract section 12)", () => {
+  it("revokes the user's badges in the order of issue, and no others, in one transaction", () =>
+    inAllocator((open) => {
+      const scene = open();
+      loadBadges(scene);
+      expect(block(scene)).toEqual({ ...nobody, numbers: [1001, 1002, 1003] });
+      expect(statesOf(scene)).toEqual(["revoked", "revoked", "revoked", "active"]);
+      expect(eventsOf(scene).map(({ event }) => event)).toEqual(new Array(3).fill("badge:revoked"));
+      expect(scene.actions).toEqual(["user:blocked", ...new Array(3).fill("badge:revoked")]);
+      expect(scene.changes("blockedUser").inserted).toEqual([{ userId: "alice", blockedAt: NOW }]);
+    }));
+
+  it("with more than an entry stores has the row that blocks in the last of its entries, each with its own events", () =>
+    inAllocator((open) => {
+      const scene = open();
+      const metadata = JSON.stringify({ os: "x".repeat(1000) });
+      const count = 200;
+      for (let position = 1; position <= count; position++) {
+        scene.loadBadge({ number: 2000 + position, position, metadata, device: device(`${position}`) });
+      }
+      expect(block(scene)).toMatchObject({ numbers: { length: count } });
+      expect(scene.entries.length).toBeGreaterThan(1);
+      const isBlocking = scene.entries.map(({ changes }) => changes.rows.some(({ table }) => table === "blockedUser"));
+      expect(isBlocking.lastIndexOf(true)).toBe(isBlocking.indexOf(true));
+      expect(isBlocking.at(-1)).toBe(true);
+      for (const { changes } of scene.entries) {
+        expect(JSON.stringify(changes).length).toBeLessThan(2 * MAX_ENTRY_CHARACTERS);
+        const numbers = changes.rows
+          .filter(({ table }) => table === "badge")
+          .flatMap(({ rows }) => rows.map(([n]) => n));
+        expect(changes.events.map(({ number }) => number)).toEqual(numbers);
+      }
+    }));
+
+  it("again changes nothing, also of one who was erased while blocked", () =>
+    inAllocator((open) => {
+      for (const userId of ["alice", "erased:1"]) {
+        const scene = open();
+        scene.loadBlock(userId, NOW - 1, userId === "alice" ? null : digestOfUser("alice"));
+        expect([block(scene), scene.entries]).toEqual([nobody, []]);
+      }
+    }));
+});
+
+describe("unblocking a user (contract sections 12 and 24)", () => {
+  it("allows new badges again, also of one who was erased while blocked; revoked ones stay revoked", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadBadge();
+      block(scene);
+      erase(scene);
+      expect(decideBadge(scene, DEVICE, request())).toEqual(refused("BLOCKED_USER"));
+      expect(unblock(scene)).toEqual(nobody);
+      expect(scene.history.at(-1)).toMatchObject({ action: "user:unblocked", userId: "erased:1" });
+      expect(decideBadge(scene, DEVICE, request())).toMatchObject({ kind: "created" });
+      expect(scene.issued(1001)?.state).toBe("revoked");
+    }));
+
+  it("of somebody who is not blocked is nothing", () =>
+    inAllocator((open) => {
+      const scene = open();
+      expect([unblock(scene), scene.entries]).toEqual([nobody, []]);
+    }));
+});
+
+describe("a user's ten thousand badges that have not ended (contract section 7)", () => {
+  it("are the most: another login and another claim are refused, a revocation makes room", () =>
+    inAllocator((open) => {
+      const scene = open();
+      for (let place = 1; place <= MAX_USER_BADGES; place++) {
+        scene.loadBadge({ number: 10_000 + place, position: place, device: device(`${place}`), state: "suspended" });
+      }
+      scene.loadInvitation();
+      const another = { device: device("another") };
+      expect(decideBadge(scene, DEVICE, request(another))).toEqual(refused("TOO_MANY_BADGES"));
+      expect(decideBadge(scene, DEVICE, claimOf(another))).toEqual(refused("TOO_MANY_BADGES"));
+      expect(scene.entries).toEqual([]);
+      scene.loadBadge({ number: 10_001, position: 1, device: device("1"), state: "revoked", endedAt: NOW });
+      expect(decideBadge(scene, DEVICE, request(another))).toMatchObject({ kind: "created" });
+    }));
+});
+
+describe("erasing a person (contract section 24)", () => {
+  it("revokes the badges under the alias, without metadata and name, in every event and change too", () =>
+    inAllocator((open) => {
+      const scene = open();
+      loadBadges(scene);
+      const revoked = { state: "revoked", endedAt: NOW - 1, metadata: '{"os":"iOS"}', name: "Ada" } as const;
+      scene.loadBadge({ number: 1005, position: 5, ...revoked, device: device("phone-5") });
+      expect(erase(scene)).toEqual({ kind: "erased", userId: "erased:1", erased: 4, isDone: true });
+      for (const number of [1001, 1002, 1003, 1005]) {
+        const blank = { userId: "erased:1", state: "revoked", metadata: null, name: null };
+        expect(scene.issued(number)).toMatchObject(blank);
+        expect(scene.issued(number)?.change).toBeGreaterThan(40);
+      }
+      expect(scene.issued(1004)).toMatchObject({ userId: "bob", state: "active" });
+      expect(JSON.stringify([scene.events, scene.history])).not.toContain("alice");
+      expect(scene.actions.at(-1)).toBe("user:erased");
+    }));
+
+  it("takes the person out of events of the calls before it in the group, and of no others", () =>
+    inAllocator((open) => {
+      const scene = open();
+      const metadata = JSON.stringify({ os: "Ada's" });
+      const login = (userId: string) =>
+        decideBadge(scene, DEVICE, request({ userId, metadata, device: device(userId) }));
+      for (const userId of ["alice", "bob"]) login(userId);
+      erase(scene);
+      login("alice");
+      expect(eventsOf(scene)).toMatchObject([
+        { event: "badge:created", data: { userId: "erased:1" } },
+        { event: "badge:created", data: { userId: "bob", metadata: { os: "Ada's" } } },
+        { event: "badge:revoked", data: { userId: "erased:1" } },
+        { event: "badge:created", data: { userId: "alice", metadata: { os: "Ada's" } } },
+      ]);
+      expect(eventsOf(scene)[0]?.data).not.toHaveProperty("metadata");
+    }));
+
+  it("again, or of somebody unknown, is not in the history, and still has D1 looked through: an event may name them", () =>
+    inAllocator((open) => {
+      const scene = open();
+      expect(erase(scene)).toEqual({ kind: "erased", userId: "erased:1", erased: 0, isDone: true });
+      expect(scene.history).toEqual([]);
+      expect(scene.entries).toMatchObject([{ changes: { erasures: [{ userId: "alice", alias: "erased:1" }] } }]);
+      expect(scene.tables.hasErasure("erased:1")).toBe(true);
+    }));
+
+  it("puts the alias into invitations and the block, which keeps the digest, and leaves no name there", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ userId: "alice", name: "Ada", state: "claimed", claimUserId: "alice" });
+      scene.loadBlock("alice", NOW - 1);
+      erase(scene);
+      const columns = { userId: "erased:1", claimUserId: "erased:1", name: null };
+      expect(scene.changes("invitation").updated).toEqual([{ key: DIGEST, columns }]);
+      expect(scene.changes("blockedUser")).toEqual({
+        inserted: [{ userId: "erased:1", blockedAt: NOW - 1, userDigest: alice.userDigest }],
+        updated: [],
+        deleted: ["alice"],
+      });
+    }));
+});

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import { applicationId } from "../../src/shared/identifiers.ts";
+import type { RangePart } from "../../src/shared/schema.ts";
+import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
+import { request } from "./decide/support.ts";
+
+const APPLICATION = applicationId.parse("app_00000000000000000000");
+
+const hmacKey = () =>
+  crypto.subtle.importKey("raw", new Uint8Array(32), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+
+const newInstance = () => new FreshNumbers(APPLICATION, { deviceKey: hmacKey });
+
+/** All numbers of a part, in the order in which they are handed out. */
+async function orderOf(numbers: FreshNumbers, size: number): Promise<number[]> {
+  const part: RangePart = { first: 1000, size, used: 0 };
+  const numberAt = await numbers.forCommands([request()]);
+  return Array.from({ length: size }, (_, index) => numberAt(part, index));
+}
+
+it("hands out a part in one order, whatever size it had in a group that D1 did not apply (contract section 5)", async () => {
+  const instance = newInstance();
+  expect((await orderOf(instance, 6)).sort()).toEqual([1000, 1001, 1002, 1003, 1004, 1005]);
+  // The range has grown further before anything of that was stored.
+  const grown = await orderOf(instance, 9);
+  expect(grown.toSorted()).toEqual([1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008]);
+  expect(await orderOf(newInstance(), 9)).toEqual(grown);
+});

@@ -1,0 +1,208 @@
+import { runInDurableObject } from "cloudflare:test";
+import { getTableColumns, getTableName } from "drizzle-orm";
+import { expect } from "vitest";
+import { z } from "zod";
+import { homeOf } from "../../src/shared/homes.ts";
+import { type ApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
+import type { applicationHead } from "../../src/shared/schema.ts";
+import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
+import * as tables from "../../src/worker/allocator/tables/schema.ts";
+import { getBadge } from "../badges/life-support.ts";
+import { allocatorOf, takeOver, wake } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import type { AroundTrip } from "../support/d1.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { boundHome, homeDatabase, runSql } from "../support/home.ts";
+import { countBadges } from "../support/rows.ts";
+
+/** In every batch that moves D1's head, and in nothing else. */
+export const ENTRY = "INSERT INTO application_head";
+
+/** Batches that are lost on the way to D1, until it is told to stop. */
+export class LostEntries {
+  count = 0;
+  #isLosing = true;
+
+  readonly around: AroundTrip = async (statements, send) => {
+    if (!this.#isLosing || !isAbout(statements, ENTRY)) return send();
+    this.count++;
+    throw LOST;
+  };
+
+  stop(): void {
+    this.#isLosing = false;
+  }
+}
+
+export const stateOf = async (application: TestApplication, number: string): Promise<unknown> =>
+  (await getBadge(application, number)).body.state;
+
+/** What D1's head of an application is; JSON columns are parsed. */
+export async function headOf({ id }: { id: ApplicationId }): Promise<typeof applicationHead.$inferSelect> {
+  const { d1 } = boundHome(homeOf(id));
+  const row = await d1.prepare("SELECT * FROM application_head WHERE application_id = ?1").bind(id).first();
+  return headRow.parse(row);
+}
+
+const json = z.string().transform((text) => JSON.parse(text));
+const headRow = z
+  .looseObject({ fresh: json, statistics: json, refused: json })
+  .transform((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
+    ),
+  )
+  .pipe(z.custom<typeof applicationHead.$inferSelect>());
+
+/** How far D1 has come. */
+export const sequenceOf = async (application: { id: ApplicationId }): Promise<number> =>
+  (await headOf(application)).sequence;
+
+/** Sequence numbers of the entries in the allocator's log, oldest first. */
+export const loggedSequences = (application: { id: ApplicationId }): Promise<number[]> =>
+  runInDurableObject(allocatorOf(application), (_, { storage }) =>
+    storage.sql
+      .exec("SELECT sequence FROM entry ORDER BY sequence")
+      .toArray()
+      .map(({ sequence }) => Number(sequence)),
+  );
+
+const OWN_TABLES = [tables.badge, tables.invitation, tables.blockedUser, tables.freedNumber];
+
+/**
+ * When all is quiet, D1 has the allocator's rows and no others, and the head counts them (contract sections 19 and 21): every test
+ * of a restore ends with this.
+ */
+export async function expectInSync(application: { id: ApplicationId }): Promise<void> {
+  const { id } = application;
+  for (const table of OWN_TABLES) {
+    const name = getTableName(table);
+    const columns = Object.values(getTableColumns(table)).map((column) => column.name);
+    const own = await runInDurableObject(allocatorOf(application), (_, { storage }) =>
+      storage.sql.exec(`SELECT ${columns} FROM ${name} ORDER BY ${columns[0]}`).toArray(),
+    );
+    const stored = await runSql(`SELECT ${columns} FROM ${name} WHERE application_id = ?1 ORDER BY ${columns[0]}`, id);
+    expect(stored.results, name).toEqual(own);
+  }
+  const { statistics, readableFrom, sequence, refused } = await headOf(application);
+  expect({ readableFrom, refused }).toEqual({ readableFrom: 0, refused: [] });
+  expect((await loggedSequences(application)).at(-1)).toBe(sequence);
+  expect(await countRows(id)).toEqual({ ...statistics, newBadges: undefined });
+}
+
+/** What the allocator counts, counted in D1. */
+async function countRows(id: string): Promise<object> {
+  const count = async (what: string, from: string): Promise<number> =>
+    z
+      .number()
+      .parse(
+        await homeDatabase()
+          .prepare(`SELECT count(*) AS n FROM ${from} WHERE application_id = ?1 AND ${what}`)
+          .bind(id)
+          .first("n"),
+      );
+  const inState = (state: string) => count(`position IS NOT NULL AND ${RECORDED_STATE} = '${state}'`, "badge");
+  const invited = (state: string) => count(`state = '${state}'`, "invitation");
+  return {
+    badges: {
+      ...{ active: await inState("active"), suspended: await inState("suspended"), revoked: await inState("revoked") },
+      ...{ expired: await inState("expired"), replaced: await inState("replaced") },
+    },
+    invitations: {
+      ...{ pending: await invited("pending"), claimed: await invited("claimed") },
+      ...{ revoked: await invited("revoked"), expired: await invited("expired") },
+    },
+    retired: await count("retired_at IS NOT NULL", "badge"),
+    freed: await count("true", "freed_number"),
+  };
+}
+
+const RECORDED_STATE = "iif(ended_at IS NOT NULL AND state IN ('active', 'suspended'), 'expired', state)";
+
+/** Puts a command where the administration script puts it. @returns its ID */
+export async function putCommand(
+  { id }: { id: ApplicationId },
+  command: AllocatorCommand,
+  name: string | null = null,
+): Promise<string> {
+  const commandId = newRandomId();
+  const request = JSON.stringify({ command, actor: { kind: "administrator", name } });
+  const insert =
+    "INSERT INTO script_command (id, recipient, command, created_at) VALUES (?1, ?2, ?3, unixepoch() * 1000)";
+  await runSql(insert, commandId, id, request);
+  return commandId;
+}
+
+const resultRow = z.object({ result: z.string().nullable() });
+
+/** What became of a command; null: it is not carried out yet. */
+export async function resultOf(commandId: string): Promise<unknown> {
+  const row = await homeDatabase().prepare("SELECT result FROM script_command WHERE id = ?1").bind(commandId).first();
+  const { result } = resultRow.parse(row);
+  return result === null ? null : JSON.parse(result);
+}
+
+/** `reconcile ID` of the script, carried out. */
+export async function reconcile(
+  application: { id: ApplicationId },
+  options: { verify?: boolean; republish?: boolean; skip?: number } = {},
+): Promise<unknown> {
+  const command = { kind: "reconcile", verify: false, republish: false, skip: 0, ...options } as const;
+  const commandId = await putCommand(application, command);
+  await wake(application);
+  return resultOf(commandId);
+}
+
+/** D1 has another application's badge with this number: planted, or the register of ranges went wrong. */
+export const plantForeign = (number: number | string): Promise<D1Result> =>
+  runSql("INSERT OR REPLACE INTO badge (number, application_id) VALUES (?1, 'app_foreign')", Number(number));
+
+/** The largest fields that a request may have, and twice as large in JSON. */
+const LONGEST = '"'.repeat(256);
+const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: LONGEST, sdkVersion: LONGEST });
+
+interface Filling {
+  userId?: string;
+  columns?: Record<string, string | number | null>;
+  /** Whether the allocator has taken them over: false if more rows follow. */
+  isTakenOver?: boolean;
+}
+
+/**
+ * Badges in D1 before the application's first call, which its allocator takes over: of one user, on a device each, with maximal
+ * metadata unless other columns are given.
+ */
+export async function fillBadges(
+  application: TestApplication,
+  count: number,
+  { userId = "mallory", columns = {}, isTakenOver = true }: Filling = {},
+): Promise<void> {
+  const row = {
+    metadata: METADATA,
+    signing_key_id: 1,
+    event_id: "evt_",
+    issued_at: 1,
+    changed_at: 1,
+    turn: 1,
+    ...columns,
+  };
+  const names = Object.keys(row);
+  await homeDatabase().batch([
+    homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
+         INSERT INTO badge (number, application_id, device, user_id, position, change, ${names})
+         SELECT ?2 - 1 + n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
+      )
+      .bind(application.id, application.firstNumber, count, userId, ...Object.values(row)),
+    countBadges(application, count, String(columns.state ?? "active")),
+  ]);
+  if (isTakenOver) await takeOver(application);
+}
+
+/** An application in which mallory has so many badges of maximal metadata. */
+export async function crowded(count: number, filling: Filling = {}): Promise<TestApplication> {
+  const application = await createApplication({ size: count + 10_000 });
+  await fillBadges(application, count, filling);
+  return application;
+}

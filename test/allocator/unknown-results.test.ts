@@ -1,0 +1,282 @@
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { newRandomId } from "../../src/shared/identifiers.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import type { Call, Command } from "../../src/worker/allocator/commands.ts";
+import { issueTo, takeStep } from "../badges/life-support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf, aroundAllocators, aroundObjectD1, endAllocator, wake } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
+import type { AroundTrip } from "../support/d1.ts";
+import { failing, isAbout, LOST } from "../support/faults.ts";
+import { HeldTrips } from "../support/held.ts";
+import { homeDatabase } from "../support/home.ts";
+import { serverHeaders } from "../support/http.ts";
+import { badgeRows } from "../support/rows.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
+import { ENTRY, expectInSync, LostEntries, sequenceOf, stateOf } from "./support.ts";
+
+const log = useQuietLog();
+
+let timers: StandingTimers | undefined;
+afterEach(() => {
+  timers?.stop();
+  timers = undefined;
+});
+
+/** An application with a badge of alice. */
+async function withBadge() {
+  const application = await createApplication();
+  return { application, number: await issueTo(application, "phone", "alice") };
+}
+
+/** Does something about the next batch of the allocator; later ones go through. */
+async function aroundNextEntry(application: TestApplication, around: AroundTrip): Promise<void> {
+  let isDone = false;
+  await aroundObjectD1(application, () => (statements, send) => {
+    if (isDone || !isAbout(statements, ENTRY)) return send();
+    isDone = true;
+    return around(statements, send);
+  });
+}
+
+const historyOf = async ({ id }: TestApplication) =>
+  (await homeDatabase().prepare("SELECT action FROM history WHERE application_id = ?1").bind(id).raw()).flat();
+
+describe("a batch whose result nobody knows (contract section 21)", () => {
+  it.each<[string, AroundTrip]>([
+    [
+      "is lost on the way",
+      async () => {
+        throw LOST;
+      },
+    ],
+    [
+      "is carried out, and its response is lost",
+      async (_, send) => {
+        await send();
+        throw LOST;
+      },
+    ],
+    [
+      "is carried out twice",
+      async (_, send) => {
+        const first = await send();
+        await expect(send()).rejects.toThrow("application_head.sequence");
+        return first;
+      },
+    ],
+    [
+      "fails for what looks like an error of D1's",
+      async () => {
+        throw new Error("D1_ERROR: no such table: badge: SQLITE_ERROR");
+      },
+    ],
+  ])("%s: the change happens once, and its caller gets the result", async (_, around) => {
+    const { application, number } = await withBadge();
+    const sequence = await sequenceOf(application);
+    await aroundNextEntry(application, around);
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    expect(await stateOf(application, number)).toBe("suspended");
+    expect(await historyOf(application)).toEqual(["badge:suspended"]);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+    await expectInSync(application);
+  });
+
+  it("changes nothing when D1 carries it out after later ones", async () => {
+    const { application, number } = await withBadge();
+    let late: (() => Promise<unknown>) | undefined;
+    await aroundNextEntry(application, async (_, send) => {
+      late = send;
+      throw LOST;
+    });
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await expect(late?.()).rejects.toThrow("application_head.sequence");
+    expect(await stateOf(application, number)).toBe("active");
+    await expectInSync(application);
+  });
+
+  it("that D1 refuses is named by an error line, and sent again until D1 takes it", async () => {
+    const { application, number } = await withBadge();
+    await aroundNextEntry(application, async () => {
+      throw new Error("D1_ERROR: no such table: history: SQLITE_ERROR");
+    });
+    expect((await takeStep(application, number, "revoke")).status).toBe(200);
+    const refusals = log.lines().filter(({ event }) => event === "entry-refused");
+    expect(refusals).toMatchObject([{ level: "error", application: application.id, sequence: 3 }]);
+  });
+});
+
+describe("while D1 does not respond (contract section 21)", () => {
+  /** A suspension of `number` is on its way to D1, which hangs. */
+  async function hanging() {
+    const { application, number } = await withBadge();
+    const other = await issueTo(application, "tablet", "bob");
+    const held = new HeldTrips(ENTRY);
+    await aroundObjectD1(application, () => held.around);
+    timers = new StandingTimers();
+    const first = takeStep(application, number, "suspend");
+    await timers.pass(0, () => held.count === 1);
+    return { application, number, other, held, first, timers };
+  }
+
+  it("nothing is decided: a call that waited until its deadline gets 503 and never happens", async () => {
+    const { application, number, other, held, first, timers } = await hanging();
+    const calls = vi.spyOn(Allocator.prototype, "call");
+    const second = takeStep(application, other, "suspend");
+    await timers.pass(9_000, () => calls.mock.calls.length === 1);
+    expect([(await first).status, (await second).status]).toEqual([503, 503]);
+    held.stop();
+    await timers.pass(1_000);
+    const third = await issueTo(application, "watch", "carol");
+    expect(await stateOf(application, third)).toBe("active");
+    // What was decided has happened by then, and what was not never does.
+    expect([await stateOf(application, number), await stateOf(application, other)]).toEqual(["suspended", "active"]);
+    await expectInSync(application);
+  });
+
+  it("a call that changes nothing waits, too: its result rests on what D1 does not have yet", async () => {
+    const { application, number, held, first, timers } = await hanging();
+    const again = takeStep(application, number, "suspend");
+    expect(await isSettled(again)).toBe(false);
+    await held.letThrough();
+    await timers.pass(10_000);
+    await Promise.all([first, again]);
+    expect(await stateOf(application, number)).toBe("suspended");
+  });
+
+  it("calls are lost for good if D1 gets none of the tries, and the alarm sends what was decided", async () => {
+    const { application, number } = await withBadge();
+    const lost = new LostEntries();
+    await aroundObjectD1(application, () => lost.around);
+    timers = new StandingTimers();
+    const refused = takeStep(application, number, "suspend");
+    await timers.pass(10_000, () => lost.count >= 2);
+    expect((await refused).status).toBe(503);
+    lost.stop();
+    await wake(application);
+    expect(await stateOf(application, number)).toBe("suspended");
+    await expectInSync(application);
+  });
+});
+
+const callOf = (command: Command, until = Date.now() + 9_000): Call => ({
+  ...{ id: newRandomId(), until, command },
+  origin: { actor: { kind: "server" } },
+});
+
+const suspension = (number: string): Command => ({
+  kind: "transition",
+  number: Number(number),
+  transition: { kind: "suspend" },
+  ...{ ifChange: null, ownedBy: null },
+});
+
+describe("a call that is repeated (contract sections 1 and 21)", () => {
+  it.each(["by the same instance", "by the next one"])("is decided once, and gets the same result %s", async (who) => {
+    const { application, number } = await withBadge();
+    const call = callOf(suspension(number));
+    const ask = () => allocatorOf(application).call(application.id, call);
+    const first = await ask();
+    expect(first.outcome).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
+    await takeStep(application, number, "resume");
+    if (who === "by the next one") await endAllocator(application);
+    expect((await ask()).outcome).toEqual(first.outcome);
+    expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("at the same moment is decided once", async () => {
+    const { application, number } = await withBadge();
+    const sequence = await sequenceOf(application);
+    const call = callOf(suspension(number));
+    const ask = () => allocatorOf(application).call(application.id, call);
+    const [one, other] = await Promise.all([ask(), ask()]);
+    expect(one.outcome).toEqual(other.outcome);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+  });
+
+  it("after its deadline is not decided at all", async () => {
+    const { application, number } = await withBadge();
+    const { outcome } = await allocatorOf(application).call(application.id, callOf(suspension(number), Date.now()));
+    expect(outcome).toEqual({ kind: "unavailable" });
+    expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it.each(["the allocator", "D1"])(
+    "because the response of %s was lost reserves one number, without an Idempotency-Key too",
+    async (of) => {
+      const application = await createApplication();
+      await wake(application);
+      const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
+      if (of === "D1") await aroundNextEntry(application, (_, send) => lose(send));
+      const ALLOCATOR = aroundAllocators((_, call) => (of === "D1" ? call() : lose(call)));
+      const { status, body } = await callWith(
+        { ALLOCATOR },
+        new Request("https://badges.example/v1/invitation", {
+          method: "POST",
+          headers: { ...serverHeaders(application), udid: "server" },
+          body: JSON.stringify({ expiresAt: new Date(Date.now() + 60_000).toISOString() }),
+        }),
+      );
+      expect(status).toBe(201);
+      expect((await badgeRows(application)).map(({ number }) => String(number))).toEqual([body.badgeId]);
+    },
+  );
+
+  it.each(["the allocator", "D1"])(
+    "because the response of %s was lost returns the badges that a block revoked",
+    async (of) => {
+      const { application, number } = await withBadge();
+      const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
+      if (of === "D1") await aroundNextEntry(application, (_, send) => lose(send));
+      const ALLOCATOR = aroundAllocators((_, call) => (of === "D1" ? call() : lose(call)));
+      const init = { method: "PATCH", headers: serverHeaders(application) };
+      const request = new Request("https://badges.example/v1/users/alice/block", init);
+      expect(await callWith({ ALLOCATOR }, request)).toMatchObject({ status: 200, body: { revoked: [number] } });
+    },
+  );
+});
+
+describe("an instance that another has superseded (contract section 21)", () => {
+  it("returns no result: what it decides without a change fails with its local write, and the call goes to the other", async () => {
+    const { application, number } = await withBadge();
+    await takeStep(application, number, "suspend");
+    let calls = 0;
+    await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+      const exec = sql.exec.bind(sql);
+      vi.spyOn(sql, "exec").mockImplementation((query, ...bindings) => {
+        if (query.includes('set "touches"')) throw new Error("another instance has this storage");
+        return exec(query, ...bindings);
+      });
+    });
+    const ALLOCATOR = aroundAllocators(async (_, call) => {
+      calls++;
+      if (calls === 2) await runInDurableObject(allocatorOf(application), () => vi.restoreAllMocks());
+      return call();
+    });
+    const init = { method: "PATCH", headers: serverHeaders(application) };
+    const request = new Request(`https://badges.example/v1/badges/${number}/suspend`, init);
+    expect((await callWith({ ALLOCATOR }, request)).status).toBe(200);
+    expect(calls).toBe(2);
+  });
+});
+
+describe("calls that are decided together (contract section 21)", () => {
+  it("are one entry, and one that cannot be decided fails alone", async () => {
+    const { application, number } = await withBadge();
+    const other = await issueTo(application, "tablet", "bob");
+    const sequence = await sequenceOf(application);
+    const broken: Call = JSON.parse(
+      JSON.stringify({ ...callOf(suspension(number)), command: { ...suspension(number), ifChange: {} } }),
+    );
+    const calls = [callOf(suspension(number)), broken, callOf(suspension(other))];
+    const replies = await runInDurableObject(allocatorOf(application), (allocator) =>
+      Promise.all(calls.map((call) => allocator.call(application.id, call))),
+    );
+    expect(replies.map(({ outcome: { kind } }) => kind)).toEqual(["badge", "failed", "badge"]);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+    await expectInSync(application);
+  });
+});

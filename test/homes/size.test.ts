@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { isFirstOfHour, warnIfHomeFills } from "../../src/worker/home-size.ts";
+import { homeDatabase } from "../support/home.ts";
+import { linesOf } from "../support/log-lines.ts";
+
+let warned: Mock;
+
+beforeEach(() => {
+  warned = vi.spyOn(console, "warn").mockImplementation(() => {});
+});
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** The home's D1, as if it had so many bytes. */
+function d1Of(bytes: number): D1Database {
+  return new Proxy(homeDatabase(), {
+    get: (target, name) =>
+      name === "prepare"
+        ? (sql: string) => ({
+            run: async () => ({ ...(await target.prepare(sql).run()), meta: { size_after: bytes } }),
+          })
+        : Reflect.get(target, name),
+  });
+}
+
+const lines = () => linesOf(warned).filter(({ home }) => home === 7);
+
+describe("a home's D1 that fills up (contract section 17)", () => {
+  it("is warned of from 70 % of the 10 GB on", async () => {
+    for (const bytes of [1, 6_999_999_999]) await warnIfHomeFills({ number: 7, d1: d1Of(bytes) });
+    expect(lines()).toEqual([]);
+    await warnIfHomeFills({ number: 7, d1: d1Of(7_100_000_000) });
+    expect(lines()).toMatchObject([{ level: "warn", event: "home-fills-up", home: 7, usedPercent: 71 }]);
+  });
+
+  it("is measured once an hour, by the tick that begins it", () => {
+    const hour = Date.UTC(2031, 0, 1, 5);
+    expect([hour, hour + 59_999].map(isFirstOfHour)).toEqual([true, true]);
+    expect([hour - 1, hour + 60_000].map(isFirstOfHour)).toEqual([false, false]);
+  });
+
+  it("stops nothing else when it cannot be measured", async () => {
+    const d1 = new Proxy(homeDatabase(), {
+      get() {
+        throw new Error("down");
+      },
+    });
+    await warnIfHomeFills({ number: 7, d1 });
+    expect(lines()).toMatchObject([{ level: "warn", event: "home-not-measured", home: 7 }]);
+  });
+});

@@ -1,0 +1,314 @@
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { updateApplication } from "../../src/admin/application/update.ts";
+import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
+import { DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { until } from "../support/until.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
+import { listen } from "./support/listen.ts";
+import { scan } from "./support/scan.ts";
+
+/** Milliseconds: a browser's work on a busy machine. */
+const LIMIT = 240_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** The application's own receiver, which refuses everything until it is repaired. */
+const receiver = createServer((_, response) => void response.writeHead(isBroken ? 500 : 204).end());
+let isBroken = true;
+
+let service: Harness;
+let tom: ServerClient;
+let annsSecret: string;
+
+beforeAll(async () => {
+  service = await startHarness({ webhookUrl: `${await listen(receiver)}/hooks` });
+  const { origin: baseUrl, applicationId, database } = service;
+  const actor = { kind: "administrator", name: "Root" } as const;
+  const add = async (name: string) =>
+    (await addConsoleSecret(database, applicationId, { name, role: "operator" }, actor)).applicationSecret;
+  annsSecret = await add("Ann");
+  tom = new ServerClient({ baseUrl, applicationId, applicationSecret: await add("Tom") });
+}, LIMIT);
+
+afterAll(() => void receiver.close());
+
+/** @returns the number of a new badge */
+async function issue(userId: string): Promise<string> {
+  const { origin: baseUrl, applicationId } = service;
+  return (await new DeviceClient({ baseUrl, applicationId, udid: userId }).requestBadge({ userId })).badgeId;
+}
+
+/** Reception of a building, at its desk in Berlin. */
+describe.skipIf(!HAS_CHROMIUM)(
+  "a reception's morning at /console (contract sections 19, 23 and 24)",
+  { timeout: LIMIT },
+  () => {
+    let browser: Browser;
+    let context: BrowserContext;
+    let page: Page;
+    const conduct: Conduct = { foreignRequests: [], complaints: [] };
+
+    beforeAll(async () => {
+      browser = await launchChromium();
+      context = await browser.newContext({
+        timezoneId: "Europe/Berlin",
+        locale: "en-GB",
+        viewport: { width: 1280, height: 900 },
+      });
+      context.setDefaultTimeout(20_000);
+      watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
+      page = await context.newPage();
+      await page.goto(`${service.origin}/console`);
+      await page.getByLabel("Application ID").fill(service.applicationId);
+      await page.getByLabel("Secret", { exact: true }).fill(annsSecret);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
+    }, LIMIT);
+
+    afterAll(async () => {
+      await browser?.close();
+    }, LIMIT);
+
+    /** Opens a view as its address. */
+    async function view(hash: string, title: string): Promise<void> {
+      await page.evaluate((to) => void location.assign(`#${to}`), hash);
+      await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+    }
+
+    const row = (name: string | RegExp) => page.getByRole("row").filter({ hasText: name });
+    const dialog = () => page.getByRole("dialog");
+    const rows = (table: string) => page.getByRole("table", { name: table }).locator("tbody tr");
+    const firstCells = (table: string) => rows(table).locator("th").allInnerTexts();
+    const shows = async (table: string, names: readonly string[]) =>
+      until(async () => expect((await firstCells(table)).map((text) => text.split("\n")[0])).toEqual(names));
+
+    describe("visitors", () => {
+      beforeAll(async () => {
+        const visit = (name: string, from: number, hours: number, userId?: string) =>
+          tom.createInvitation({
+            ...{ udid: "desk", name, userId, expiresAt: new Date(from + hours * HOUR) },
+            badgeStartsAt: new Date(from),
+            badgeExpiresAt: new Date(from + hours * HOUR),
+          });
+        const now = Date.now();
+        await visit("Late Today", now + 60_000, 1 / 30);
+        await visit("Early Today", now - HOUR, 2, "early");
+        // Thirty hours ahead is tomorrow or the day after it, never today.
+        await visit("Not Today", now + 30 * HOUR, 1);
+      }, LIMIT);
+
+      it("are listed for today in the order in which they come, with totals, and found by name on any day", async () => {
+        await view("visitors", "Visitors");
+        await shows("invitations", ["Early Today", "Late Today"]);
+        await page.getByText("2 visitors expected: 0 with a pass on the phone, 2 without.").waitFor();
+        await page.getByLabel("Search by name or user ID").fill("NOT TO");
+        await page.getByRole("button", { name: "Search", exact: true }).click();
+        await shows("invitations", ["Not Today"]);
+        await page.getByRole("link", { name: "Clear the search" }).click();
+        const day = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin" }).format(Date.now() + 30 * HOUR);
+        await page.getByLabel("A day").fill(day);
+        await shows("invitations", ["Not Today"]);
+        expect(page.url()).toContain(`day=${day}`);
+        await page.getByRole("link", { name: "All", exact: true }).click();
+        await shows("invitations", ["Not Today", "Early Today", "Late Today"]);
+      });
+
+      it("of a pasted list are refused by the name of a column that is not known, and shown with their times before anything is sent", async () => {
+        const posts: string[] = [];
+        page.on("request", (request) => request.method() === "POST" && posts.push(request.url()));
+        await view("visitors", "Visitors");
+        await page.getByRole("button", { name: "Invite up to 100 from a list" }).click();
+        const list = page.getByLabel("Visitors, one on each line");
+        await list.fill("Name\tFirma\nGreta\tACME");
+        await page.getByRole("button", { name: "Check the list" }).click();
+        await page.getByRole("alert").getByText("The column “Firma” is not known.").waitFor();
+        await list.fill(
+          "Besucher;Von;Bis;Gastgeber\nGreta Gast;31.01.2030 9:00;31.01.2030 17:00;Tom Berg\nHans Heute;;;",
+        );
+        await page.getByRole("button", { name: "Check the list" }).click();
+        await shows("Visitors to invite", ["Greta Gast", "Hans Heute"]);
+        await row("Greta Gast").getByText("31 Jan 2030, 09:00").waitFor();
+        await row("Greta Gast").getByText("31 Jan 2030, 17:00").waitFor();
+        await row("Hans Heute").getByText("at once").waitFor();
+        expect(posts).toEqual([]);
+        await page.getByRole("button", { name: "Back to the list" }).click();
+        expect(await list.inputValue()).toContain("Hans Heute");
+        await page.getByRole("button", { name: "Check the list" }).click();
+        await page.getByRole("button", { name: "Invite 2 visitors" }).click();
+        await page.getByRole("article", { name: "Pass of Greta Gast" }).waitFor();
+        expect(posts).toEqual([`${service.origin}/v1/invitations`]);
+        const found = [];
+        for await (const { name, badgeStartsAt } of tom.listInvitations({ q: "greta" }).invitations()) {
+          found.push([name, badgeStartsAt]);
+        }
+        expect(found).toEqual([["Greta Gast", "2030-01-31T08:00:00.000Z"]]);
+      });
+
+      it("have passes whose codes open the service's own page where no other link is set (section 27), several on a printed page", async () => {
+        const pass = page.getByRole("article", { name: "Pass of Hans Heute" });
+        expect(await scan(pass.getByRole("img", { name: "QR code" }))).toMatch(
+          new RegExp(`/pass#${service.applicationId}/inv_[\\w-]+$`),
+        );
+        await page.emulateMedia({ media: "print" });
+        const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
+        expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
+        await page.emulateMedia({ media: "screen" });
+        await page.getByRole("button", { name: "Done" }).click();
+      });
+    });
+
+    describe("badges", () => {
+      const numbers = new Map<string, string>();
+      const number = (user: string) => numbers.get(user) ?? "";
+
+      beforeAll(async () => {
+        for (const user of ["kim-1", "kim-2", "kim-3", "kim-4", "lost"]) numbers.set(user, await issue(user));
+        await tom.revokeBadge(number("lost"));
+      }, LIMIT);
+
+      it("that have ended are found by a search, too, with the person, and so is a person without any", async () => {
+        await view("badges", "Badges");
+        await page.getByLabel("Badge number, or part of").fill("los");
+        await page.getByRole("button", { name: "Search", exact: true }).click();
+        await row("lost").getByText("Revoked").waitFor();
+        await page.getByRole("link", { name: "the person with exactly the user ID “los”" }).waitFor();
+        await page.locator(".found-people").getByRole("link", { name: "lost" }).click();
+        await page.getByRole("heading", { name: "lost", level: 1 }).waitFor();
+      });
+
+      it("in all states are one list, with an exact total", async () => {
+        await view("badges?state=all", "Badges");
+        await page.getByText("5 badges", { exact: true }).waitFor();
+        await row("lost").waitFor();
+      });
+
+      it("that are selected are suspended together, each with its outcome; one that somebody changed is left alone", async () => {
+        await view("badges?q=kim", "Badges");
+        await row("kim-4").waitFor();
+        for (const user of ["kim-1", "kim-2", "kim-3"]) await page.getByLabel(`Select badge ${number(user)}`).check();
+        await page.getByText("3 badges selected").waitFor();
+        await tom.setBadgeEnd(number("kim-2"), new Date(Date.now() + 5 * DAY), { reason: "Contract" });
+        await page.getByRole("button", { name: "Suspend…" }).click();
+        await dialog().getByLabel("Reason").fill("Lost bag");
+        await dialog().getByRole("button", { name: "Suspend 3 badges" }).click();
+        await dialog().getByText("Done for 2 of 3 badges.").waitFor();
+        await dialog()
+          .getByText(/kim-2.*Left alone\. Tom changed this badge .*start or end changed\. It is active now\./)
+          .waitFor();
+        await dialog().getByRole("button", { name: "Close" }).click();
+        await row("kim-1").getByText("Suspended").waitFor();
+        const states = await Promise.all(
+          ["kim-1", "kim-2", "kim-3", "kim-4"].map((user) => tom.getBadge(number(user))),
+        );
+        expect(states.map(({ state }) => state)).toEqual(["suspended", "active", "suspended", "active"]);
+      });
+
+      it("that are selected get one end, or are revoked, after a dialog that names them", async () => {
+        await view("badges?q=kim&state=active", "Badges");
+        await shows("badges", ["kim-4", "kim-2"]);
+        await page.getByLabel("Select all that are shown").check();
+        await page.getByRole("button", { name: "Change end…" }).click();
+        await dialog().getByLabel("Until").fill("2040-06-30T18:00");
+        await dialog().getByRole("button", { name: "Change the end of 2 badges" }).click();
+        await page.locator(".notice").getByText("done for all of them").waitFor();
+        for (const user of ["kim-2", "kim-4"]) {
+          expect((await tom.getBadge(number(user))).expiresAt).toBe("2040-06-30T16:00:00.000Z");
+        }
+        await view("badges?q=kim&state=suspended", "Badges");
+        await shows("badges", ["kim-3", "kim-1"]);
+        await page.getByLabel("Select all that are shown").check();
+        await page.getByRole("button", { name: "Revoke…" }).click();
+        await dialog().getByText("This cannot be undone.").waitFor();
+        await dialog().getByRole("button", { name: "Revoke 2 badges" }).click();
+        await until(async () => expect((await tom.getBadge(number("kim-1"))).state).toBe("revoked"));
+      });
+
+      it("have dialogs that say what doors will do, by the settings as they are now (sections 3 and 14)", async () => {
+        const { homes, submit, applicationId } = service;
+        const says = async (text: string) => {
+          await view("today", "Today");
+          await view(`badge?id=${number("kim-4")}`, "Badge");
+          await page.getByRole("button", { name: "Suspend…" }).click();
+          await dialog().getByText(text).waitFor();
+          await dialog().getByRole("button", { name: "Cancel" }).click();
+        };
+        await says("Doors do not learn of it: one that does not check the age opens");
+        await updateApplication(homes, submit, applicationId, { signatureLifetimeSeconds: 900 });
+        await says(
+          "they open for a signature that the phone already has until it expires, 15 minutes after it was made",
+        );
+        await updateApplication(homes, submit, applicationId, { statusList: true });
+        await says("Doors that read the status list refuse it within two minutes.");
+      });
+    });
+
+    it("finds in the history what somebody did on a day, and saves it as CSV", async () => {
+      await view("history", "History");
+      const today = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin" }).format();
+      await page.getByLabel("From day").fill(today);
+      await page.getByLabel("To day").fill(today);
+      await page.getByLabel("Done by").fill("Ann");
+      await page.getByRole("combobox", { name: "What" }).selectOption({ label: "Badge suspended" });
+      await page.getByRole("button", { name: "Show", exact: true }).click();
+      await until(async () => expect(await rows("entries").count()).toBe(2));
+      await row("kim-1").getByText("Lost bag").waitFor();
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: "Save as CSV" }).click(),
+      ]);
+      const lines = readFileSync(await download.path(), "utf8")
+        .trim()
+        .split("\r\n");
+      expect(lines).toHaveLength(3);
+      expect(lines[1]).toMatch(/,badge:suspended,Ann,/);
+      await page.getByLabel("From day").fill("2020-01-01");
+      await page.getByLabel("To day").fill("2020-01-02");
+      await page.getByRole("button", { name: "Show", exact: true }).click();
+      await page.getByText("Nothing in the history fits.").waitFor();
+      await page.getByRole("link", { name: "Show all" }).click();
+      await row("Contract").getByText("Tom").waitFor();
+    });
+
+    it("lists who has access, and leads to what they did", async () => {
+      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Access" }).click();
+      await shows("people", ["Ann", "Tom"]);
+      await row("Tom").getByText("Operator").waitFor();
+      await page.getByRole("link", { name: "What Tom did" }).click();
+      await row("Badge revoked").getByText("Tom").waitFor();
+    });
+
+    it("sends all deliveries with problems again, once it was asked", async () => {
+      await until(async () => {
+        const events = [];
+        for await (const event of tom.listEvents({ state: "pending" }).events()) events.push(event);
+        expect(events.filter(({ lastOutcome }) => lastOutcome === "answered").length).toBe(5);
+      });
+      await view("deliveries", "Deliveries");
+      await page.getByRole("button", { name: "Send all again…" }).click();
+      isBroken = false;
+      await dialog().getByRole("button", { name: "Send 5 deliveries again" }).click();
+      await page.locator(".notice").getByText("5 deliveries are being sent again.").waitFor();
+      await until(async () => {
+        const { value } = await tom.listEvents({ state: "pending" }).events().next();
+        expect(value).toBeUndefined();
+      });
+    });
+
+    it("shows settings as they are when a view is opened, not as they were at the sign-in", async () => {
+      await view("deliveries", "Deliveries");
+      await page.getByText("The service tells").waitFor();
+      await updateApplication(service.homes, service.submit, service.applicationId, { webhookUrl: null });
+      await view("today", "Today");
+      await view("deliveries", "Deliveries");
+      await page.getByText("This application has no webhook address").waitFor();
+    });
+
+    it("does all that without a complaint in the browser's console and without asking another host", () => {
+      expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
+    });
+  },
+);

@@ -1,0 +1,446 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, BrowserContext, BrowserContextOptions, Page, Response } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type NewInvitation, ServerClient } from "../../src/client/index.ts";
+import { DoorControl } from "../../src/examples/door-control.ts";
+import { until } from "../support/until.ts";
+import { faultsOf } from "./support/axe.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
+import { scan } from "./support/scan.ts";
+
+/** Milliseconds: a browser's work on a busy machine. */
+const LIMIT = 240_000;
+const HOUR = 3_600_000;
+
+/** The smallest phone that the page promises to fit. */
+const SMALL_PHONE = { viewport: { width: 320, height: 568 }, deviceScaleFactor: 2 };
+
+let service: Harness;
+let server: ServerClient;
+let browser: Browser;
+const folder = mkdtempSync(join(tmpdir(), "badge-pass-door-"));
+const conduct: Conduct = { foreignRequests: [], complaints: [] };
+const contexts: BrowserContext[] = [];
+
+beforeAll(async () => {
+  service = await startHarness();
+  server = new ServerClient({ ...service, baseUrl: service.origin });
+  if (HAS_CHROMIUM) browser = await launchChromium(["--disable-back-forward-cache"]);
+}, LIMIT);
+
+afterEach(async () => {
+  for (const context of contexts.splice(0)) await context.close();
+}, LIMIT);
+
+afterAll(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+}, LIMIT);
+
+/** A phone of its own: another one has another context, with other storage. */
+async function phone(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  const context = await browser.newContext({
+    ...SMALL_PHONE,
+    locale: "en-GB",
+    timezoneId: "Europe/Berlin",
+    ...options,
+  });
+  contexts.push(context);
+  context.setDefaultTimeout(20_000);
+  watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
+  return context;
+}
+
+/** @returns the link of an invitation, and its number */
+async function invite(wish: Partial<NewInvitation> = {}): Promise<{ link: string; token: string; badgeId: string }> {
+  const expiresAt = new Date(Date.now() + HOUR);
+  const { id, badgeId } = await server.createInvitation({ udid: "reception", expiresAt, ...wish });
+  return { link: `${service.origin}/pass#${service.applicationId}/${id}`, token: id, badgeId };
+}
+
+const button = (page: Page) => page.getByRole("button", { name: "Show my pass" });
+const code = (page: Page) => page.getByRole("img", { name: "The code of your pass" });
+const says = (page: Page, text: string | RegExp) => page.getByRole("status").getByText(text).waitFor();
+const OPEN = "Hold this code in front of the scanner at the door.";
+
+async function open(context: BrowserContext, link: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(link);
+  return page;
+}
+
+/** Opens the link and taps the button. */
+async function claim(context: BrowserContext, link: string): Promise<Page> {
+  const page = await open(context, link);
+  await button(page).click();
+  await code(page).waitFor();
+  return page;
+}
+
+/** The number on the code that a page shows. */
+async function badgeOf(page: Page): Promise<unknown> {
+  await code(page).waitFor();
+  return claimsOf(await scan(code(page), "device")).sub;
+}
+
+function claimsOf(jwt: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString());
+}
+
+describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { timeout: LIMIT }, () => {
+  it("says who is expected, where and when, and claims nothing until the visitor taps, nor tells a server its token", async () => {
+    const badgeStartsAt = "2027-03-01T08:00:00Z";
+    const { link, token } = await invite({
+      ...{ name: "Ann Lee", expiresAt: "2027-03-01T18:00:00Z", badgeStartsAt, badgeExpiresAt: "2027-03-01T18:00:00Z" },
+      expiresAt: new Date(Date.now() + HOUR),
+    });
+    const context = await phone();
+    const urls: string[] = [];
+    context.on("request", (request) => urls.push(request.url()));
+    const page = await open(context, link);
+    await page.getByText("Ann Lee").waitFor();
+    await page.getByText("Test", { exact: true }).waitFor();
+    await page.getByText("Monday 1 March").first().waitFor();
+    await says(page, "Tap the button to get your pass");
+    await page.reload();
+    await button(page).waitFor();
+    expect(await page.evaluate(async () => (await indexedDB.databases()).length)).toBeLessThan(2);
+    const [{ state } = { state: "none" }] = await invitationsOf("Ann Lee");
+    expect(state).toBe("pending");
+    expect(urls.filter((url) => url.includes(token) && !url.includes("#"))).toEqual([]);
+  });
+
+  it("opens a door that reads the code, and not for its photograph a minute later", async () => {
+    const { link, badgeId } = await invite({ name: "Walt" });
+    const page = await claim(await phone(), link);
+    await says(page, OPEN);
+    const jwt = await scan(code(page), "device");
+    let elapsed = 0;
+    const door = await DoorControl.open({
+      ...{ serviceUrl: service.origin, applicationId: service.applicationId, file: join(folder, "door.json") },
+      ...{ log: () => undefined, now: () => Date.now() + elapsed },
+    });
+    expect(await door.refresh()).toBe(true);
+    expect(await door.check(jwt, { maxAgeSeconds: 60 })).toMatchObject({
+      ok: true,
+      badgeNumber: badgeId,
+    });
+    // The verifier allows for clocks that differ by a minute.
+    elapsed = 125_000;
+    expect(await door.check(jwt, { maxAgeSeconds: 60 })).toMatchObject({
+      ok: false,
+      reason: "too-old",
+    });
+  });
+
+  it("binds the badge to a key that cannot leave the browser, of a user whom nobody else is", async () => {
+    const { link, badgeId } = await invite();
+    const page = await claim(await phone(), link);
+    const badge = await server.getBadge(badgeId);
+    expect(badge.userId).toMatch(/^visitor-[0-9a-f]{32}$/);
+    expect(badge.keyThumbprint).toMatch(/^[\w-]{43}$/);
+    const kept = await page.evaluate(async () => {
+      const opening = indexedDB.open("visitor-pass");
+      await new Promise((resolve) => opening.addEventListener("success", resolve));
+      const all = opening.result.transaction("identities").objectStore("identities").getAll();
+      await new Promise((resolve) => all.addEventListener("success", resolve));
+      const [{ keys, ...others }] = all.result;
+      const exported = await crypto.subtle.exportKey("pkcs8", keys.privateKey).then(
+        () => "a key",
+        (error: Error) => error.name,
+      );
+      return { exported, others: Object.keys(others), text: JSON.stringify(others) };
+    });
+    expect(kept).toMatchObject({ exported: "InvalidAccessError", others: ["udid", "userId"] });
+  });
+
+  it("names the user whom the invitation names (section 24)", async () => {
+    const { link, badgeId } = await invite({ userId: "carl" });
+    await claim(await phone(), link);
+    expect((await server.getBadge(badgeId)).userId).toBe("carl");
+  });
+
+  it("shows the same pass after a reload, in a second tab, on Back and by a bookmark", async () => {
+    const { link, badgeId } = await invite();
+    const context = await phone();
+    const page = await claim(context, link);
+    await page.reload();
+    expect(await badgeOf(page)).toBe(badgeId);
+    const second = await open(context, link);
+    expect(await badgeOf(second)).toBe(badgeId);
+    await page.goto(`${service.origin}/docs`);
+    // Not `goBack`, which waits for a load: the browser may have kept the page with its memory.
+    await page.evaluate(() => history.back());
+    await page.waitForURL(link, { waitUntil: "commit" });
+    expect(await badgeOf(page)).toBe(badgeId);
+  });
+
+  it("is one pass when two tabs are tapped at once", async () => {
+    const { link, badgeId } = await invite();
+    const context = await phone();
+    const tabs = [await open(context, link), await open(context, link)];
+    for (const tab of tabs) await button(tab).waitFor();
+    await Promise.all(tabs.map((tab) => tab.evaluate(() => document.querySelector("button")?.click())));
+    for (const tab of tabs) {
+      await tab.bringToFront();
+      expect(await badgeOf(tab)).toBe(badgeId);
+    }
+  });
+
+  it("says that another phone has it", async () => {
+    const { link } = await invite();
+    const late = await open(await phone(), link);
+    await button(late).waitFor();
+    await claim(await phone(), link);
+    await button(late).click();
+    await says(late, "This pass is on another phone or in another browser");
+    expect(await code(late).count()).toBe(0);
+    await says(await open(await phone(), link), "This pass is on another phone or in another browser");
+  });
+
+  it("is renewed every 30 seconds in view, 10 seconds before it is too old, and not out of view", async () => {
+    const { link } = await invite();
+    const context = await phone();
+    const page = await context.newPage();
+    let signatures = 0;
+    const isSignature = (response: Response) => response.url().endsWith("/v1/badge/sign") && response.ok();
+    page.on("response", (response) => {
+      if (isSignature(response)) signatures++;
+    });
+    await page.clock.install();
+    await page.goto(link);
+    await button(page).click();
+    await code(page).waitFor();
+    const after = async (seconds: number, expected: number) => {
+      signatures = 0;
+      const isRenewed = expected > 0 ? page.waitForResponse(isSignature) : null;
+      await page.clock.runFor(seconds * 1000);
+      await isRenewed;
+      expect(signatures).toBe(expected);
+      // What follows the response has been done.
+      await page.evaluate(() => document.querySelector(".code")?.getAttribute("viewBox"));
+    };
+    const drawn = () => page.locator(".code path").getAttribute("d");
+    const first = await drawn();
+    await after(29, 0);
+    await after(1, 1);
+    await until(async () => expect(await drawn()).not.toBe(first));
+    // As if the application had a signature lifetime. A door would refuse it; the page does not look at the signature.
+    await page.route("**/v1/badge/sign", async (route) => {
+      const response = await route.fetch();
+      // Of its clock, which has gone ahead: the service asks for a nonce.
+      if (!response.ok()) return route.fulfill({ response });
+      const { signature } = await response.json();
+      const [header, , proof] = String(signature).split(".");
+      const claims = claimsOf(String(signature));
+      const shorter = { ...claims, exp: Number(claims.iat) + 25 };
+      const payload = Buffer.from(JSON.stringify(shorter)).toString("base64url");
+      await route.fulfill({ response, json: { signature: [header, payload, proof].join(".") } });
+    });
+    await after(30, 1);
+    await after(14, 0);
+    await after(1, 1);
+    await page.evaluate(() => {
+      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await after(300, 0);
+    const isRenewed = page.waitForResponse(isSignature);
+    await page.evaluate(() => {
+      Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await page.clock.runFor(1);
+    await isRenewed;
+  });
+
+  it("works with a clock an hour off, by the nonce that the service offers (section 15)", async () => {
+    for (const hours of [-1, 1]) {
+      const { link, badgeId } = await invite();
+      const context = await phone();
+      await context.addInitScript((by) => {
+        const { now } = Date;
+        Date.now = () => now() + by;
+      }, hours * HOUR);
+      expect(await badgeOf(await claim(context, link))).toBe(badgeId);
+    }
+  });
+
+  it("works on a slow network, and a tap on it counts once", async () => {
+    const { link, badgeId } = await invite();
+    const context = await phone();
+    const page = await context.newPage();
+    const { send } = await network(context, page);
+    await send({ offline: false, latency: 2000, downloadThroughput: 50_000, uploadThroughput: 20_000 });
+    await page.goto(link);
+    await says(page, "One moment, please.");
+    await button(page).click();
+    await button(page)
+      .click({ timeout: 200 })
+      .catch(() => undefined);
+    expect(await badgeOf(page)).toBe(badgeId);
+  });
+
+  it("without a network shows the last code with its age, and a new one when it is back", async () => {
+    const { link, badgeId } = await invite();
+    const context = await phone();
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(link);
+    await button(page).click();
+    expect(await badgeOf(page)).toBe(badgeId);
+    await context.setOffline(true);
+    await page.clock.runFor(30_000);
+    await until(async () => {
+      await page.clock.runFor(1000);
+      await says(page, /There is no network; this is your last code, \d+ seconds old, and a door may refuse it\./);
+    });
+    await page.clock.runFor(40_000);
+    await says(page, /[7-9]\d seconds old/);
+    expect(await badgeOf(page)).toBe(badgeId);
+    await context.setOffline(false);
+    await until(async () => {
+      await page.clock.runFor(5000);
+      expect(await page.getByRole("status").innerText()).toBe(OPEN);
+    });
+  });
+
+  it("opened without a network tries again by itself; a claim whose response was lost is the same visitor's", async () => {
+    const { link, badgeId } = await invite();
+    const context = await phone();
+    const page = await context.newPage();
+    await page.route("**/v1/invitation", (route) => route.abort());
+    await page.goto(link);
+    await says(page, "There is no network; this page tries again by itself.");
+    await page.unroute("**/v1/invitation");
+    await button(page).waitFor();
+    await page.route("**/v1/badge", async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await button(page).click();
+    await says(page, "There is no network; this page tries again by itself.");
+    await page.unroute("**/v1/badge");
+    expect(await badgeOf(page)).toBe(badgeId);
+  });
+
+  it("says when the pass begins, that it is on hold, withdrawn or over, and each is seen without a reload", async () => {
+    const { link, badgeId } = await invite({ badgeStartsAt: "2040-01-31T09:00:00Z" });
+    const context = await phone();
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(link);
+    await button(page).click();
+    await says(page, /^Your pass begins on Tuesday,? 31 January at 10:00\.$/);
+    const after = async (text: string) => {
+      await until(async () => {
+        await page.clock.runFor(30_000);
+        expect(await page.getByRole("status").innerText()).toBe(text);
+      });
+      expect(await code(page).count()).toBe(text === OPEN ? 1 : 0);
+    };
+    await server.setBadgeTimes(badgeId, { startsAt: null });
+    await after(OPEN);
+    await server.suspendBadge(badgeId);
+    await after("This pass is on hold; please ask at reception.");
+    await server.resumeBadge(badgeId);
+    await after(OPEN);
+    await server.setBadgeEnd(badgeId, new Date(Date.now() - 1000));
+    await after("Your visit has ended.");
+    await server.revokeBadge(badgeId);
+    await after("This pass has been withdrawn; please ask at reception.");
+  });
+
+  it("says that an invitation was revoked, and that a link leads nowhere, also one that was cut off", async () => {
+    const { link, token } = await invite();
+    await server.revokeInvitation(token);
+    const context = await phone();
+    await says(await open(context, link), "This pass has been withdrawn; please ask at reception.");
+    for (const broken of [link.slice(0, -3), link.replace(/#.*/, ""), link.replace(/#app_/, "#app_0")]) {
+      await says(await open(context, broken), "This link leads to no pass; please ask for a new one.");
+    }
+  });
+
+  it("says that a browser which keeps nothing is unsuitable, and consumes nothing then", async () => {
+    const { link } = await invite({ name: "Nora" });
+    const context = await phone();
+    await context.addInitScript(() => {
+      IDBObjectStore.prototype.add = () => {
+        throw new DOMException("nothing is kept", "DataCloneError");
+      };
+    });
+    const page = await open(context, link);
+    await button(page).click();
+    await says(page, "This browser cannot keep a pass");
+    const [{ state } = { state: "none" }] = await invitationsOf("Nora");
+    expect(state).toBe("pending");
+    const without = await phone();
+    await without.addInitScript(() => Reflect.deleteProperty(globalThis, "indexedDB"));
+    await without.addInitScript(() => Object.defineProperty(globalThis, "isSecureContext", { value: false }));
+    await says(await open(without, link), "This browser cannot keep a pass");
+  });
+
+  it("speaks German to a German browser, in its document's language too", async () => {
+    const { link } = await invite({ badgeStartsAt: "2040-01-31T09:00:00Z" });
+    const page = await open(await phone({ locale: "de-DE" }), link);
+    await page.getByRole("button", { name: "Meinen Ausweis zeigen" }).click();
+    await says(page, /^Ihr Ausweis gilt ab Dienstag, 31\. Januar um 10:00\.$/);
+    expect(await page.evaluate(() => [document.documentElement.lang, document.title])).toEqual([
+      "de",
+      "Besucherausweis",
+    ]);
+    const french = await open(await phone({ locale: "fr-FR" }), link);
+    await says(french, "This pass is on another phone");
+  });
+
+  it("has no fault that axe-core finds, fits 320 px, and a code of 240 px or more, dark on light in both themes", async () => {
+    const { link, badgeId } = await invite({ name: "Ann Lee-Bartholomew of the very long name" });
+    for (const colorScheme of ["light", "dark"] as const) {
+      const context = await phone({ colorScheme });
+      const page = await open(context, link);
+      if (colorScheme === "light") {
+        await button(page).waitFor();
+        expect(await faultsOf(page)).toEqual([]);
+        await button(page).click();
+        expect(await badgeOf(page)).toBe(badgeId);
+      }
+      await page.getByText("Ann Lee-Bartholomew").waitFor();
+      await says(page, colorScheme === "light" ? OPEN : "This pass is on another phone");
+      expect(await faultsOf(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320);
+    }
+    const dark = await claim(await phone({ colorScheme: "dark" }), (await invite()).link);
+    const box = await code(dark).boundingBox();
+    expect(Math.min(box?.width ?? 0, box?.height ?? 0)).toBeGreaterThanOrEqual(240);
+    const fills = await dark
+      .locator(".code > *")
+      .evaluateAll((parts) => parts.map((part) => getComputedStyle(part).fill));
+    expect(fills).toEqual(["rgb(255, 255, 255)", "rgb(0, 0, 0)"]);
+    expect(await dark.evaluate(() => getComputedStyle(document.body).fontSize)).toBe("20px");
+    expect(await faultsOf(dark)).toEqual([]);
+  });
+
+  it("does all that without a complaint in the browser's console and without asking another host", () => {
+    expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
+  });
+});
+
+async function invitationsOf(name: string) {
+  const found = [];
+  for await (const { invitations } of server.listInvitations())
+    found.push(...invitations.filter((each) => each.name === name));
+  return found;
+}
+
+/** The network as the browser's own tools slow it down. */
+async function network(context: BrowserContext, page: Page) {
+  const session = await context.newCDPSession(page);
+  await session.send("Network.enable");
+  return {
+    send: (conditions: { offline: boolean; latency: number; downloadThroughput: number; uploadThroughput: number }) =>
+      session.send("Network.emulateNetworkConditions", conditions),
+  };
+}

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { Database } from "../../src/worker/storage/database.ts";
+import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
+import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { homeDatabase } from "../support/home.ts";
+import { Outbox } from "../support/outbox.ts";
+import { useReceivers } from "../support/receivers.ts";
+
+const receiver = useReceivers();
+
+useQuietLog();
+
+/** An event with a due time, as after a failed attempt. @returns its ID */
+async function dueEvent(outbox: Outbox): Promise<string> {
+  const event = await outbox.issue();
+  await outbox.change(event, { dueAt: outbox.now });
+  return event;
+}
+
+/** D1 whose response to a lease is lost so often, after the lease was committed. */
+function losingLeases(times: number, afterwards: () => Promise<unknown> = async () => {}): Database {
+  let losses = 0;
+  const around: AroundTrip = async (statements, send) => {
+    const result = await send();
+    if (!isAbout(statements, "RETURNING") || losses >= times) return result;
+    losses++;
+    await afterwards();
+    throw LOST;
+  };
+  return new Database(aroundD1(homeDatabase(), around));
+}
+
+describe("a lease whose response is lost (contract section 8: found and sent within about a minute)", () => {
+  it.each([1, 2])(
+    "%d times recognizes its own lease when it is repeated, and the events are sent at once",
+    async (times) => {
+      const endpoint = receiver();
+      const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+      const events = [await dueEvent(outbox), await dueEvent(outbox)];
+      outbox.context = { ...outbox.context, db: losingLeases(times) };
+      await outbox.deliver(...events);
+      expect(endpoint.received.map(({ headers }) => headers.get("webhook-id"))).toEqual(events);
+      expect(await outbox.events()).toMatchObject([1, 2].map(() => ({ state: "delivered", attempts: 1 })));
+    },
+  );
+
+  it("takes no event that another consumer leased in the same millisecond", async () => {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const ids = [{ applicationId: outbox.application.id, eventId: await dueEvent(outbox) }];
+    const lease = (db: Database, random: number) => leaseEvents(db, ids, { now: outbox.now, random });
+    const rival = () => lease(outbox.context.db, 0.5);
+    // The rival comes between the lost lease and its repetition, and finds nothing due.
+    const rivals: Awaited<ReturnType<typeof lease>>[] = [];
+    const lost = await lease(
+      losingLeases(1, async () => rivals.push(await rival())),
+      0.25,
+    );
+    expect(lost.events).toHaveLength(1);
+    expect(rivals.map(({ events }) => events)).toEqual([[]]);
+    // One that comes first with its own response lost leaves the other with nothing, however often that repeats.
+    outbox.now += 70_000;
+    expect((await rival()).events).toHaveLength(1);
+    expect((await lease(losingLeases(2), 0.75)).events).toEqual([]);
+  });
+
+  it("leases only due events at its first try, even if its random part equals another's", async () => {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const ids = [{ applicationId: outbox.application.id, eventId: await dueEvent(outbox) }];
+    const lease = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
+    expect((await lease()).events).toHaveLength(1);
+    expect((await lease()).events).toEqual([]);
+  });
+
+  it("reserves the event for 60 to 70 seconds", async () => {
+    for (const [random, least, most] of [
+      [0, 60_000, 60_000],
+      [0.999_999, 69_999, 70_000],
+    ] as const) {
+      const outbox = await Outbox.open({ webhookUrl: receiver().url });
+      const event = await dueEvent(outbox);
+      const ids = [{ applicationId: outbox.application.id, eventId: event }];
+      await leaseEvents(outbox.context.db, ids, { now: outbox.now, random });
+      const { leaseUntil } = await outbox.event(event);
+      expect(leaseUntil - outbox.now).toBeGreaterThanOrEqual(least);
+      expect(leaseUntil - outbox.now).toBeLessThanOrEqual(most);
+    }
+  });
+});
+
+describe("an event that a sender has leased (contract section 8)", () => {
+  async function leasedEvent() {
+    const outbox = await Outbox.open({ webhookUrl: receiver().url });
+    const eventId = await dueEvent(outbox);
+    const ids = [{ applicationId: outbox.application.id, eventId }];
+    const lease = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0 });
+    expect((await lease()).events).toHaveLength(1);
+    return { outbox, eventId, lease };
+  }
+
+  it("is not held while its attempt runs, even if the endpoint is; it is once the lease has ended", async () => {
+    const { outbox, eventId, lease } = await leasedEvent();
+    await outbox.setUrl(null);
+    outbox.now += 59_999;
+    expect((await lease()).events).toEqual([]);
+    expect(await outbox.event(eventId)).toMatchObject({ state: "pending" });
+    outbox.now += 1;
+    expect((await lease()).events).toEqual([]);
+    expect(await outbox.event(eventId)).toMatchObject({ state: "held" });
+  });
+
+  it("is sent at once when it is replayed, without waiting for the running attempt (contract section 19)", async () => {
+    const { outbox, eventId, lease } = await leasedEvent();
+    expect((await lease()).events).toEqual([]);
+    expect(
+      await replayEvent(outbox.context.db, outbox.application.id, eventId, { actor: { kind: "server" } }, outbox.now),
+    ).toBe("pending");
+    expect((await lease()).events).toMatchObject([{ eventId, attempts: 0 }]);
+  });
+});
