@@ -291,16 +291,10 @@ export const MAX_RETRY_AFTER_SECONDS = 10 * 3600;
 /** Shortest wait after a 429 or a timeout. */
 export const SLOW_RETRY_SECONDS = 60;
 export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
-/** How long a claimed event is leased to its sender: an attempt and its recording, with a margin. */
+/** How long an event is leased to its sender: an attempt and its recording, with a margin. */
 export const DELIVERY_LEASE_SECONDS = 60;
-/** A random part of this is added to each lease, by which a claim recognizes its own events. */
+/** A random part of this is added to each lease, by which a repeated lease recognizes its own events. */
 export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
-/** Webhooks that one invocation sends concurrently. At most six connections may wait for a response (Workers: Limits). */
-export const MAX_CONNECTIONS_PER_SENDER = 5;
-/** Senders that one queue batch calls: an invocation may call 32 others (Service bindings: Limits). */
-export const MAX_SENDERS = 30;
-/** How long recording an attempt waits for others of the same claim. */
-export const COALESCE_MILLISECONDS = 100;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_STORED_RESPONSE_BYTES = 1024;
 /** An endpoint is held after this long without a success, and at least this many failures. */
@@ -323,12 +317,16 @@ export const MAX_SWEEP_CHUNKS = 50;
 export const RESEAL_CHUNK_ROWS = 50;
 /** How many values that cannot be opened a sweep logs one by one; it counts the rest. */
 export const MAX_LOGGED_UNREADABLE = 20;
-/** Maximum events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */
-export const MAX_APPLICATION_WAKE_UPS = 2000;
-export const MAX_SWEEP_WAKE_UPS = 5000;
-/** How long the sweep waits for a new event's own wake-up before it sends another. */
-export const WAKE_UP_GRACE_MILLISECONDS = 2000;
-/** Maximum delay of a queue message; later retries are found in D1 by the sweep. */
+/** Events that one sweep enqueues at most: of one application, and in all. The local queue takes 10,000 messages at once. */
+export const MAX_APPLICATION_ENQUEUED = 2000;
+export const MAX_SWEEP_ENQUEUED = 5000;
+/** Age at which an event that nobody has tried gets a due time. A first attempt takes no lease; most have ended by then. */
+export const UNTRIED_MILLISECONDS = 20_000;
+/** How late an event may reach D1. An entry that the allocator sends again has events with due times. */
+export const LATE_EVENT_MILLISECONDS = 10 * 60_000;
+/** Time of which one chunk of a sweep reads the events. */
+export const UNTRIED_CHUNK_MILLISECONDS = 3_600_000;
+/** Maximum delay of a queue message; the sweep enqueues later retries. */
 export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;

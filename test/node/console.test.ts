@@ -235,7 +235,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
 
     it("says in words when no numbers are left", async () => {
       const full = { name: "Full", range: { first: 17, last: 17 } };
-      const { applicationId, applicationSecret } = await createApplication(service.homes, full);
+      const { applicationId, applicationSecret } = await createApplication(service.homes, service.submit, full);
       await fetch(`${service.origin}/v1/badge`, {
         method: "POST",
         headers: { applicationid: applicationId, udid: "phone" },

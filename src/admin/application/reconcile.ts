@@ -4,10 +4,10 @@ import { wholeNumber } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { counted, shownNumber, shownTime } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
-import { type Carried, carryOut } from "../inbox/carry-out.ts";
+import { type CommandOutcome, submitAndWait } from "../script-command/submit.ts";
 import { APPLICATION, findApplication } from "./record.ts";
 
-type Reconciliation = Extract<Carried, { kind: "reconciled" }>;
+type Reconciliation = Extract<CommandOutcome, { kind: "reconciled" }>;
 
 export const reconcileCommand = command("reconcile", {
   arguments: [APPLICATION],
@@ -29,7 +29,7 @@ export const reconcileCommand = command("reconcile", {
   async work(session, applicationId, { verify = false, republish = false, skip = 0 }) {
     await findApplication(session.homes.of(applicationId), applicationId);
     const asked = { kind: "reconcile", verify, republish, skip } as const;
-    return expectKind(await carryOut(session, applicationId, asked), "reconciled");
+    return expectKind(await submitAndWait(session, applicationId, asked), "reconciled");
   },
   json(reconciled, applicationId) {
     const { kind: _, ...found } = reconciled;

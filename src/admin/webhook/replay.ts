@@ -14,10 +14,10 @@ import {
   DUE_FIRST,
   databaseOfEvent,
   findEvent,
-  IS_NO_TEST,
-  idsOfEvents,
   makeDue,
   noUrl,
+  REPEATABLE_CONDITION,
+  stoppedEventIds,
 } from "./event.ts";
 
 export const replayCommand = rawCommand("replay", {
@@ -94,7 +94,7 @@ export async function replayExhausted(database: Database, applicationId: Applica
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
-  const exhausted = idsOfEvents(applicationId, "exhausted", sql`AND ${IS_NO_TEST}`);
+  const exhausted = stoppedEventIds(applicationId, "exhausted", sql`AND ${REPEATABLE_CONDITION}`);
   const areThere = sql`${takesEvents(applicationId)} AND EXISTS (${exhausted})`;
   let replayed = 0;
   for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {

@@ -8,7 +8,7 @@ import { Custody } from "../keys/custody.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
 import { log } from "../log.ts";
 import { Database } from "../storage/database.ts";
-import { sendWakeUps } from "../webhooks/wake-up.ts";
+import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
 import type { Call, Command } from "./commands.ts";
@@ -103,7 +103,7 @@ export class Allocator extends DurableObject<Env> {
         return new Database(found.d1);
       },
       enqueue: (eventIds: readonly string[]): void => {
-        if (eventIds.length > 0) void sendWakeUps(queueOf(this.env, home), applicationId, eventIds);
+        if (eventIds.length > 0) void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds);
       },
     };
   }

@@ -59,6 +59,7 @@ export class Engine {
   /** The group that D1 is getting. */
   #group: Group | null = null;
   readonly #jobs: { job: Job; done: PromiseWithResolvers<void> }[] = [];
+  #republication: PromiseWithResolvers<void> | null = null;
   #isJobNext = false;
   #running: Promise<void> | null = null;
 
@@ -131,13 +132,10 @@ export class Engine {
 
   /** Replaces D1's rows by the allocator's. Meanwhile nothing is decided. @throws Unavailable */
   async republish(): Promise<void> {
-    await this.#running;
-    this.#running = this.replicator.republish();
-    try {
-      await this.#running;
-    } finally {
-      this.#running = null;
-    }
+    this.#republication ??= Promise.withResolvers<void>();
+    const { promise } = this.#republication;
+    void this.#run();
+    await promise;
   }
 
   /** Adds work, a step of which is done between two groups. @throws Unavailable */
@@ -152,7 +150,7 @@ export class Engine {
     this.#running ??= this.#work().finally(() => {
       this.#running = null;
       // Something may have come in while the last step ended.
-      if (!this.#calls.isEmpty || this.#jobs.length > 0) void this.#run();
+      if (!this.#calls.isEmpty || this.#jobs.length > 0 || this.#republication) void this.#run();
     });
     return this.#running;
   }
@@ -193,8 +191,13 @@ export class Engine {
     const { replicator } = this;
     const { tables } = this.#parts;
     try {
+      if (this.#republication) {
+        await this.#doRepublish(this.#republication);
+        return "done";
+      }
       if (replicator.standing.kind === "closed") {
         this.#calls.giveUpAll();
+        this.#endGroup();
         this.#failJobs();
         return "idle";
       }
@@ -219,6 +222,17 @@ export class Engine {
     } catch (error) {
       logLine("warn", { event: "replication-postponed", application: this.applicationId, error });
       return "failed";
+    }
+  }
+
+  /** One try: if it fails, the administrator begins it anew. */
+  async #doRepublish({ resolve, reject }: PromiseWithResolvers<void>): Promise<void> {
+    this.#republication = null;
+    try {
+      await this.replicator.republish();
+      resolve();
+    } catch (error) {
+      reject(error);
     }
   }
 

@@ -45,7 +45,7 @@ export const COSTS = {
   "login with newer metadata": cost([1, 1], [3, 23, 3], [1, 11, 1]),
   signature: cost([1, 1], [1, 5, 0]),
   "page of 100": cost([1, 1], [1, 101, 0]),
-  "invitation created": cost([1, 1], [2, 11, 9], [1, 11, 1]),
+  "invitation created": cost([1, 1], [2, 11, 10], [1, 11, 1]),
   /** By an application with a webhook URL. */
   "invitation claimed": cost([1, 1], [3, 32, 13], [1, 11, 1], 1),
   "invitation revoked": cost([1, 1], [2, 25, 8], [1, 11, 1]),

@@ -3,6 +3,7 @@ import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
 import { Option } from "commander";
 import { runCommand, wholeNumber } from "../command-line.ts";
+import { makeLimitsVariable } from "./limits.ts";
 import { PLANTED, plant } from "./planted.ts";
 import { runSeeds, type SeedOptions, seedCommand } from "./seeds.ts";
 
@@ -38,6 +39,7 @@ await runCommand(async () => {
         ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
         : next(specifier, context),
   });
+  makeLimitsVariable();
   if (options.plant !== undefined) plant(options.plant);
   const { simulate } = await import("./simulation.ts");
   const { installGlobals } = await import("./platform/globals.ts");

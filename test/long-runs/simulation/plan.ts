@@ -34,6 +34,10 @@ export function makePlan(dice: Dice) {
     restorations: restorations.chance(0.4) ? restorations.between(1, 3) : 0,
     /** Whether objects are restored, or lose their storage. */
     forgetful: restorations.chance(0.5),
+    /** How often another application's row comes under a number that is about to be drawn, when somebody acts. */
+    plantChance: dice.of("planted").chance(0.2) ? 0.15 : 0,
+    /** How often D1 goes away for a while when somebody acts. */
+    outageChance: dice.of("outages").chance(0.2) ? 0.1 : 0,
     /** Between two sweeps, at most; the real cron trigger comes every minute, when it comes. */
     sweepMilliseconds: Math.max(1000, dice.oneOf([1, 3]) * thinkMilliseconds),
   };

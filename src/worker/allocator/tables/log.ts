@@ -87,6 +87,13 @@ export class Log {
       .filter(({ until }) => now < until);
   }
 
+  /** Numbers that the last entries have withdrawn: another application has them. */
+  recentlyWithdrawn(limit: number): number[] {
+    const recent = sql`(SELECT changes FROM ${entry} ORDER BY sequence DESC LIMIT ${limit})`;
+    const query = sql<{ number: number }>`SELECT value AS number FROM ${recent}, json_each(changes, '$.withdrawn')`;
+    return this.#orm.all<{ number: number }>(query).map(({ number }) => number);
+  }
+
   /** What was logged, oldest first, in steps. */
   *walk(through: number): Generator<LoggedEntry> {
     for (let sequence = -1; ; ) {

@@ -79,11 +79,13 @@ function hasNewEpoch({ replica }: World, { request }: Attempt<CallName>): boolea
   return replica.hasNewEpoch(request.applicationId);
 }
 
-function mayBeExhausted({ book, plan }: World, { request }: Attempt<CallName>): boolean {
+function mayBeExhausted({ book, plan, planter }: World, { request }: Attempt<CallName>): boolean {
   const { applicationId } = request;
   const isReserved = "token" in request && request.token !== null;
   const application = plan.applications.find(({ id }) => id === applicationId);
-  return !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0);
+  return (
+    !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0) - planter.countOf(applicationId)
+  );
 }
 
 /** Whether D1 lacked something at that time, which reads may show until it is there again. */

@@ -1,6 +1,8 @@
+import { STRANGER } from "../actors/planter.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
+import type { World } from "../world.ts";
 import { digestOf, isIssued } from "./history.ts";
 
 /** What never changes: of an issued badge, of an invitation, and of an event. */
@@ -27,8 +29,10 @@ export class Rows extends Member {
   /** Whose each number is, also after a restoration has made D1 forget it. */
   readonly #owners = new Map<number, string>();
 
-  see(changes: readonly Change[], lateMilliseconds: number): void {
+  see(all: readonly Change[], lateMilliseconds: number): void {
     const { replica, history } = this.world;
+    const changes = all.filter(({ before, after }) => (after ?? before)?.application_id !== STRANGER);
+    verdictOnStrangers(this.world, all);
     const isRepeated = replica.see(changes, lateMilliseconds);
     for (const change of changes) history.see(change);
     // An entry that is applied again does what it did, when all of this was looked at.
@@ -122,8 +126,18 @@ export class Rows extends Member {
 
   #checkCommand(change: Change): void {
     const { before, after } = change;
-    // What says only how D1 and the object compare may be said again.
-    if (!after?.result || String(after.command).includes('"reconcile"')) return;
+    if (!after?.result) return;
+    if (String(after.command).includes('"reconcile"')) {
+      // What says only how D1 and the allocator compare may be said again.
+      const { differences } = JSON.parse(String(after.result));
+      const isLacking = this.world.replica.lacked(
+        String(after.recipient),
+        Number(after.created_at),
+        this.world.timeline.now,
+      );
+      this.#expect(change, isLacking || !differences || differences.count === 0, "a comparison finds no difference");
+      return;
+    }
     const isFirst = before?.result === null && !this.#carriedOut.has(String(after.id));
     this.#expect(change, isFirst, "a command of the script is carried out once");
     this.#carriedOut.add(String(after.id));
@@ -199,6 +213,12 @@ export class Rows extends Member {
     const told = application.events.includes(event) ? [[event, after.number, change].join(" ")] : [];
     return event === "badge:replaced" ? [...told, `replacing ${after.number}`] : told;
   }
+}
+
+/** Nobody writes another application's rows. */
+function verdictOnStrangers({ verdict }: World, changes: readonly Change[]): void {
+  const touched = changes.filter(({ before }) => before?.application_id === STRANGER);
+  verdict.expect(touched.length === 0, "nobody changes a row of another application", touched);
 }
 
 /** Whether an entry changed a badge more than once: then its row shows the last change only. */
