@@ -162,9 +162,10 @@ export const SEND_CHARACTERS = 256 * 1024;
 export const MAX_SEND_PAUSE_MILLISECONDS = 500;
 /** How long after the first change since the last comparison both sides are compared. */
 export const COMPARE_AFTER_MILLISECONDS = 60_000;
-/** How long entries are kept: one day longer than D1's Time Travel goes back; and how large the allocator's storage may be. */
+/** How long entries are kept: one day longer than D1's Time Travel goes back. */
 export const LOG_DAYS = 31;
-export const LOG_BYTES = 4_000_000_000;
+/** From this size on an allocator forgets its oldest entries early: its storage has room for 10 GB (Durable Objects: Limits). */
+export const MAX_STORED_BYTES = 8_000_000_000;
 /** Entries that one alarm deletes. */
 export const PRUNE_ENTRIES = 1000;
 /** Rows of one page of the copy from D1, of a republication and of a verification. */

@@ -1,7 +1,7 @@
 import {
   COMPARE_AFTER_MILLISECONDS,
-  LOG_BYTES,
   LOG_DAYS,
+  MAX_STORED_BYTES,
   PRUNE_ENTRIES,
   RETRY_ALARM_MILLISECONDS,
 } from "../../shared/limits.ts";
@@ -66,8 +66,12 @@ export class Alarms {
     this.#isUnfinished = true;
   }
 
-  /** Records what the clock has brought, and deletes what is too old. D1 has the whole log. */
-  async work(submit: Submit): Promise<void> {
+  /**
+   * Records what the clock has brought, and deletes what is too old.
+   *
+   * @param sentThrough sequence of the last entry that D1 has
+   */
+  async work(submit: Submit, sentThrough: () => number): Promise<void> {
     const { purgedAt = 0, purgeAfter = "" } = this.#tables.self() ?? {};
     const now = Date.now();
     const retention = this.#retention();
@@ -75,7 +79,7 @@ export class Alarms {
     const isPurgeDue = purgeAfter !== "" || now - purgedAt >= Math.min(DAY_MILLISECONDS, retention);
     const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
     const isErased = this.#tables.erasures(1).length === 0;
-    this.#isUnfinished = !(isDone && isPurged && isErased && !this.#prune(now));
+    this.#isUnfinished = !(isDone && isPurged && isErased && !this.#prune(now, sentThrough()));
   }
 
   async #recordEnds(submit: Submit): Promise<boolean> {
@@ -98,10 +102,9 @@ export class Alarms {
   }
 
   /** @returns whether there is more */
-  #prune(now: number): boolean {
-    const isTooLarge = this.#storage.sql.databaseSize > LOG_BYTES;
+  #prune(now: number, through: number): boolean {
+    const isTooLarge = this.#storage.sql.databaseSize > MAX_STORED_BYTES;
     const keptBefore = isTooLarge ? null : now - LOG_DAYS * DAY_MILLISECONDS;
-    const through = this.#log.head()?.sequence ?? 0;
     return this.#log.prune(keptBefore, through, PRUNE_ENTRIES) && !isTooLarge;
   }
 

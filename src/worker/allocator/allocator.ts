@@ -64,7 +64,12 @@ export class Allocator extends DurableObject<Env> {
     try {
       const engine = this.#open(applicationId);
       engine.doubt();
-      if (await engine.settle()) await alarms.work((command) => engine.submit(byClock(command)));
+      if (await engine.settle()) {
+        await alarms.work(
+          (command) => engine.submit(byClock(command)),
+          () => engine.replicator.sentThrough,
+        );
+      }
     } catch (error) {
       log("error", { event: "alarm-failed", application: applicationId, error });
     }

@@ -66,6 +66,11 @@ export class Replicator {
     return this.#bookmark;
   }
 
+  /** Sequence of the last entry that D1 is known to have. */
+  get sentThrough(): number {
+    return this.#standing.kind === "following" ? this.#standing.at.sequence : 0;
+  }
+
   /** How many entries D1 lacks. */
   get behind(): number {
     const head = this.#parts.log.head();

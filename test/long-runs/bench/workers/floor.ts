@@ -21,18 +21,19 @@ import {
 } from "../../../../src/shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import { badge as table } from "../../../../src/shared/schema.ts";
-import type { Call, Command, Outcome, Rules } from "../../../../src/worker/allocator/commands.ts";
+import type { Reply } from "../../../../src/worker/allocator/calls.ts";
+import type { Call, Command, Rules } from "../../../../src/worker/allocator/commands.ts";
+import { userDigestOf } from "../../../../src/worker/applications/devices.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
 import { OF_USER, SIGNING } from "../../../../src/worker/storage/device-badges.ts";
 import { orm, type Placeholders, statement } from "../../../../src/worker/storage/statement.ts";
-import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
+import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
-export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
 export interface Application extends Registered {
   hmacKey: CryptoKey;
@@ -63,7 +64,7 @@ export default {
   fetch: app.fetch,
   /** The service's own deliveries: what they cost is the same on both sides. */
   queue: (batch: MessageBatch, _: Env, execution: ExecutionContext) =>
-    consumeWakeUps(() => createContext(bindings, (work) => execution.waitUntil(work), firstHome(bindings)), batch),
+    consumeDeliveries(() => createContext(bindings, (work) => execution.waitUntil(work), firstHome(bindings)), batch),
 };
 
 async function admit({ req: { raw: request }, env }: Context<{ Bindings: Env }>): Promise<Asked> {
@@ -150,10 +151,10 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
     rules: application.rules,
     device,
     userId,
+    userDigest: await userDigestOf(createContext(env, () => {}, firstHome(env)).custody, application, userId),
     metadata: body.metadata ? JSON.stringify(body.metadata) : null,
     keyThumbprint: null,
     isVerified: true,
-    isNew: true,
     invitation: digest && token !== undefined ? { digest, token } : null,
   });
   if (outcome.kind !== "created") throw new Error(`a new badge was ${outcome.kind}`);
@@ -161,8 +162,8 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
   return respond({ badgeId: String(outcome.number), publicKey }, DEVICE_HEADERS, {}, 201);
 }
 
-/** Calls the application's object, which writes one entry to its journal and one batch to D1. */
-async function carryOut(env: Env, { id }: Application, command: Command): Promise<Outcome> {
+/** Calls the application's allocator, which writes one entry to its log and one batch to D1. */
+async function carryOut(env: Env, { id }: Application, command: Command): Promise<Reply["outcome"]> {
   const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
   const call: Call = { id: newRandomId(), until, origin: { actor: { kind: "device" } }, command };
   return (await env.ALLOCATOR.getByName(id).call(id, call)).outcome;
@@ -256,6 +257,7 @@ async function invite({ request, env, application, device: creatorDevice }: Aske
 
 /** An invitation of a device that says nothing of the badge. */
 const WITHOUT_MORE = {
+  byReception: false,
   badgeExpiresAt: null,
   badgeExpiresAtTime: null,
   badgeStartsAt: null,
