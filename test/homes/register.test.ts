@@ -49,7 +49,9 @@ async function put(command: HomeCommand): Promise<string> {
 async function carryOut(command: HomeCommand): Promise<HomeResult> {
   const id = await put(command);
   await wakeByQueue(HOME_RECIPIENT);
-  const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1").bind(id).first<{ result: string }>();
+  const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1")
+    .bind(id)
+    .first<{ result: string }>();
   return homeResult.parse(JSON.parse(row?.result ?? "null"));
 }
 
@@ -62,7 +64,9 @@ const register = (applicationId: ApplicationId, first: number | null, last = fir
   });
 
 const inD1 = async () =>
-  (await env.DB.prepare("SELECT application_id, first_number, last_number FROM number_range ORDER BY 2").raw()) as unknown[];
+  (await env.DB.prepare(
+    "SELECT application_id, first_number, last_number FROM number_range ORDER BY 2",
+  ).raw()) as unknown[];
 
 describe("the register of number ranges, which home 1's scheduler keeps (contract sections 17 and 21)", () => {
   it("has numbers registered once, in D1 too, and repeats its result", async () => {

@@ -80,7 +80,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     await sweepHome({ ...contextOf(other), db: new Database(down) }, { get: () => null, set: () => {} });
     const failed = linesOf(lines.error).filter(({ event }) => event === "sweep-part-failed");
     expect(new Set(failed.map(({ home }) => home))).toEqual(new Set([other]));
-    expect(new Set(failed.map(({ part }) => part)).size).toBeGreaterThan(3);
+    expect(failed.length).toBeGreaterThan(3);
   });
 
   it("has the script's commands carried out with each tick, also one whose wake-up was lost", async () => {
