@@ -221,8 +221,7 @@ describe("doctor (contract section 25)", () => {
     expect(found.get("Health")).toMatchObject({ state: "broken", advice: expect.stringContaining("npm start") });
     // Nothing sweeps here.
     expect(found.get("Sweep")).toMatchObject({ state: "broken" });
-    for (const check of ["Migrations", "Clock", "Number ranges"])
-      expect(found.get(check)?.state).toBe("ok");
+    for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
   });
 
