@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { COPY_PAGE_ROWS } from "../../src/shared/limits.ts";
 import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -10,10 +11,11 @@ import { crowded, ENTRY, expectInSync, sequenceOf } from "./support.ts";
 useQuietLog();
 
 const BADGES = 3_000;
+const ORDINARY = { columns: { metadata: '{"os":"iOS","osVersion":"20.1"}' } };
 
-describe("blocking a user with 3,000 badges of maximal metadata (contract section 12)", () => {
+describe("blocking a user with 3,000 badges (contract section 12)", () => {
   it("revokes all of them in one transaction, which D1 gets entry by entry", { timeout: 60_000 }, async () => {
-    const application = await crowded(BADGES);
+    const application = await crowded(BADGES, ORDINARY);
     const before = await sequenceOf(application);
     const blockedIn: number[] = [];
     const sizes: number[] = [];
@@ -33,7 +35,7 @@ describe("blocking a user with 3,000 badges of maximal metadata (contract sectio
   });
 
   it("leaves D1 to other applications, whose calls are not delayed until its end", { timeout: 60_000 }, async () => {
-    const application = await crowded(BADGES);
+    const application = await crowded(BADGES, ORDINARY);
     const other = await crowded(1);
     let batches = 0;
     let batchesBefore: number | undefined;
@@ -53,7 +55,7 @@ describe("blocking a user with 3,000 badges of maximal metadata (contract sectio
   it("is not undone when the allocator ends half-way: the next instance sends the rest", {
     timeout: 60_000,
   }, async () => {
-    const application = await crowded(BADGES);
+    const application = await crowded(BADGES, ORDINARY);
     let batches = 0;
     await aroundObjectD1(application, (state) => async (statements, send) => {
       if (!isAbout(statements, ENTRY) || ++batches !== 3) return send();
@@ -68,7 +70,7 @@ describe("blocking a user with 3,000 badges of maximal metadata (contract sectio
   });
 
   it("is followed by calls that were waiting, which see all of it", { timeout: 60_000 }, async () => {
-    const application = await crowded(BADGES);
+    const application = await crowded(BADGES, ORDINARY);
     const number = await issueTo(application, "phone", "bob");
     const blocked = block(application, "mallory");
     const suspended = takeStep(application, number, "suspend");
@@ -77,6 +79,14 @@ describe("blocking a user with 3,000 badges of maximal metadata (contract sectio
     expect((await suspended).status).toBe(200);
     expect([201, 403]).toContain((await refused).status);
     expect((await getBadge(application, number)).body.state).toBe("suspended");
+    await expectInSync(application);
+  });
+});
+
+describe("badges of maximal metadata (contract sections 7 and 21)", () => {
+  it("are taken over by an allocator that has no rows, more than one page of them", { timeout: 60_000 }, async () => {
+    const application = await crowded(COPY_PAGE_ROWS + 100);
+    await issueTo(application, "phone", "bob");
     await expectInSync(application);
   });
 });

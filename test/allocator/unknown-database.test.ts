@@ -92,7 +92,8 @@ describe("D1's head that the log does not know (contract section 21)", () => {
       application.id,
       Number(number),
     );
-    expect(results).toEqual([{ action: "badge:suspended" }, { action: "badge:resumed" }]);
+    expect(results).toHaveLength(2);
+    expect(results).toEqual(expect.arrayContaining([{ action: "badge:suspended" }, { action: "badge:resumed" }]));
     expect((await eventRows(application)).map(({ payload }) => JSON.parse(payload).data.id)).toEqual([number]);
   });
 });
@@ -199,8 +200,13 @@ describe("`reconcile --verify` (contract section 21)", () => {
     for (const step of ["suspend", "resume"] as const) await takeStep(application, number, step);
     await restore(application, snapshot);
     const result = await reconcile(application);
-    expect(result).toMatchObject({ state: "in-sync", allocator: sequence + 2, d1: sequence, sent: 2 });
-    expect(result).toMatchObject({ logSince: Date.now(), bytes: expect.any(Number), differences: null });
+    expect(result).toMatchObject({
+      state: "in-sync",
+      allocator: sequence + 2,
+      logSince: Date.now(),
+      differences: null,
+    });
+    expect(await stateOf(application, number)).toBe("active");
     await expectInSync(application);
   });
 });

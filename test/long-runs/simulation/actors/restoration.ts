@@ -1,6 +1,6 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Dice } from "../../dice.ts";
-import { HOUR, MINUTE } from "../plan.ts";
+import { HOUR, MINUTE, type Plan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Actors } from "./actors.ts";
 
@@ -15,8 +15,9 @@ const NOTICED_MILLISECONDS = 3 * MINUTE;
 export async function liveThroughRestorations(world: World, actors: Actors, round: number): Promise<void> {
   const { faults, timeline, isolates, trace, plan } = world;
   const dice = world.dice.of(`restorations ${round}`);
-  if (dice.chance(0.12)) return restoreAncient(world, dice);
-  const isOfObjects = plan.forgetful && dice.chance(0.4);
+  const kind = kindOfRound(dice, plan);
+  if (kind === "ancient") return restoreAncient(world, dice);
+  const isOfObjects = kind === "lost";
   // What was on its way to D1 when an object lost what it knew of it has arrived.
   await isolates.sweep();
   faults.isOn = true;
@@ -35,6 +36,12 @@ export async function liveThroughRestorations(world: World, actors: Actors, roun
     await isolates.sweep();
   }
   if (isOfObjects) await compareAll(world);
+}
+
+/** What a round of restorations has. */
+export function kindOfRound(dice: Dice, { forgetful }: Plan): "ancient" | "lost" | "restored" {
+  if (dice.chance(0.12)) return "ancient";
+  return forgetful && dice.chance(0.4) ? "lost" : "restored";
 }
 
 function loseOne({ plan, objects }: World, dice: Dice): void {
