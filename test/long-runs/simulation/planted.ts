@@ -121,7 +121,6 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "if (lastNumber === 0) statements",
   },
   // The allocator has no rows.
-  "copies-without-a-write": { file: COPY, from: "if (tables.self()) tables.touch();", to: "if (tables.self()) {}" },
   "copies-without-moving-the-head": {
     file: COPY,
     from: "fence(session, applicationId, from.entry, { ...to, readableFrom: { keep: false, sequence: 0 } }),",

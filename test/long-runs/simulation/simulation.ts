@@ -69,8 +69,8 @@ async function drain(world: World): Promise<void> {
 
 /** What only the sweep does, and when it is due, in milliseconds. */
 const LEFT_OVER = [
-  `'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event
-    WHERE state = 'pending' AND due_at IS NOT NULL`,
+  `'event' AS what, id, max(coalesce(due_at, created_at), lease_until) AS due FROM webhook_event
+    WHERE state = 'pending'`,
   `'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
     WHERE state = 'held' AND webhook_held_at IS NULL AND webhook_url IS NOT NULL`,
   "'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'",

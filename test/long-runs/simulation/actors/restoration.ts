@@ -1,6 +1,6 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Dice } from "../../dice.ts";
-import { HOUR, MINUTE, type Plan } from "../plan.ts";
+import { type ApplicationPlan, HOUR, MINUTE, type Plan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Actors } from "./actors.ts";
 
@@ -109,6 +109,7 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
   // The other allocators of this home have what D1 lacks.
   await isolates.sweep();
   await timeline.sleep(NOTICED_BY_ALL_MILLISECONDS);
+  if (!faults.isOn) checkClosed(world, application);
   administrator.republish(application);
   for (let waited = 0; waited < NOTICED_BY_ALL_MILLISECONDS; waited += MINUTE) {
     await isolates.sweep();
@@ -120,4 +121,16 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
   await isolates.sweep();
   await timeline.sleep(MINUTE);
   for (const { id } of plan.applications) d1.of(id).keepFrom();
+}
+
+/** Nobody reads what only an administrator can decide about. */
+function checkClosed({ d1, verdict, objects }: World, { id }: ApplicationPlan): void {
+  const [head] = d1.of(id).look("SELECT * FROM application_head WHERE application_id = ?", id);
+  const known =
+    objects
+      .get(id)
+      ?.sqlite.run("SELECT id FROM entry")
+      .rows.map((row) => row.id) ?? [];
+  const isClosed = Number(head?.readable_from) > Number(head?.sequence);
+  verdict.expect(isClosed || known.includes(head?.entry ?? null), "nobody reads a D1 that is unknown", head, known);
 }

@@ -93,11 +93,14 @@ function isWhileLacking({ replica }: World, { request, from, to }: Attempt<CallN
   return replica.lacked(request.applicationId, from, to);
 }
 
-function isWithoutSecret({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
+function isWithoutSecret({ history, plan }: World, { request, from, to }: Attempt<CallName>): boolean {
   if (!("secret" in request)) return false;
+  // An application with a user issuer always requires the secret (contract section 5).
+  const { verifiesUsers } = plan.applications.find(({ id }) => id === request.applicationId) ?? {};
+  if (request.secret === null) return verifiesUsers === true;
   const spans = history.during("application_secret", { sealed: request.secret }, from, to);
   const isLive = spans.some((span) => span.from < from) && spans.some((span) => span.to > to);
-  return request.secret !== null && !isLive;
+  return !isLive;
 }
 
 function hasBadgeIn(...states: string[]): IsTrue {

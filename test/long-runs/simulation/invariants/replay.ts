@@ -34,7 +34,10 @@ export function checkReplay({ d1, verdict, planter }: World, id: ApplicationId, 
   empty.insert("application_head", head);
   for (const { changes } of entries) {
     const parsed: EntryChanges = JSON.parse(String(changes));
-    const { statements } = new RenderedEntries(session, id, [{ changes: parsed, isAgain: true }], 0);
+    const { statements } = new RenderedEntries(session, id, [{ changes: parsed, isAgain: true }], {
+      now: 0,
+      hadUrl: false,
+    });
     for (const { sql, parameters } of statements.map(asStatement)) empty.run(sql, parameters);
   }
   for (const table of OWNED_TABLES) {

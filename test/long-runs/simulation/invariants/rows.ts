@@ -156,12 +156,22 @@ export class Rows extends Member {
 
   #checkEvent(change: Change): void {
     const { before, after } = change;
+    if (before === null && after !== null) this.#checkSubject(change, after);
     const isKept = before === null || isSame(change, FIXED.webhook_event);
     this.#expect(change, isKept, "an event's payload never changes");
     const isAlone = before?.state !== "delivered" || isSame(change, ["state", "due_at"]);
     this.#expect(change, isAlone, "a delivered event is left alone");
     const isTaken = after?.state !== "delivered" || this.world.deliveries.accepted.has(String(after.id));
     this.#expect(change, isTaken, "a delivered event was taken by its receiver");
+  }
+
+  /** Nobody hears of a number that another application has. */
+  #checkSubject(change: Change, { application_id, payload }: Row): void {
+    const { data } = JSON.parse(String(payload));
+    const sql = "SELECT 1 FROM badge WHERE number = ? AND application_id <> ?";
+    const isForeign =
+      data?.id !== undefined && this.world.d1.look(sql, Number(data.id), application_id ?? null).length > 0;
+    this.#expect(change, !isForeign, "an event is about a badge of its application");
   }
 
   /** Positions and change numbers grow from commit to commit; a change that callers see has a number, and no other has. */
