@@ -225,8 +225,10 @@ describe("a command that dies half-way (contract section 17)", () => {
     await clearHomes(homes, register);
     const sleeping = interruptHomes(counted.steps(), homes, async () => {
       const [[id] = [undefined]] = await registered();
-      if (id !== undefined) await release(id);
-      await hoursAgo(0, () => create(3 - number, [100, 199]));
+      await hoursAgo(0, async () => {
+        if (id !== undefined) await release(id);
+        await create(3 - number, [100, 199]);
+      });
     });
     await expect(hoursAgo(48, () => create(number, [100, 199], sleeping.homes))).rejects.toThrow("but not used");
     await expectDisjoint();

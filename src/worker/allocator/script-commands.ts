@@ -34,6 +34,9 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
   }
 }
 
+/** More restorations than come at once. */
+const MAX_READS = 3;
+
 /**
  * D1's open commands. If D1 was restored and nobody has noticed, commands that were carried out are open again: so D1's head is read
  * with them, and if it is behind what D1 had before, D1 is brought up to date first.
@@ -41,9 +44,9 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
  * @throws Unavailable
  */
 async function readOpen(engine: Engine, { applicationId, log, openDatabase }: EngineParts) {
-  for (;;) {
+  for (let tries = 0; tries < MAX_READS; tries++) {
     await engine.settle();
-    const before = log.head();
+    const before = engine.replicator.standing;
     const [heads, open] = await openDatabase().atPrimary((session) =>
       session.batch([
         SELECT_HEAD.bind(session, { applicationId }),
@@ -55,9 +58,11 @@ async function readOpen(engine: Engine, { applicationId, log, openDatabase }: En
     if (engine.replicator.standing.kind === "closed") return rows.filter(({ command }) => isReconciliation(command));
     const [head] = SELECT_HEAD.rows(heads);
     if (rows.length === 0) return rows;
-    if (before && head && head.sequence >= before.sequence && log.has(head)) return rows;
+    if (before.kind === "following" && head && head.sequence >= before.at.sequence && log.has(head)) return rows;
     engine.doubt();
   }
+  // They wait for the next wake-up.
+  return [];
 }
 
 const isReconciliation = (command: string): boolean =>
@@ -91,6 +96,7 @@ async function reconcile(
     await engine.settle();
   }
   const isInSync = engine.replicator.standing.kind === "following";
+  const caughtUp = log.head()?.sequence ?? 0;
   let skipped = 0;
   if (isInSync && skip > 0) {
     const until = now() + CALL_DEADLINE_MILLISECONDS;
@@ -109,7 +115,7 @@ async function reconcile(
     state: isInSync ? "in-sync" : "database-unknown",
     allocator,
     d1: before?.sequence ?? null,
-    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
+    sent: isKnown ? Math.max(0, caughtUp - before.sequence) : 0,
     logSince: log.oldest(),
     bytes: bytes(),
     republished: republish && isInSync,

@@ -5,12 +5,17 @@ import { registerHooks, stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-interface Fault {
+interface Replacement {
   /** In src/worker. */
   file: string;
   /** Text that is there once, and what stands there instead. */
   from: string;
   to: string;
+}
+
+interface Fault extends Replacement {
+  /** Where two places keep one promise, the other one. */
+  and?: Replacement;
   /** Where it is seen; if not given, by the simulation. */
   foundBy?: string;
 }
@@ -60,6 +65,11 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     file: ENGINE,
     from: "const isLate = waiting.call.until !== null && now >= waiting.call.until;",
     to: "const isLate = false && now > 0;",
+    and: {
+      file: CALLS,
+      from: "this.#giveUp(({ until }) => until !== null && now >= until);",
+      to: "this.#giveUp(() => now < 0);",
+    },
   },
   "sends-an-event-with-the-next-entry": {
     file: "allocator/transaction.ts",
@@ -212,7 +222,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "trusts-the-open-commands": {
     file: "allocator/script-commands.ts",
-    from: "head.sequence >= before.sequence && log.has(head)",
+    from: "head.sequence >= before.at.sequence && log.has(head)",
     to: "head.sequence >= 0",
   },
   "writes-columns-of-the-wrong-place": {
@@ -247,10 +257,15 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
 export function plant(name: string): void {
   const fault = PLANTED[name];
   if (!fault) throw new Error(`there is no fault ${name}`);
-  const path = join(import.meta.dirname, "../../../src/worker", fault.file);
-  const parts = readFileSync(path, "utf8").split(fault.from);
-  if (parts.length !== 2) throw new Error(`${fault.file} has ${parts.length - 1} times: ${fault.from}`);
-  const source = stripTypeScriptTypes(parts.join(fault.to));
+  replace(fault);
+  if (fault.and) replace(fault.and);
+}
+
+function replace({ file, from, to }: Replacement): void {
+  const path = join(import.meta.dirname, "../../../src/worker", file);
+  const parts = readFileSync(path, "utf8").split(from);
+  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times: ${from}`);
+  const source = stripTypeScriptTypes(parts.join(to));
   const { href } = pathToFileURL(path);
   registerHooks({
     load: (url, context, next) =>

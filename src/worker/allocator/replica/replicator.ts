@@ -168,9 +168,9 @@ export class Replicator {
       return true;
     } catch (error) {
       this.#standing = { kind: "unknown" };
-      const isDefinite = isRefusal(error);
-      const event = isDefinite ? "entry-refused" : "entry-unknown";
-      logLine(isDefinite ? "error" : "warn", { event, application: applicationId, sequence: last.sequence, error });
+      const fields = { application: applicationId, sequence: last.sequence, error };
+      if (isRefusal(error)) logLine("error", { event: "entry-refused", ...fields });
+      else logLine("warn", { event: "entry-unknown", ...fields });
       return false;
     }
   }

@@ -6,9 +6,7 @@ import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { hmacKey } from "../platform/globals.ts";
 import { insertInto } from "../platform/sqlite.ts";
-
-/** Whose rows the planted ones are: no application of the seed. */
-export const STRANGER = "app_stranger";
+import { STRANGER } from "./stranger.ts";
 
 /** How far ahead of the last number that D1 knows of a number is planted, at most. */
 const MAX_AHEAD = 3;

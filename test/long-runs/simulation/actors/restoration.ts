@@ -1,6 +1,6 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Dice } from "../../dice.ts";
-import { HOUR, MINUTE } from "../plan.ts";
+import { HOUR, MINUTE, type Plan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Actors } from "./actors.ts";
 
@@ -15,8 +15,9 @@ const NOTICED_MILLISECONDS = 3 * MINUTE;
 export async function liveThroughRestorations(world: World, actors: Actors, round: number): Promise<void> {
   const { faults, timeline, isolates, trace, plan } = world;
   const dice = world.dice.of(`restorations ${round}`);
-  if (dice.chance(0.12)) return restoreAncient(world, dice);
-  const isOfObjects = plan.forgetful && dice.chance(0.4);
+  const kind = kindOfRound(dice, plan);
+  if (kind === "ancient") return restoreAncient(world, dice);
+  const isOfObjects = kind === "lost";
   // What was on its way to D1 when an object lost what it knew of it has arrived.
   await isolates.sweep();
   faults.isOn = true;
@@ -37,18 +38,27 @@ export async function liveThroughRestorations(world: World, actors: Actors, roun
   if (isOfObjects) await compareAll(world);
 }
 
+/** What a round of restorations has. */
+export function kindOfRound(dice: Dice, { forgetful }: Plan): "ancient" | "lost" | "restored" {
+  if (dice.chance(0.12)) return "ancient";
+  return forgetful && dice.chance(0.4) ? "lost" : "restored";
+}
+
 function loseOne({ plan, objects }: World, dice: Dice): void {
   const application = dice.pick(plan.applications);
   if (application) objects.lose(application.id);
 }
 
+/** Time Travel goes back for 30 days, and the log one day more. */
+const KEPT_MILLISECONDS = 30 * 24 * HOUR;
+
 /** To one of the last moments, or to any; since objects forgot something, not to one before that. */
-function restoreOne({ plan, d1, trace, history, replica, faults }: World, dice: Dice): void {
+function restoreOne({ plan, timeline, d1, trace, history, replica, faults }: World, dice: Dice): void {
   const application = dice.pick(plan.applications);
   if (!application) return;
   const home = homeOf(application.id);
   const server = d1.at(home);
-  const moments = server.position - server.earliest;
+  const moments = server.position - server.earliestSince(timeline.now - KEPT_MILLISECONDS);
   const position = server.position - dice.below(dice.chance(0.5) ? Math.min(moments, 10) : moments);
   trace.add("seed", `D1 of home ${home} is restored to commit ${position} of ${server.position}`);
   faults.struck++;

@@ -1,4 +1,4 @@
-import { STRANGER } from "../actors/planter.ts";
+import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -44,6 +44,7 @@ export class Rows extends Member {
       const { table } = change;
       if (table === "badge") this.#checkBadge(change, isFolded(changes));
       if (table === "invitation") this.#checkInvitation(change);
+      if (table === "blocked_user") this.#checkBlock(change);
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "script_command") this.#checkCommand(change);
     }
@@ -122,6 +123,16 @@ export class Rows extends Member {
       expired: isOver && !isIts,
     }[String(after.state)];
     this.#expect(change, isPossible === true, "a number is reserved until its invitation ends, for a reason", badge);
+  }
+
+  /** Also while D1 has only a part of the block's entries. */
+  #checkBlock(change: Change): void {
+    if (change.before !== null || change.after === null) return;
+    const { application_id = null, user_id = null } = change.after;
+    const sql = `SELECT * FROM badge WHERE application_id = ? AND user_id = ? AND position IS NOT NULL
+      AND state IN ('active', 'suspended')`;
+    const live = this.world.d1.look(sql, application_id, user_id);
+    this.#expect(change, live.length === 0, "nobody sees a blocked user with a badge", live);
   }
 
   #checkCommand(change: Change): void {

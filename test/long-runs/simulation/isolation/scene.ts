@@ -131,7 +131,7 @@ export class Scene {
     const counters =
       "UPDATE application_head SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
     this.d1.sqlite.run(counters, [fresh, id]);
-    this.world.objects.evict(id);
+    this.world.objects.lose(id);
     return this.#callOften(60_000 / (ADDRESSES * CLIENT_IP_CALLS_PER_MINUTE), async (call) => {
       const phone = `phone ${call % PHONES}`;
       const kinds = [

@@ -165,6 +165,12 @@ class D1Server extends Member {
     this.earliest = this.position;
   }
 
+  /** The first moment to which it may be restored, of those since a time in milliseconds. */
+  earliestSince(time: number): number {
+    const since = this.#commits.findIndex(({ at }) => at >= time);
+    return Math.max(this.earliest, since === -1 ? this.position : since);
+  }
+
   /** Since when the primary is at a position, in milliseconds; Infinity: it is not there yet. */
   since(position: number): number {
     const at = position === 0 ? 0 : (this.#commits[position - 1]?.at ?? Infinity);
