@@ -82,7 +82,7 @@ const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>
   orm
     .select({
       epoch: applicationHead.epoch,
-      isReadable,
+      isReadable: isReadable.as("is_readable"),
     })
     .from(applicationHead)
     .where(eq(applicationHead.applicationId, p.applicationId)),
