@@ -3,6 +3,7 @@ import { newEventId } from "../../src/shared/identifiers.ts";
 import { MAX_PURGE_CHUNKS, PURGE_CHUNK_ROWS } from "../../src/shared/limits.ts";
 import { readRetention } from "../../src/worker/scheduling/retention-days.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
+import type { Checkpoint } from "../../src/worker/storage/retention.ts";
 import { expectInSync } from "../allocator/support.ts";
 import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
@@ -29,7 +30,7 @@ async function sweepWith(variables: Parameters<typeof readRetention>[0] = {}): P
 }
 
 /** One minute's sweep, which goes on where the one before stopped. */
-const sweepFrom = (cursors: Map<string, readonly string[] | null>): Promise<void> =>
+const sweepFrom = (cursors: Map<string, Checkpoint | null>): Promise<void> =>
   sweepHome(testContext({ queue: new KeptQueue() }).context, {
     get: (name) => cursors.get(name) ?? null,
     set: (name, cursor) => cursors.set(name, cursor),
@@ -84,7 +85,7 @@ describe("events (contract section 18)", () => {
     moveClock(SECOND);
     await fill(application, 1, "delivered");
     moveClock(31 * DAY);
-    const cursors = new Map<string, readonly string[] | null>([["eventsDeleted", [application.id, ""]]]);
+    const cursors = new Map<string, Checkpoint | null>([["eventsDeleted", [application.id, ""]]]);
     await sweepFrom(cursors);
     expect(await events(application)).toHaveLength(SCANNED_ROWS + 201);
     await sweepFrom(cursors);
@@ -95,7 +96,7 @@ describe("events (contract section 18)", () => {
     const application = await silent();
     await fill(application, 1, "delivered");
     moveClock(31 * DAY);
-    const cursors = new Map<string, readonly string[] | null>([["eventsDeleted", ["app_~", ""]]]);
+    const cursors = new Map<string, Checkpoint | null>([["eventsDeleted", ["app_~", ""]]]);
     for (let minute = 0; minute < 3; minute++) await sweepFrom(cursors);
     expect(await events(application)).toEqual([]);
   });
