@@ -5,7 +5,7 @@ import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundObjectD1, ring, wake } from "../support/allocator.ts";
+import { allocatorOf, aroundObjectD1, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { LOST } from "../support/faults.ts";
 import { badgeRows } from "../support/rows.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ERASE_CHUNK_EVENTS } from "../../src/shared/limits.ts";
 import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
-import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
+import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
@@ -236,18 +236,15 @@ describe("erasing a person whom much names (contract section 24)", () => {
       .bind(application.id)
       .all<{ id: string }>();
     const ids = results.map(({ id }) => ({ applicationId: application.id, eventId: id }));
-    const { events, endpoints } = await claimEvents(db, ids, { now: Date.now(), random: 0 });
+    const { events, endpoints } = await leaseEvents(db, ids, { now: Date.now(), random: 0 });
     const endpoint = endpoints.get(application.id);
     if (!endpoint || events.length === 0) throw new Error("nothing is claimed");
     await erase(application);
-    const made = events.map((claimed) => ({
-      claimed,
-      endpoint,
-      attempt: { status: 500, outcome: "answered", response: claimed.payload, milliseconds: 1 },
-      next: { state: "exhausted" } as const,
-      health: null,
+    const attempts = events.map((event) => ({
+      ...{ event, status: 500, outcome: "answered", response: event.payload, milliseconds: 1 },
+      ...{ state: "exhausted" as const, dueAt: null, deliveredAt: null },
     }));
-    await recordAttempts(db, made);
+    await recordAttempts(db, attempts, { endpoint, after: { failingSince: null, failures: 1, heldAt: null } });
     const stored = await homeDatabase()
       .prepare("SELECT last_response FROM webhook_event WHERE application_id = ? AND last_status = 500")
       .bind(application.id)
