@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findCircle, importsIn, isAllowed, layerOf, MAY_IMPORT, readImports } from "../layers.ts";
+import { findCircle, importsIn, isAllowed, layerOf, MAY_IMPORT, readImports } from "./support/layers.ts";
 
 const imports = readImports();
 const used = new Set(imports.filter(isAllowed).map(({ from, to }) => `${layerOf(from)} → ${layerOf(to)}`));

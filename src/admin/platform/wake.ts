@@ -10,8 +10,8 @@ import type { LocalState } from "./paths.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Tells the service that commands of the script wait for a recipient (contract section 21). If that fails, or the message is lost,
- * the service finds them within a minute.
+ * Tells the service that commands of the script wait for a recipient (contract section 21), or an application's events. If that
+ * fails, or the message is lost, the service finds them within a minute.
  *
  * @throws UserError
  */

@@ -35,14 +35,17 @@ export const replayCommand = rawCommand("replay", {
         `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
       );
     }
-    await inSession(async ({ homes, actor }) => {
+    await inSession(async ({ homes, actor, wake }) => {
       if (!allExhausted) {
         const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
+        await wake(replayed.applicationId).catch(() => {});
         const text = `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
         return output.result(replayed, () => text);
       }
       const applicationId = APPLICATION.parse(id);
       const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
+      // If that fails, the next tick finds the events.
+      await wake(applicationId).catch(() => {});
       const verb = replayed.replayed === 1 ? "is" : "are";
       const text = `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`;
       output.result(replayed, () => text);

@@ -1,9 +1,11 @@
 import { homeOf } from "../../shared/homes.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { HOME_RECIPIENT, type Recipient, wakeMessage } from "../../shared/script-commands.ts";
 import { isTickMessage } from "../../shared/tick-message.ts";
 import type { Context } from "../context.ts";
 import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
+import { enqueueDueEvents } from "../webhooks/backlog.ts";
 import { wakeHomeClock } from "./client.ts";
 
 /** What a batch of the webhook queue has beside webhook events, and the messages about those. */
@@ -38,6 +40,10 @@ const withMessages = (batch: MessageBatch, messages: readonly Message[]): Messag
   ackAll: () => batch.ackAll(),
 });
 
+/** The script also wakes for an event that it has made due. */
+const wakeApplication = (context: Context | undefined, applicationId: ApplicationId) =>
+  context && Promise.all([context.allocator.wake(applicationId, false), enqueueDueEvents(context)]);
+
 /**
  * Has each of them carry out the commands of the script that wait for it (contract section 21). The minute's tick repeats what
  * fails.
@@ -53,7 +59,7 @@ export async function wakeRecipients(
     recipients.map(async (recipient) => {
       try {
         if (recipient === HOME_RECIPIENT) await wakeHomeClock(env, firstHome(env));
-        else await contextOf(homeOf(recipient))?.allocator.wake(recipient, false);
+        else await wakeApplication(contextOf(homeOf(recipient)), recipient);
       } catch (error) {
         log("warn", { event: "recipient-not-woken", recipient, error });
       }

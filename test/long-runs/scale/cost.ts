@@ -63,8 +63,6 @@ export const BACKGROUND_COSTS = {
   /** A tick of a home's clock that finds nothing to do: so much, and for each application so much more. */
   idleTick: cost([1, 0], [13, 40, 3], [1, 0, 0]),
   idleTickOfApplication: cost([0, 0], [0, 6, 0]),
-  /** The clock looks for commands of the script. */
-  look: cost([0, 0], [1, 3, 0], [1, 0, 0]),
   /** An allocator's alarm a minute after `MANY` badges; it looks at the oldest 1,000 entries of the log at most. */
   alarm: cost([0, 0], [1, 1, 0], [1, 38, 2]),
   /** What the platform bills for an alarm that is set: no cursor shows it, so it is not counted but taken from the price list. */
@@ -79,5 +77,4 @@ export const BACKGROUND_COSTS = {
   deletedInvitation: cost([0, 0], [0, 1, 5]),
   deletedHistory: cost([0, 0], [0, 1, 4]),
   scannedRow: cost([0, 0], [0, 1, 0]),
-  nothing: NOTHING,
 };

@@ -136,7 +136,7 @@ export const whole = (...counts: number[]): string =>
 const allocatorGigabytes = ({ logGigabytes, ownGigabytes }: ReturnType<typeof loadOf>): number =>
   Math.min(logGigabytes, Math.max(0, MAX_STORED_BYTES / 1e9 - ownGigabytes)) + ownGigabytes;
 
-const billed = ({ cost, count, awakeSeconds = 0 }: Line): prices.Billed => [cost, count, awakeSeconds];
+const billed = ({ cost, count }: Line): prices.Billed => [cost, count];
 
 /** Everything that a month is billed for, but storage and the plan. All requests succeed; a delivery's log line is always written. */
 function linesOf(parameters: Parameters, homes: number, logSample: number): Line[] {

@@ -138,7 +138,7 @@ export function findCircle(imports: readonly Import[]): string[] | undefined {
 }
 
 export function readImports(): Import[] {
-  const source = join(import.meta.dirname, "../src");
+  const source = join(import.meta.dirname, "../../../src");
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((path) => /\.tsx?$/.test(path));
   return files.flatMap((path) => importsIn(path, readFileSync(join(source, path), "utf8")));
 }
