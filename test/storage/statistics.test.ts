@@ -31,6 +31,7 @@ async function readStatistics(application: TestApplication) {
 describe("GET /v1/stats (contract section 19)", () => {
   it.each([10, 100_000])(
     "is exact after each change of an application with %i badges, and reads at most 60,000 rows",
+    { timeout: 120_000 },
     async (count) => {
       const application = await createApplication({ size: count + 10 });
       await fillBadges(application, count, { columns: { metadata: '{"os":"iOS"}' } });

@@ -49,7 +49,12 @@ export class Alarms {
     if (at === null || (this.#at != null && this.#at <= at)) return;
     this.#at = at;
     // An end may have been set to 1970, which the platform takes for no alarm.
-    await this.#storage.setAlarm(Math.max(1, at));
+    try {
+      await this.#storage.setAlarm(Math.max(1, at));
+    } catch (error) {
+      [this.#at, this.#isChanged] = [undefined, false];
+      throw error;
+    }
   }
 
   /** Something has been changed: D1 is compared a minute after the first change. */
