@@ -118,8 +118,9 @@ export class Alarms {
     const now = Date.now();
     const oldest = this.#log.oldest();
     const hasEnded = this.#tables.hasInvitations();
+    // An end that could not be recorded is past: it must not bring the next alarm at once.
+    if (this.#isUnfinished) return this.ensure(now + RETRY_ALARM_MILLISECONDS);
     const times = [
-      this.#isUnfinished ? now + RETRY_ALARM_MILLISECONDS : null,
       this.#tables.nextEnd(),
       oldest === null ? null : oldest + LOG_DAYS * DAY_MILLISECONDS,
       hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + Math.min(DAY_MILLISECONDS, this.#retention()) : null,
