@@ -5,6 +5,7 @@ import {
   MAX_TRY_PAUSE_MILLISECONDS,
   MIN_TRY_PAUSE_MILLISECONDS,
   RETRY_ALARM_MILLISECONDS,
+  SEND_PAUSES,
 } from "../../shared/limits.ts";
 import type { Custody } from "../keys/custody.ts";
 import { log as logLine } from "../log.ts";
@@ -242,7 +243,7 @@ export class Engine {
     this.#replyIfSent();
     // A large command leaves D1 to other applications between two of its entries.
     if (isSent && this.replicator.behind > 0) {
-      await scheduler.wait(Math.min(this.#parts.now() - startedAt, MAX_SEND_PAUSE_MILLISECONDS));
+      await scheduler.wait(Math.min(SEND_PAUSES * (this.#parts.now() - startedAt), MAX_SEND_PAUSE_MILLISECONDS));
     }
     return isSent;
   }
