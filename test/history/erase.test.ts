@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ERASE_CHUNK_EVENTS } from "../../src/shared/limits.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
@@ -179,12 +180,14 @@ describe("erasing a person whom much names (contract section 24)", () => {
     const { application, user } = await rememberMuch();
     let chunks = 0;
     let other: Promise<Answer> | undefined;
+    const calls = vi.spyOn(Allocator.prototype, "call");
     const chunksBefore: number[] = [];
     await aroundObjectD1(application, () => async (statements, send) => {
       if (isAbout(statements, "UPDATE webhook_event")) {
         chunks++;
         other ??= requestBadge(application, "other", { userId: "bob" });
-        await scheduler.wait(100);
+        // The erasure is the first call, and the other one has come.
+        while (calls.mock.calls.length < 2) await scheduler.wait(1);
       }
       if (isAbout(statements, "INSERT INTO badge")) chunksBefore.push(chunks);
       return send();
