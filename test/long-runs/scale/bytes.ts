@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
 import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits.ts";
-import type { CallResult } from "../../../src/worker/allocator/commands.ts";
 import type { Counters } from "../../../src/worker/allocator/counters.ts";
 import { type EntryChanges, NO_CHANGES } from "../../../src/worker/allocator/entry.ts";
 
@@ -42,7 +41,7 @@ const BADGE_COLUMNS = {
 };
 
 /** An entry of one new badge. */
-function newBadgeEntry(): { counters: Counters; changes: EntryChanges; calls: CallResult[] } {
+function newBadgeEntry(): { counters: Counters; changes: EntryChanges; calls: object[] } {
   const { number, userId, metadata, eventId: id, issuedAt: createdAt } = BADGE_COLUMNS;
   const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
   const payload = JSON.stringify({ id, event: "badge:created", createdAt: new Date(createdAt).toISOString(), data });
