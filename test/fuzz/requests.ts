@@ -63,6 +63,7 @@ function requestsOf(
   for (const { in: place, name, schema, required } of parameters) {
     if (place === "path") parts[name] = segmentsOf(valuesOf(schema, known, name));
     if (place === "query") parts[name] = pairsOf(name, required, valuesOf(schema, known, name));
+    if (name === "invitationtoken") parts[name] = headersOf(known.values.invitationToken ?? []);
     const optional = OPTIONAL_HEADERS[name];
     if (optional) parts[name.toLowerCase()] = { sound: fc.oneof(fc.constant(""), optional), odd: oddHeader };
   }
@@ -86,7 +87,10 @@ function requestsOf(
       const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => texts[name] ?? "") + texts.tail;
       const query = [...namesIn("query").map((name) => texts[name]), idleQuery].filter((pair) => pair !== "").join("&");
       const optional = Object.keys(OPTIONAL_HEADERS).map((name) => name.toLowerCase());
-      const headers = [...callers, ...optional].map((name) => [name, texts[name] ?? ""]);
+      const headers = [...callers, ...optional, ...namesIn("header").filter((name) => name in parts)].map((name) => [
+        name,
+        texts[name] ?? "",
+      ]);
       const body = oddBody ?? soundBody;
       return {
         method: texts.method ?? method,
@@ -100,7 +104,7 @@ function requestsOf(
           Object.keys(oddText).length === 0 &&
           oddBody === null &&
           body.byteLength <= MAX_BODY_BYTES &&
-          !(texts.order && texts.cursor),
+          !((texts.order || texts.from || texts.until) && texts.cursor),
       };
     });
 }

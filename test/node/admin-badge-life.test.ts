@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
+import { createProof, webCryptoProofKey } from "../../src/client/index.ts";
 import { applicationHead } from "../../src/shared/schema.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { commandsOf } from "./support/script.ts";
@@ -37,6 +38,17 @@ async function issue(udid: string, userId: string): Promise<string> {
   return z.string().parse((await logIn(udid, userId)).body.badgeId);
 }
 
+/** From a device with a key of its own, to which the badge is bound. */
+async function logInWithKey(udid: string, userId: string) {
+  const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
+  const body = { userId };
+  const proof = await createProof({
+    ...{ key: await webCryptoProofKey(pair), applicationId: application.applicationId, udid },
+    ...{ method: "POST", url: new URL("/v1/badge", service.origin).href, body: JSON.stringify(body) },
+  });
+  return call("POST", "/v1/badge", { udid, dpop: proof }, body);
+}
+
 describe("badge suspend, resume, revoke and expire do what the routes do (contract section 12)", () => {
   it("a suspended badge is refused at once, a resumed one is not, and both commands print the badge", async () => {
     const number = await issue("suspended-phone", "alice");
@@ -66,10 +78,10 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
   });
 
   it("a badge that is bound to a key may be rebound for a day, and one that is not stays as it is (contract section 15)", async () => {
-    const [bound, unbound] = [await issue("bound-phone", "bea"), await issue("plain-phone", "ben")];
-    const keyThumbprint = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
-    const bind = "UPDATE badge SET key_thumbprint = ? WHERE number = ?";
-    await service.database.run((_, d1) => d1.prepare(bind).bind(keyThumbprint, Number(bound)).run());
+    const bound = z.string().parse((await logInWithKey("bound-phone", "bea")).body.badgeId);
+    const unbound = await issue("plain-phone", "ben");
+    const { keyThumbprint } = jsonObject.parse(await json("badge", "show", bound));
+    expect(keyThumbprint).toMatch(/^[\w-]{43}$/);
     const opened = Date.now();
     expect(await json("badge", "rebind", bound)).toMatchObject({ id: bound, state: "active", keyThumbprint });
     const shown = jsonObject.parse(await json("badge", "show", bound));
@@ -192,21 +204,70 @@ describe("--events of application update (contract section 18)", () => {
 });
 
 describe("reconcile (contract section 21)", () => {
-  it("says that D1 and the allocator agree; or that something is missing, until the loss of that is accepted", async () => {
+  const entryOfD1 = async () => {
     const { applicationId: id } = application;
-    expect(await json("reconcile", id)).toMatchObject({ applicationId: id, result: "level", applied: 0 });
-    expect(await refusal("reconcile", id, "--skip", "3")).toContain("--accept-loss");
+    const [head] = await service.database.run((orm) =>
+      orm.select().from(applicationHead).where(eq(applicationHead.applicationId, id)),
+    );
+    return head?.sequence;
+  };
+
+  it("says where the allocator and D1 are, and compares every row of both", async () => {
+    const { applicationId: id } = application;
+    const before = await entryOfD1();
+    const printed = jsonObject.parse(await json("reconcile", id));
+    const level = { state: "in-sync", sent: 0, republished: false, skipped: 0, differences: null };
+    expect(printed).toMatchObject({ applicationId: id, ...level, logSince: expect.stringMatching(/^\d{4}-/) });
+    expect(printed.allocator).toBe(printed.d1);
+    expect(Number(printed.d1)).toBeGreaterThanOrEqual(Number(before));
+    expect(await json("reconcile", id, "--verify")).toMatchObject({ ...level, differences: { count: 0, first: [] } });
+    const { code, stdout, stderr } = await admin("reconcile", id, "--verify");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^D1 and the allocator are at entry [\d,]+: D1 lacked nothing\.$/m);
+    expect(stdout).toContain("Every row is the same on both sides.");
+  });
+
+  it("lists rows that D1 has differently and fails, until D1's rows are replaced by the allocator's", async () => {
+    const { applicationId: id } = application;
+    const number = await issue("altered-phone", "wanda");
+    const alter = "UPDATE badge SET name = 'Somebody' WHERE number = ?";
+    await service.database.run((_, d1) => d1.prepare(alter).bind(Number(number)).run());
+    const found = await admin("reconcile", id, "--verify", "--json");
+    expect(found.code).toBe(1);
+    expect(found.stderr).toMatch(/^[^\n]* differ in 1 row: [^\n]*\n$/);
+    expect(found.stderr).toContain(`reconcile ${id} --republish`);
+    const first = [{ table: "badge", key: Number(number), problem: "different", columns: ["name"] }];
+    expect(JSON.parse(found.stdout)).toMatchObject({ state: "in-sync", differences: { count: 1, first } });
+    expect((await admin("reconcile", id, "--verify")).stdout).toContain(`badge ${number}: different (name)\n`);
+    expect(await json("reconcile", id, "--republish")).toMatchObject({ state: "in-sync", republished: true });
+    expect(await json("reconcile", id, "--verify")).toMatchObject({ differences: { count: 0 } });
+    expect(await json("badge", "show", number)).toMatchObject({ name: null, userId: "wanda" });
+  });
+
+  it("says when the log does not have D1's entry, and overwrites nothing until --republish", async () => {
+    const { applicationId: id } = application;
     const elsewhere = { sequence: 1, entry: "of another timeline" };
     await service.database.run((orm) =>
       orm.update(applicationHead).set(elsewhere).where(eq(applicationHead.applicationId, id)),
     );
     const found = await admin("reconcile", id, "--json");
     expect(found.code).toBe(1);
-    expect(JSON.parse(found.stdout)).toMatchObject({ applicationId: id, result: "gap", d1: 1 });
-    expect(found.stderr).toContain(`reconcile ${id} --accept-loss`);
-    const accepted = await json("reconcile", id, "--accept-loss", "--skip", "3");
-    expect(accepted).toMatchObject({ result: "loss-accepted", d1: 1, skipped: 3 });
-    expect(await json("reconcile", id)).toMatchObject({ result: "level" });
+    expect(JSON.parse(found.stdout)).toMatchObject({ applicationId: id, state: "database-unknown", d1: 1, sent: 0 });
+    expect(found.stderr).toMatch(/^D1 is older than the allocator's log: [^\n]*\n$/);
+    expect(found.stderr).toContain(`reconcile ${id} --republish`);
+    expect((await logIn("later-phone", "walter")).outcome).toBe("UNAVAILABLE");
+    expect(await entryOfD1()).toBe(1);
+    expect(await json("reconcile", id, "--republish")).toMatchObject({ state: "in-sync", republished: true });
+    expect(await json("reconcile", id, "--verify")).toMatchObject({ state: "in-sync", differences: { count: 0 } });
     expect((await logIn("later-phone", "walter")).outcome).toBe("201");
+  });
+
+  it("skips fresh numbers, which are never issued then", async () => {
+    const { applicationId: id } = application;
+    expect(await json("reconcile", id, "--skip", "3")).toMatchObject({ state: "in-sync", skipped: 3 });
+    const stdout = (await admin("reconcile", id, "--skip", "1")).stdout;
+    expect(stdout).toContain("Skipped 1 fresh numbers.");
+    expect(await json("reconcile", id)).toMatchObject({ state: "in-sync", skipped: 0 });
+    expect((await logIn("last-phone", "wilma")).outcome).toBe("201");
   });
 });

@@ -1,19 +1,46 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { forEnvironment } from "../../src/admin/command-line/shell.ts";
+import { takeLock } from "../../src/admin/platform/file-lock.ts";
+import { localState } from "../../src/admin/platform/paths.ts";
 import { createAdminProgram, run } from "../../src/admin/program.ts";
+import { HOME_RECIPIENT } from "../../src/shared/script-commands.ts";
 import { byEffort } from "../support/effort.ts";
-import { captured, commandsIn, localHomes } from "./support/script.ts";
+import { captured, commandsIn, localHomes, openedHomes } from "./support/script.ts";
 import { runProgram } from "./support/service.ts";
 
 const { folder, homes, database, register, admin: adminHere, create } = await localHomes();
 
+/** Of a clone in which nothing was run yet. */
+const FRESH = join(folder, "processes");
+
 /** Runs the script as a program of its own. */
 const admin = (...words: string[]) =>
-  runProgram(["src/admin/main.ts", ...words], { ...process.env, BADGE_STATE_DIR: join(folder, "processes") });
+  runProgram(["src/admin/main.ts", ...words], { ...process.env, BADGE_STATE_DIR: FRESH });
+
+/**
+ * Stands for the running service, which registers numbers for the script: from when the script's processes have begun to make the
+ * databases until they have ended.
+ */
+async function serveWhile<Result>(processes: Promise<Result>): Promise<Result> {
+  await vi.waitUntil(() => existsSync(join(FRESH, "v3")), { timeout: 60_000, interval: 20 });
+  const release = takeLock(localState(FRESH).serviceLock, 10_000);
+  let isOver = false;
+  const ended = processes.finally(() => {
+    isOver = true;
+  });
+  try {
+    const { register } = await openedHomes(FRESH);
+    while (!isOver) await Promise.race([ended, register.wake(HOME_RECIPIENT).then(() => wait(100))]);
+    return await ended;
+  } finally {
+    release?.();
+  }
+}
 
 /** Keeps the order of the keys, which is part of what is checked. */
 const jsonObject = z.record(z.string(), z.unknown());
@@ -21,7 +48,8 @@ const jsonObject = z.record(z.string(), z.unknown());
 describe("the administration script (contract section 10)", () => {
   it("creates applications on a fresh clone, from several processes at once, and prints the contract's fields", async () => {
     const names = byEffort(["A", "B"], ["A", "B", "C", "D"]);
-    const runs = await Promise.all(names.map((name) => admin("application", "create", "--name", name, "--json")));
+    const create = (name: string) => admin("application", "create", "--name", name, "--json");
+    const runs = await serveWhile(Promise.all(names.map(create)));
     expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(names.map(() => ({ code: 0, stderr: "" })));
     const made = runs.map(({ stdout }) => jsonObject.parse(JSON.parse(stdout)));
     for (const [index, each] of made.entries()) {
@@ -33,7 +61,7 @@ describe("the administration script (contract section 10)", () => {
     }
     const firsts = made.map(({ firstNumber }) => firstNumber).sort();
     expect(firsts).toEqual(names.map((_, index) => 1_000_000_000 + index * 10_000_000));
-    const { admin: adminOfProcesses } = commandsIn(join(folder, "processes"));
+    const { admin: adminOfProcesses } = commandsIn(FRESH);
     expect(await adminOfProcesses("init")).toMatchObject({ code: 0, stdout: "Ready: npm start.\n" });
   }, 120_000);
 });

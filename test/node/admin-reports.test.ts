@@ -9,7 +9,16 @@ import {
   deviceId,
   invitationDigest,
 } from "../../src/shared/identifiers.ts";
-import { badge, invitation, signingKey } from "../../src/shared/schema.ts";
+import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
+import {
+  applicationHead,
+  badge,
+  freedNumber,
+  type HeadStatistics,
+  invitation,
+  signingKey,
+} from "../../src/shared/schema.ts";
+import { DAY_MILLISECONDS } from "../../src/shared/time.ts";
 import { localHomes } from "./support/script.ts";
 
 const { database, create } = await localHomes();
@@ -17,6 +26,18 @@ let applicationId: ApplicationId;
 
 const DEVICE = deviceId.parse("device-digest");
 const END = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
+
+/** Since 1970-01-01. */
+const TODAY = Math.floor(Date.now() / DAY_MILLISECONDS);
+
+/** What the allocator has counted, where a test writes the rows itself (contract section 19). */
+const counted = (id: ApplicationId, counts: Partial<HeadStatistics>) =>
+  database.run((orm) =>
+    orm
+      .update(applicationHead)
+      .set({ statistics: { ...INITIAL_HEAD.statistics, ...counts } })
+      .where(eq(applicationHead.applicationId, id)),
+  );
 
 const metadata = (deviceModel: string, osVersion: string) => JSON.stringify({ deviceModel, os: "iOS", osVersion });
 
@@ -54,6 +75,12 @@ beforeAll(async () => {
       ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
   );
+  await counted(applicationId, {
+    badges: { active: 4, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
+    invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
+    retired: 1,
+    newBadges: { from: TODAY - 2, counts: [5, 0, 3] },
+  });
 });
 
 describe("badge show (contract sections 10 and 12)", () => {
@@ -102,10 +129,15 @@ describe("badge show (contract sections 10 and 12)", () => {
 describe("stats (contract section 10)", () => {
   it("counts badges by metadata and by state, invitations by state, and numbers", async () => {
     const notTold = { value: null, badges: 4 };
-    const { badgesPerDay, asOf, ...counted } = await readStatistics(database, applicationId);
+    const { badgesPerDay, asOf, ...figures } = await readStatistics(database, applicationId);
     expect(badgesPerDay).toHaveLength(90);
+    const dayOf = (day: number) => new Date(day * DAY_MILLISECONDS).toISOString().slice(0, 10);
+    expect(badgesPerDay.filter(({ badges }) => badges > 0)).toEqual([
+      { day: dayOf(TODAY - 2), badges: 5 },
+      { day: dayOf(TODAY), badges: 3 },
+    ]);
     expect(Math.abs(Date.parse(asOf) - Date.now())).toBeLessThan(60_000);
-    expect(counted).toEqual({
+    expect(figures).toEqual({
       applicationId,
       name: "App",
       numbers: { size: 100, issued: 7, reserved: 1, retired: 1, resting: 0, left: 91, used: 9, usedPercent: 9 },
@@ -118,6 +150,7 @@ describe("stats (contract section 10)", () => {
         osVersion: { values: [notTold, { value: "26.1", badges: 2 }, { value: "26.2", badges: 1 }], others: 0 },
         sdkVersion: { values: [{ value: null, badges: 7 }], others: 0 },
       },
+      sampled: 7,
       invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
       badgesByState: { active: 4, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
       deliveries: [],
@@ -127,21 +160,21 @@ describe("stats (contract section 10)", () => {
 
   it("counts resting numbers as used until the reuse delay is over", async () => {
     const { applicationId: id } = await create("--first", "1", "--last", "3", "--reuse-after", "3600");
-    const ended = { applicationId: id, creatorDevice: DEVICE, createdAt: 1, state: "revoked", ...END } as const;
-    const digest = (text: string) => invitationDigest.parse(text);
+    const reserved = { number: 1, applicationId: id, invitation: invitationDigest.parse("reserved") };
     await database.run((orm) =>
       orm.batch([
-        orm.insert(badge).values({ number: 1, applicationId: id, invitation: digest("reserved") }),
-        orm.insert(invitation).values([
-          { digest: digest("resting"), number: 2, endedAt: Date.now() - 3000_000, ...ended },
-          { digest: digest("rested"), number: 3, endedAt: Date.now() - 4000_000, ...ended },
+        orm.insert(badge).values(reserved),
+        orm.insert(freedNumber).values([
+          { number: 2, applicationId: id, freedAt: Date.now() - 3000_000 },
+          { number: 3, applicationId: id, freedAt: Date.now() - 4000_000 },
         ]),
       ]),
     );
+    await counted(id, { invitations: { pending: 1, claimed: 0, revoked: 2, expired: 0 }, freed: 2 });
     const { numbers } = await readStatistics(database, id);
     expect(numbers).toMatchObject({ size: 3, reserved: 1, resting: 1, used: 2, left: 1, usedPercent: 66.6 });
     // An administrator sees what was changed a moment ago, unlike the callers of GET /v1/stats.
-    await database.run((orm) => orm.delete(invitation).where(eq(invitation.applicationId, id)));
+    await database.run((orm) => orm.delete(freedNumber).where(eq(freedNumber.applicationId, id)));
     expect((await readStatistics(database, id)).numbers).toMatchObject({ resting: 0, left: 2 });
   });
 });

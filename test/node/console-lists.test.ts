@@ -264,7 +264,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         .trim()
         .split("\r\n");
       expect(lines).toHaveLength(3);
-      expect(lines[1]).toMatch(/,badge:suspended,Ann,/);
+      expect(lines[1]).toMatch(/,badge:suspended,Signed in here: Ann,/);
       await page.getByLabel("From day").fill("2020-01-01");
       await page.getByLabel("To day").fill("2020-01-02");
       await page.getByRole("button", { name: "Show", exact: true }).click();

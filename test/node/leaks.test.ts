@@ -224,10 +224,10 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(secrets.size).toBe(18);
   });
 
-  it("has the invitations in the objects' journals, and no token that somebody may still claim (contract section 21)", () => {
-    const journals = tables().filter(({ name }) => name === "journal_entry");
-    expect(journals.length).toBeGreaterThan(0);
-    const entries = journals.flatMap(({ rows }) => rows);
+  it("has the invitations in the allocators' logs, and no token that somebody may still claim (contract section 21)", () => {
+    const logsOfEntries = tables().filter(({ name }) => name === "entry");
+    expect(logsOfEntries.length).toBeGreaterThan(0);
+    const entries = logsOfEntries.flatMap(({ rows }) => rows);
     expect(entries.some((entry) => entry.includes("invitation:created"))).toBe(true);
     const unspent = [...secrets].filter(([name]) => name.includes("token"));
     expect(unspent.length).toBeGreaterThanOrEqual(5);
@@ -239,7 +239,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     }
   });
 
-  it("speaks of an erased person in the journal alone: in no table, event, history, log line or list (contract section 24)", () => {
+  it("speaks of an erased person in the allocator's log alone: in no table, event, history, log line or list (contract section 24)", () => {
     const persons = Object.values(erased);
     const all = tables().map(({ name, rows }) => ({ name, content: rows.join("\n") }));
     const speaks = (content: string) =>
@@ -248,7 +248,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
       expect.arrayContaining(["badge", "history", "invitation", "webhook_event"]),
     );
     const speaking = all.filter(({ content }) => speaks(content)).map(({ name }) => name);
-    expect(new Set(speaking)).toEqual(new Set(["journal_entry"]));
+    expect(new Set(speaking)).toEqual(new Set(["entry"]));
     expect(logs.split("\n").filter(speaks)).toEqual([]);
     expect(answers.filter(speaks)).toEqual([]);
     expect(answers.join("\n")).toContain(alias);

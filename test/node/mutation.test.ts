@@ -74,7 +74,7 @@ describe("the files that mutants are made of", () => {
 
   it("are tried in the simulation if the file runs in it", () => {
     const simulated = sources.filter(isSimulated);
-    expect(simulated).toContain("src/worker/core/group.ts");
+    expect(simulated).toContain("src/worker/allocator/group.ts");
     expect(simulated).toContain("src/worker/scheduling/sweep.ts");
     expect(simulated).not.toContain("src/worker/http/app.ts");
   });

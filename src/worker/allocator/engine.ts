@@ -1,6 +1,7 @@
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   CALL_DEADLINE_MILLISECONDS,
+  MAX_COMMAND_PAUSES_MILLISECONDS,
   MAX_SEND_PAUSE_MILLISECONDS,
   MAX_TRY_PAUSE_MILLISECONDS,
   MIN_TRY_PAUSE_MILLISECONDS,
@@ -59,6 +60,8 @@ export class Engine {
   readonly #freshNumbers: FreshNumbers;
   /** The group that D1 is getting. */
   #group: Group | null = null;
+  /** Since D1 last had the whole log, in milliseconds. */
+  #paused = 0;
   readonly #jobs: { job: Job; done: PromiseWithResolvers<void> }[] = [];
   #republication: PromiseWithResolvers<void> | null = null;
   #isJobNext = false;
@@ -241,11 +244,17 @@ export class Engine {
     const startedAt = this.#parts.now();
     const isSent = await this.replicator.send();
     this.#replyIfSent();
-    // A large command leaves D1 to other applications between two of its entries.
-    if (isSent && this.replicator.behind > 0) {
-      await scheduler.wait(Math.min(SEND_PAUSES * (this.#parts.now() - startedAt), MAX_SEND_PAUSE_MILLISECONDS));
-    }
+    if (isSent && this.replicator.behind > 0) await this.#pause(this.#parts.now() - startedAt);
+    else this.#paused = 0;
     return isSent;
+  }
+
+  /** Leaves D1 to other applications between two batches. @param batch how long the first one took, in milliseconds */
+  async #pause(batch: number): Promise<void> {
+    if (this.#paused >= MAX_COMMAND_PAUSES_MILLISECONDS && this.#hasCallers()) return;
+    const pause = Math.min(SEND_PAUSES * batch, MAX_SEND_PAUSE_MILLISECONDS);
+    this.#paused += pause;
+    await scheduler.wait(pause);
   }
 
   /** Decides the calls that wait. Nothing is unsent, so a result without a change can be returned at once. */

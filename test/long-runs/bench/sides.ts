@@ -13,6 +13,7 @@ import { loadWrangler, runWrangler } from "../../../src/admin/platform/wrangler.
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/shared/limits.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
+import { RegisterInProcess } from "../../node/support/register.ts";
 import { note } from "../command-line.ts";
 
 const WORKERS = join(PROJECT, "test/long-runs/bench/workers");
@@ -120,6 +121,8 @@ async function start(name: SideName, directory: string, running: Running, starte
     /** Of workerd itself: nothing stands between the load generator and the Worker. */
     port: Number(port),
     homes,
+    /** Registers number ranges: nothing else does while the sides are measured. */
+    submit: new RegisterInProcess(homes).submit,
     cpuMilliseconds: () => cpuMilliseconds(pidFile),
     /** Where its runtime can be inspected; only of a side that was started with an inspector. */
     inspectorUrl: () => miniflare.getInspectorURL(),
@@ -148,16 +151,22 @@ const INSERT_BADGES = `
     change, changed_at)
   SELECT ?1 + place, ?2, 'old-device-' || place, 'old-user-' || place, ?3, 1, 'evt_' || place, place, 1, ?4, place, ?4
   FROM places`;
-/** Before the object has read its application's row, so that the next badge comes after them. */
-const COUNT_BADGES = `UPDATE position SET last_position = ${OLD_BADGES}, last_change = ${OLD_BADGES} WHERE application_id = ?1`;
+/** Before the allocator has copied its application's rows, so that the next badge comes after them. */
+const COUNT_BADGES = `UPDATE application_head SET last_position = ${OLD_BADGES}, last_change = ${OLD_BADGES},
+  statistics = json_set(statistics, '$.badges.active', ${OLD_BADGES}) WHERE application_id = ?1`;
 const INSERT_PEER_BADGES = `INSERT INTO peer_badge
   SELECT number, application_id, device, user_id, metadata, issued_at FROM badge WHERE application_id = ?1`;
 const INSERT_PEER_APPLICATION = `INSERT INTO peer_application
   SELECT id, ?2, webhook_url, first_number FROM application WHERE id = ?1`;
 
 /** Makes the same rows on every side. @param home 2 on the service's side alone */
-export async function makeApplication({ homes }: Side, webhookUrl: string | null, home: 1 | 2 = 1) {
-  const created = await createApplication(homes, { name: "Benchmark", webhookUrl, home, newBadgesPerHour: null });
+export async function makeApplication({ homes, submit }: Side, webhookUrl: string | null, home: 1 | 2 = 1) {
+  const created = await createApplication(homes, submit, {
+    name: "Benchmark",
+    webhookUrl,
+    home,
+    newBadgesPerHour: null,
+  });
   const { applicationId: id, applicationSecret: secret } = created;
   nextOldNumber += OLD_BADGES;
   const inserts = [

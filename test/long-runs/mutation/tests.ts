@@ -2,13 +2,13 @@
 const BADGES = "badges/issue badges/round-trips badges/faults";
 const LIFE = "badges/states badges/life badges/users badges/changes badges/script";
 const INVITATIONS = "invitations/claim invitations/invitations invitations/release invitations/races";
-const RESTORED = "core/restorations core/unknown-results";
+const RESTORED = "allocator/restores allocator/unknown-results";
 const DOOR = "http/authorization http/errors http/pages http/unavailable";
 
 /** The tests that may notice a mutant of a file, by its folder; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
-  [/worker\/core\//, "core/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
-  [/worker\/clock\//, RESTORED, "invitations/sweep homes/sweep storage/retention badges/script"],
+  [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
+  [/worker\/scheduling\//, RESTORED, "invitations/sweep homes/sweep storage/retention badges/script"],
   [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status-", "http/pages"],
   [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/"],
@@ -27,6 +27,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/docs-page\//, "http/openapi node/docs."],
   [/client\//, "client/"],
   [/console\//, "node/console"],
+  [/pass\//, "node/pass"],
   [/admin\/(home|number-range)\//, "node/home- node/admin-applications node/admin-cards"],
   [/admin\/deploy\//, "node/deploy"],
   [/admin\//, "node/output", "node/admin-"],
@@ -41,11 +42,11 @@ const NOT_MUTATED = /\.d\.ts$|^src\/shared\/schema\.ts$|^src\/dev\/(sign-vector|
 export const isMutated = (file: string): boolean => !NOT_MUTATED.test(file);
 
 /** Whether the file is in the pages, which are built before tests open them. */
-export const isInPages = (file: string): boolean => /^src\/(console|docs-page|client|shared)\//.test(file);
+export const isInPages = (file: string): boolean => /^src\/(console|pass|docs-page|client|shared)\//.test(file);
 
 /** Whether the file runs in the simulation. */
 export const isSimulated = (file: string): boolean =>
-  /^src\/worker\/(core|clock|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
+  /^src\/worker\/(allocator|scheduling|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
     file,
   );
 

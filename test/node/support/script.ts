@@ -6,7 +6,7 @@ import * as z from "zod";
 import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/session.ts";
 import { isLocked } from "../../../src/admin/platform/file-lock.ts";
 import { localState } from "../../../src/admin/platform/paths.ts";
-import { localWake } from "../../../src/admin/platform/wake.ts";
+import { localWake, type Wake } from "../../../src/admin/platform/wake.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import { ensureLocalSealing } from "../../../src/admin/sealing-key/local.ts";
 import { applicationId } from "../../../src/shared/identifiers.ts";
@@ -57,7 +57,10 @@ async function openSqlite(): Promise<OpenedHomes> {
 async function withRegister(opening: Promise<OpenedHomes>): Promise<LocalHomes> {
   const opened = await opening;
   const register = new RegisterInProcess(opened.homes);
-  return isLocked(localState().serviceLock) ? { ...opened, register } : { ...opened, register, wake: register.wake };
+  const { serviceLock } = localState();
+  // A service may be started, or end, while the databases are open.
+  const wake: Wake = (recipient) => (isLocked(serviceLock) ? opened.wake(recipient) : register.wake(recipient));
+  return { ...opened, register, wake };
 }
 
 /** Every file that runs commands here ends with this, before it removes their state. */

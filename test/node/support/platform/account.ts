@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { type PlatformRuntime, type RunningWorker, uploadMetadata } from "./runtime.ts";
+import { type PlatformRuntime, type RunningWorker, type UploadedModule, uploadMetadata } from "./runtime.ts";
 
 /** A refusal of the platform, with its own code. */
 export class Refusal extends Error {
@@ -51,7 +51,7 @@ interface Queue {
 
 interface Script {
   metadata: z.output<typeof uploadMetadata> | null;
-  modules: Map<string, string>;
+  modules: Map<string, UploadedModule>;
   secrets: Map<string, string>;
   assets: Map<string, Uint8Array>;
   schedules: { cron: string }[];
@@ -314,10 +314,10 @@ export class StandInAccount {
 
   async #upload(name: string, body: Buffer, contentType: string): Promise<unknown> {
     const form = await formOf(body, contentType);
-    const modules = new Map<string, string>();
+    const modules = new Map<string, UploadedModule>();
     for (const [key, file] of form) {
       if (key !== "metadata" && typeof file !== "string" && !file.name.endsWith(".map")) {
-        modules.set(file.name, await file.text());
+        modules.set(file.name, { type: moduleTypeOf(file), text: await file.text() });
       }
     }
     const metadata = uploadMetadata.parse(JSON.parse(String(form.get("metadata"))));
@@ -377,6 +377,9 @@ export class StandInAccount {
     return null;
   }
 }
+
+/** By the content type of its part, as the platform tells them apart: a file of SQL is text. */
+const moduleTypeOf = ({ type }: Blob): UploadedModule["type"] => (type.startsWith("text/plain") ? "Text" : "ESModule");
 
 /** wrangler reads only the middle part. */
 const TOKEN = `e30.${Buffer.from("{}").toString("base64url")}.e30`;

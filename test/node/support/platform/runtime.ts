@@ -26,11 +26,15 @@ export const uploadMetadata = z.looseObject({
   ),
 });
 
+export interface UploadedModule {
+  type: "ESModule" | "Text";
+  text: string;
+}
+
 export interface RunningWorker {
   name: string;
   metadata: z.output<typeof uploadMetadata>;
-  /** Text of each module. */
-  modules: ReadonlyMap<string, string>;
+  modules: ReadonlyMap<string, UploadedModule>;
   secrets: ReadonlyMap<string, string>;
   /** Content of each asset, by path. */
   assets: ReadonlyMap<string, Uint8Array>;
@@ -179,7 +183,7 @@ export class PlatformRuntime {
 
   #uploaded({ name, metadata, modules, secrets, assets, consumers }: RunningWorker) {
     const root = join(this.#folder, "upload");
-    for (const [path, text] of modules) write(join(root, path), text);
+    for (const [path, { text }] of modules) write(join(root, path), text);
     const directory = join(this.#folder, "assets");
     mkdirSync(directory, { recursive: true });
     for (const [path, content] of assets) write(join(directory, path), content);
@@ -191,9 +195,9 @@ export class PlatformRuntime {
     return {
       name,
       rootPath: root,
-      modules: [...modules.keys()]
-        .toSorted((one, other) => Number(other === metadata.main_module) - Number(one === metadata.main_module))
-        .map((path) => ({ type: "ESModule" as const, path: join(root, path) })),
+      modules: [...modules]
+        .toSorted(([one], [other]) => Number(other === metadata.main_module) - Number(one === metadata.main_module))
+        .map(([path, { type }]) => ({ type, path: join(root, path) })),
       compatibilityDate: metadata.compatibility_date ?? "2026-08-01",
       compatibilityFlags: metadata.compatibility_flags,
       bindings: { ...Object.fromEntries(texts), ...Object.fromEntries(secrets) },
