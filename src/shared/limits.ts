@@ -77,6 +77,8 @@ export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
 // Secrets (contract section 19)
 /** Secrets for people that an application has at most, besides the two of its server. */
 export const MAX_CONSOLE_SECRETS = 50;
+/** Secrets of doors that an application has at most (contract section 26). */
+export const MAX_DOOR_SECRETS = 5000;
 
 // Caches of one isolate
 /**
