@@ -7,6 +7,7 @@ import { callHomeClock } from "./scheduling/client.ts";
 import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
+export { Live } from "./live/live.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
 export { WebhookSender } from "./webhooks/sender.ts";
 

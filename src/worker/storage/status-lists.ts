@@ -1,7 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
-import { badge, statusList } from "../../shared/schema.ts";
+import { applicationHead, badge, statusList } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";
 
@@ -24,7 +24,7 @@ interface ChangedBadges {
 }
 
 /** As the indexes `badge_status` and `badge_status_expiry` have it. */
-const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
+export const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
   sql`${badge.applicationId} = ${applicationId} AND (${badge.position} / ${STATUS_LIST_ENTRIES}) = ${list}`;
 
 const isList = ({ applicationId, list }: Placeholders<StatusListKey>) =>
@@ -73,7 +73,12 @@ const SELECT_LAST_POSITION = statement((p: Placeholders<{ applicationId: Applica
     WHERE ${badge.applicationId} = ${p.applicationId} AND (${badge.endedAt} IS NOT NULL) = ${isEnded}
       AND ${badge.position} IS NOT NULL
     ORDER BY ${badge.position} DESC LIMIT 1), 0)`;
-  return query({ lastPosition: sql<number>`max(${last(0)}, ${last(1)})` }, (fields) => sql`SELECT ${fields}`);
+  const lastChange = sql<number>`coalesce((SELECT ${applicationHead.lastChange} FROM ${applicationHead}
+    WHERE ${applicationHead.applicationId} = ${p.applicationId}), 0)`;
+  return query(
+    { lastPosition: sql<number>`max(${last(0)}, ${last(1)})`, lastChange },
+    (fields) => sql`SELECT ${fields}`,
+  );
 });
 
 interface StatusRows {
@@ -85,6 +90,8 @@ interface StatusRows {
   expired: number[];
   /** The application's last position; 0 when it has issued no badge. */
   lastPosition: number;
+  /** Its last change, which is in what was read. */
+  lastChange: number;
 }
 
 /** What a list is built from. One round trip. @param now milliseconds @param limit of changed badges */
@@ -111,6 +118,7 @@ export async function readStatusRows(
     changed: { active: active ?? [], ended: ended ?? [], paused: paused ?? [], through, rows },
     expired: SELECT_EXPIRED.rows(expiredResult)[0]?.expired ?? [],
     lastPosition: last.lastPosition,
+    lastChange: last.lastChange,
   };
 }
 
