@@ -11,6 +11,7 @@ import { call, serverHeaders } from "../support/http.ts";
 import {
   addDoor,
   deltaOf,
+  endLive,
   heldCalls,
   listen,
   outcomeOf,
@@ -156,6 +157,41 @@ describe("GET /v1/live (contract section 26)", () => {
     await retireDoor(application, "North");
     await ringLive(application);
     expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
+  });
+
+  it("says after a republication to every door that it needs the lists, once (section 21)", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await runSql(
+      "UPDATE application_head SET epoch = 'another', last_change = ?2 WHERE application_id = ?1",
+      ...[application.id, have + 1],
+    );
+    await ringLive(application);
+    expect(deltaOf(await held)).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
+    expect(deltaOf(await listen(door, "have=1"))).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
+    const next = listen(door, `have=${have + 1}`);
+    await untilHeld(application, 1);
+    await ringLive(application);
+    expect(await heldCalls(application)).toBe(1);
+    await endLive(application);
+    await next;
+  });
+
+  it("is answered with 503 when the object ends, and goes on afterwards where it was", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const { number, idx } = await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await endLive(application);
+    expect(outcomeOf(await held)).toBe("503 UNAVAILABLE");
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await listen(door, `have=${have}`)).entries).toEqual([[0, idx, 2]]);
   });
 
   it("finds without a wake-up what D1 has", async () => {

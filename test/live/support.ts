@@ -82,3 +82,7 @@ export async function untilHeld(application: { id: string }, calls: number): Pro
 /** What the object's alarm does, whenever it is set for. */
 export const ringLive = (application: { id: string }): Promise<void> =>
   runInDurableObject(liveOf(application), (live) => live.alarm());
+
+/** The object ends; its storage stays. */
+export const endLive = (application: { id: string }): Promise<void> =>
+  runInDurableObject(liveOf(application), (_, state) => state.abort("the object ends")).catch(() => {});
