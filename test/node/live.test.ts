@@ -7,6 +7,7 @@ import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { findPython } from "../../src/dev/verify-in-language.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -60,16 +61,20 @@ async function newPhone(): Promise<Phone> {
   return { badgeId, sign };
 }
 
-/** src/examples/door.ts as a process. */
+const python = findPython();
+const DOOR_TS = [process.execPath, "src/examples/door.ts"];
+const DOOR_PY = [python ?? "", "-B", "src/examples/door.py"];
+
+/** An example of a door as a process. */
 class Door {
   readonly #child: ChildProcess;
   #printed = "";
 
-  constructor(file: string, secret: string) {
+  constructor(file: string, secret: string, [program = "", ...script]: string[] = DOOR_TS) {
     const { origin, demo } = service;
-    const words = ["src/examples/door.ts", "--service", origin, "--application", demo.applicationId, "--file", file];
+    const words = [...script, "--service", origin, "--application", demo.applicationId, "--file", file];
     const env = { ...process.env, DOOR_SECRET: secret };
-    this.#child = spawn(process.execPath, [...words, "--max-age", "3600"], { cwd: PROJECT, env });
+    this.#child = spawn(program, [...words, "--max-age", "3600"], { cwd: PROJECT, env });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on("data", (chunk) => (this.#printed += String(chunk)));
     }
@@ -132,6 +137,27 @@ describe("connected doors over a real network (contract section 26)", () => {
       const listed: unknown[] = [];
       for await (const each of server.listDoors().doors()) listed.push(each);
       expect(listed).toMatchObject([{ name: "North", seenAt: expect.any(String) }]);
+      restarted.kill();
+    },
+    PATIENCE,
+  );
+
+  it.skipIf(python === null)(
+    "learn at once in Python too, and keep it",
+    async () => {
+      const [secret, file] = [await addDoor("East"), join(folder, "east.json")];
+      const phone = await newPhone();
+      const signature = await phone.sign();
+      const door = new Door(file, secret, DOOR_PY);
+      await door.says("Ready");
+      await door.decides(signature, "open: badge");
+      await server.revokeBadge(phone.badgeId);
+      await door.says("1 badges have another status");
+      await door.decides(signature, "closed: revoked");
+      door.kill();
+      const restarted = new Door(file, secret, DOOR_PY);
+      await restarted.says("Ready");
+      await restarted.decides(signature, "closed: revoked");
       restarted.kill();
     },
     PATIENCE,

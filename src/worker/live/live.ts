@@ -36,6 +36,8 @@ export class Live extends DurableObject<Env> {
   readonly #signed = new WeakMap<Snapshot, Map<number, Promise<string>>>();
   /** When the alarm is due, in milliseconds; null: it is not set; undefined: not read yet. */
   #alarmAt: number | null | undefined;
+  /** At most so many wait: those who did when they were counted last, and all who came since. */
+  #most = Number.POSITIVE_INFINITY;
   /** When it was last looked whether the doors that listen still have their secrets, in milliseconds. */
   #checkedAt = 0;
 
@@ -45,7 +47,8 @@ export class Live extends DurableObject<Env> {
     const applicationId = this.#adopt(searchParams.get("application") ?? "");
     const { door, have } = listener.parse(JSON.parse(searchParams.get("listener") ?? "null"));
     const replaced = door === null ? [] : this.#waiting(door.id);
-    if (this.#waiting().length - replaced.length >= MAX_LIVE_CALLS) return new Response(null, { status: 503 });
+    if (replaced.length === 0 && this.#isFull()) return new Response(null, { status: 503 });
+    this.#most++;
     for (const { socket } of replaced) send(socket, { refused: "RATE_LIMITED" });
     const { 0: client, 1: socket } = new WebSocketPair();
     this.ctx.acceptWebSocket(socket, door === null ? [] : [door.id]);
@@ -60,7 +63,7 @@ export class Live extends DurableObject<Env> {
   /** D1 has a change of status. What follows at once is sent with it. */
   async wake(): Promise<void> {
     this.#snapshots?.outdate();
-    if (this.#waiting().length > 0) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
+    if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
   }
 
   /**
@@ -89,7 +92,7 @@ export class Live extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     const applicationId = this.#applicationId();
-    if (applicationId === undefined || this.#waiting().length === 0) return;
+    if (applicationId === undefined || this.#sockets().length === 0) return;
     let pause = LIVE_COMPARE_MILLISECONDS;
     try {
       this.#snapshotsOf(applicationId).outdate();
@@ -99,7 +102,7 @@ export class Live extends DurableObject<Env> {
       log("warn", { event: "live-failed", application: applicationId, error });
       pause = LIVE_RETRY_MILLISECONDS;
     }
-    if (this.#waiting().length > 0) await this.#ensureAlarm(Date.now() + pause);
+    if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + pause);
   }
 
   override webSocketClose(socket: WebSocket): void {
@@ -173,10 +176,17 @@ export class Live extends DurableObject<Env> {
 
   /** @param doorId of a door's secret; if not given: all who wait */
   #waiting(doorId?: string): Waiting[] {
-    return this.ctx
-      .getWebSockets(doorId)
-      .filter(({ readyState }) => readyState === WebSocket.OPEN)
-      .map((socket) => ({ ...attachment.parse(socket.deserializeAttachment()), socket }));
+    return this.#sockets(doorId).map((socket) => ({ ...attachment.parse(socket.deserializeAttachment()), socket }));
+  }
+
+  #sockets(doorId?: string): WebSocket[] {
+    return this.ctx.getWebSockets(doorId).filter(({ readyState }) => readyState === WebSocket.OPEN);
+  }
+
+  /** To count all takes as long as there are many, so that is not done for each of many who come at once. */
+  #isFull(): boolean {
+    if (this.#most >= MAX_LIVE_CALLS) this.#most = this.#sockets().length;
+    return this.#most >= MAX_LIVE_CALLS;
   }
 
   #open(applicationId: ApplicationId): Context {
