@@ -106,7 +106,8 @@ CREATE INDEX `blocked_user_digest` ON `blocked_user` (`application_id`,`user_dig
 CREATE TABLE `clock` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`sequence` integer NOT NULL,
-	`ticked_at` integer NOT NULL
+	`ticked_at` integer NOT NULL,
+	`untried_from` text DEFAULT '' NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `console_secret` (

@@ -176,6 +176,7 @@ export interface Statistics {
     /** Rounded down to a tenth. */
     usedPercent: number;
   };
+  /** By metadata, of those that are sampled. */
   badges: Record<MetadataField, ValueCounts>;
   /** The newest badges, of which metadata is counted: 20,000 at most. */
   sampled: number;

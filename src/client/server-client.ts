@@ -290,7 +290,7 @@ export class ServerClient {
    * Erases a person: revokes the user's badges, puts a random user ID in place of this one everywhere, and deletes names and
    * metadata. It cannot be undone.
    */
-  async eraseUser(userId: string, options: ChangeOptions = {}): Promise<ErasedUser> {
+  async eraseUser(userId: string, options: ActingOptions = {}): Promise<ErasedUser> {
     return this.#change(`/v1/users/${pathSegment(userId)}/erase`, bodyAs(erasedUser), options);
   }
 

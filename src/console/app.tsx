@@ -1,9 +1,7 @@
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { watchIdle } from "./idle.ts";
 import { SessionContext } from "./parts/hooks.ts";
-import { Loading } from "./parts/states.tsx";
-import { discardKept, keepForReload, takeAfterReload } from "./reload.ts";
-import { Session, type SessionEnd } from "./session.ts";
+import type { Session, SessionEnd } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
 import { Workplace } from "./workplace.tsx";
 
@@ -11,40 +9,19 @@ import { Workplace } from "./workplace.tsx";
 export function App() {
   const [session, setSession] = useState<Session | null>(null);
   const [end, setEnd] = useState<SessionEnd | null>(null);
-  const [kept, setKept] = useState(takeAfterReload);
   const forget = (reason: SessionEnd) => {
     setSession(null);
     setEnd(reason);
   };
-  useEffect(() => {
-    if (kept === null) return;
-    Session.signIn(kept, true, forget)
-      .then(setSession, () => setEnd("left"))
-      .finally(() => setKept(null));
-  }, []);
   // An effect would begin only after the next frame; nobody may use the page unwatched until then.
   useLayoutEffect(() => (session === null ? undefined : watchIdle(() => session.end("idle"))), [session]);
   // A browser keeps a page that one leaves, with its memory, and shows it again on Back.
   useLayoutEffect(() => {
     if (session === null) return undefined;
-    const leave = () => {
-      keepForReload(session.kept);
-      session.end("left");
-    };
+    const leave = () => session.end("left");
     addEventListener("pagehide", leave);
     return () => removeEventListener("pagehide", leave);
   }, [session]);
-  useEffect(() => {
-    addEventListener("pageshow", discardKept);
-    return () => removeEventListener("pageshow", discardKept);
-  }, []);
-  if (kept !== null) {
-    return (
-      <main class="sign-in">
-        <Loading what="your sign-in" />
-      </main>
-    );
-  }
   if (session === null) return <SignIn end={end} onSignIn={setSession} onEnd={forget} />;
   return (
     <SessionContext.Provider value={session}>

@@ -16,12 +16,12 @@ export class SessionEnded extends Error {
   override readonly name = "SessionEnded";
 }
 
-export interface Credentials {
+interface Credentials {
   applicationId: string;
   applicationSecret: string;
 }
 
-/** One sign-in. It is the only place that holds the secret, in memory, until it ends. */
+/** One sign-in. It is the only place that holds the secret, in memory, until it ends: a reload ends it. */
 export class Session {
   readonly application: Application;
   /**
@@ -32,50 +32,30 @@ export class Session {
   /** The passes that were made last: their codes are shown only once, so they stay while the reader looks elsewhere. */
   invited: Invited | null = null;
   #server: ServerClient | null;
-  /** What a reload of the tab may find again; null: the person did not choose that. */
-  #kept: Credentials | null;
   readonly #calls = new AbortController();
   readonly #onEnd: (end: SessionEnd) => void;
 
-  private constructor(
-    server: ServerClient,
-    application: Application,
-    kept: Credentials | null,
-    onEnd: (end: SessionEnd) => void,
-  ) {
+  private constructor(server: ServerClient, application: Application, onEnd: (end: SessionEnd) => void) {
     this.#server = server;
     this.application = application;
-    this.#kept = kept;
     this.#onEnd = onEnd;
   }
 
-  /**
-   * @param staysSignedIn whether a reload of the tab keeps the person signed in
-   * @throws what `ServerClient.getApplication` throws, INVALID_CREDENTIALS among them
-   */
-  static async signIn(
-    credentials: Credentials,
-    staysSignedIn: boolean,
-    onEnd: (end: SessionEnd) => void,
-  ): Promise<Session> {
+  /** @throws what `ServerClient.getApplication` throws, INVALID_CREDENTIALS among them */
+  static async signIn(credentials: Credentials, onEnd: (end: SessionEnd) => void): Promise<Session> {
     const server = new ServerClient({
       ...credentials,
       baseUrl: location.origin,
       maxTries: MAX_TRIES,
       longestWaitSeconds: LONGEST_WAIT_SECONDS,
     });
-    return new Session(server, await server.getApplication(), staysSignedIn ? credentials : null, onEnd);
+    return new Session(server, await server.getApplication(), onEnd);
   }
 
   /** Whether the signed-in person's role allows this. The service decides; the page offers nothing that it would refuse. */
   may(deed: Deed): boolean {
     const { signedIn } = this.application;
     return signedIn === undefined || mayDo(signedIn.role, deed);
-  }
-
-  /** What to keep over a reload; null: nothing. */
-  get kept(): Credentials | null {
-    return this.#kept;
   }
 
   /** Calls the service. A secret that is no longer accepted ends the session. @throws SessionEnded */
@@ -94,7 +74,6 @@ export class Session {
   end(end: SessionEnd): void {
     if (this.#server === null) return;
     this.#server = null;
-    this.#kept = null;
     this.#calls.abort();
     this.#onEnd(end);
   }

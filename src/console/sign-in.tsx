@@ -19,7 +19,6 @@ export function SignIn(props: {
   const { end, onSignIn, onEnd } = props;
   const id = useRef<HTMLInputElement>(null);
   const secret = useRef<HTMLInputElement>(null);
-  const stays = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const note = useRef<HTMLParagraphElement>(null);
@@ -41,7 +40,7 @@ export function SignIn(props: {
     }
     setBusy(true);
     try {
-      const session = await Session.signIn(credentials, stays.current?.checked ?? false, onEnd);
+      const session = await Session.signIn(credentials, onEnd);
       secret.current.value = "";
       onSignIn(session);
     } catch (error) {
@@ -76,13 +75,9 @@ export function SignIn(props: {
           />
         </label>
         <p id="secret-use" class="hint">
-          The secret that was made for you. It stays in this tab's memory and is forgotten when you sign out, leave the
-          page, or do nothing for an hour.
+          The secret that was made for you. It stays in this tab's memory and is forgotten when you sign out, reload or
+          leave the page, or do nothing for an hour.
         </p>
-        <label class="choice">
-          <input ref={stays} type="checkbox" />
-          Stay signed in when I reload this tab
-        </label>
         {problem !== null && (
           <p class="problem" role="alert">
             {problem}

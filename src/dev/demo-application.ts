@@ -7,8 +7,8 @@ import { createApplication } from "../admin/application/create.ts";
 import { UserError } from "../admin/command-line/errors.ts";
 import { openHomes } from "../admin/command-line/session.ts";
 import type { Database } from "../admin/platform/database.ts";
-import type { Homes } from "../admin/platform/homes.ts";
 import { type LocalState, shownPath } from "../admin/platform/paths.ts";
+import { plainHomeSubmitter } from "../admin/script-command/submit.ts";
 import { ensureLocalSealing } from "../admin/sealing-key/local.ts";
 import { type ApplicationId, applicationId, newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
 import { application, applicationSecret } from "../shared/schema.ts";
@@ -24,27 +24,58 @@ export interface DemoApplication {
   isDisabled: boolean;
 }
 
-/** Creates the tables and the sealing key of every home, and the demo application in home 1, whichever are missing. */
-export async function prepareLocalData(state: LocalState): Promise<DemoApplication> {
+/**
+ * Creates the tables and the sealing key of every home, whichever are missing.
+ *
+ * @returns the demo application's ID, and the application if there is one
+ */
+export async function prepareLocalData(
+  state: LocalState,
+): Promise<{ demoApplicationId: ApplicationId; demo: DemoApplication | null }> {
   const { homes, close } = await openHomes(undefined);
   try {
     await ensureLocalSealing(homes, state);
-    return await ensureDemoApplication(homes, state);
+    // Before the application: after a crash in between, the next start creates it from the file.
+    const credentials = readCredentials(state) ?? writeCredentials(state);
+    const { applicationId: demoApplicationId } = credentials;
+    return { demoApplicationId, demo: await findDemo(homes.of(demoApplicationId), credentials) };
   } finally {
     await close();
   }
 }
 
 /**
- * The demo application, created if there is none. Its secret cannot be read back from D1, so a file keeps it. The file
- * is written first: after a crash in between, the next start creates the application from it.
+ * The demo application of home 1, created if there is none: then the service must run, because it registers the numbers. Its
+ * secret cannot be read back from D1, so a file keeps it.
  */
-async function ensureDemoApplication(homes: Homes, state: LocalState): Promise<DemoApplication> {
-  const credentials = readCredentials(state) ?? writeCredentials(state);
-  const found = await findDemo(homes.of(credentials.applicationId), credentials);
-  if (found !== null) return found;
-  await createApplication(homes, { name: "Demo", credentials });
-  return { ...credentials, isDisabled: false };
+export async function ensureDemoApplication(state: LocalState): Promise<DemoApplication> {
+  const keepOwn = rememberListeners();
+  const opened = await openHomes(undefined);
+  // The library behind it would end this process at Ctrl-C, before the service is stopped.
+  keepOwn();
+  const { homes, close } = opened;
+  try {
+    const credentials = readCredentials(state) ?? writeCredentials(state);
+    const found = await findDemo(homes.of(credentials.applicationId), credentials);
+    if (found !== null) return found;
+    await createApplication(homes, plainHomeSubmitter(opened), { name: "Demo", credentials });
+    return { ...credentials, isDisabled: false };
+  } finally {
+    await close();
+  }
+}
+
+/** @returns a function that removes listeners for the end of this process that were added since */
+function rememberListeners(): () => void {
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const before = signals.map((signal) => ({ signal, listeners: process.listeners(signal) }));
+  return () => {
+    for (const { signal, listeners } of before) {
+      for (const listener of process.listeners(signal)) {
+        if (!listeners.includes(listener)) process.off(signal, listener);
+      }
+    }
+  };
 }
 
 async function findDemo(database: Database, kept: Credentials): Promise<DemoApplication | null> {

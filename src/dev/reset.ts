@@ -11,7 +11,7 @@ import { assertStateWritable } from "../admin/platform/writable.ts";
 
 const state = localState();
 /** The databases first: sealing keys without data do no harm, but data without its keys cannot be opened. */
-const localData = [join(state.persistTo, "v3"), state.demoApplication, state.sealingKeys];
+const localData = [join(state.persistTo, "v3"), state.demoApplication, state.sealingKeys, state.serviceOrigin];
 
 const HELP = `Usage: npm run reset [-- --yes]
 

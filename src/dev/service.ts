@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { get } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
@@ -8,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { healthProblem } from "../admin/deploy/address.ts";
+import { tickLocally } from "../admin/platform/local-tick.ts";
 import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
 
@@ -158,28 +158,17 @@ export function createLogFilter(): (line: string) => string | null {
   };
 }
 
-/** Production runs the sweep every minute, too long to wait for a webhook or an expiry during development. */
-const PERIOD_MILLISECONDS = 2000;
-/** Longer than a sweep may take. */
-const TIMEOUT_MILLISECONDS = 60_000;
+/** As in production: nothing needs the scheduler sooner, because commands of the script wake it. */
+const PERIOD_MILLISECONDS = 60_000;
 
 /**
- * Runs the Worker's cron trigger again and again, one run at a time, since `wrangler dev` never does. After a failed
- * run (the Worker is reloading, say) the next one does the work.
+ * Runs the Worker's cron trigger every minute, one run at a time, since `wrangler dev` never does. After a failed run (the Worker is
+ * reloading, say) the next one does the work.
  */
 export async function driveCron(origin: string): Promise<never> {
-  const url = `${origin}/cdn-cgi/local/scheduled?cron=${encodeURIComponent("* * * * *")}`;
   for (;;) {
     const pause = wait(PERIOD_MILLISECONDS);
-    await trigger(url).catch(() => {});
+    await tickLocally(origin).catch(() => {});
     await pause;
   }
-}
-
-/** Not with `fetch`, which sets Host from the URL: the trigger is refused unless Host is localhost. */
-async function trigger(url: string): Promise<void> {
-  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
-  const [response] = await once(get(url, { headers: { host: "localhost" }, signal }), "response");
-  response.resume();
-  await once(response, "end");
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { describeError, UserError } from "../admin/command-line/errors.ts";
@@ -7,7 +7,7 @@ import { localState, PROJECT } from "../admin/platform/paths.ts";
 import { assertStateWritable, assertWritable } from "../admin/platform/writable.ts";
 import { assertPortFree, originsOf } from "./address.ts";
 import { HELP, readCommandLine } from "./command-line.ts";
-import { prepareLocalData } from "./demo-application.ts";
+import { ensureDemoApplication, prepareLocalData } from "./demo-application.ts";
 import { driveCron, type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
@@ -45,13 +45,15 @@ async function start(): Promise<void> {
   }
   await assertPortFree(port, host);
   process.stderr.write("Starting…\n");
-  const demo = await prepareLocalData(state);
   const origins = originsOf(host, port);
-  const options = { port, host, publicUrl: origins.printed, demoApplicationId: demo.applicationId, show };
+  const { demoApplicationId, demo } = await prepareLocalData(state);
+  const options = { port, host, publicUrl: origins.printed, demoApplicationId, show };
   const launchHere = () => launch(options, origins.own);
+  // The script wakes the service there.
+  writeFileSync(state.serviceOrigin, `${origins.own}\n`);
   const first = await launchHere();
-  show(welcome(origins, demo, state));
   void driveCron(origins.own);
+  show(welcome(origins, demo ?? (await ensureDemoApplication(state)), state));
   await supervise(first, launchHere);
 }
 

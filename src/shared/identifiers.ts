@@ -75,6 +75,13 @@ export const eventIdPrefix = (milliseconds: number): string => sortablePrefix("e
 export const sortablePrefix = (prefix: string, milliseconds: number): string =>
   `${prefix}${sortableText(Math.max(0, milliseconds), TIME_CHARACTERS)}`;
 
+/** The time of an event's ID, or of the start of one, in milliseconds; 0 for an empty text. */
+export const eventIdTime = (id: string): number =>
+  Array.from(id.slice("evt_".length, "evt_".length + TIME_CHARACTERS)).reduce(
+    (time, character) => time * ALPHABET.length + ALPHABET.indexOf(character),
+    0,
+  );
+
 /** An ID that sorts by time, then by `index` (below 32^4); the rest is random. */
 export const sortableId = (prefix: string, milliseconds: number, index: number): string =>
   `${sortablePrefix(prefix, milliseconds)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;

@@ -166,8 +166,14 @@ export const CALL_RETRY_BASE_MILLISECONDS = 100;
 export const CALL_RETRY_MAX_MILLISECONDS = 2000;
 /** Calls of one group. */
 export const MAX_GROUP_CALLS = 100;
-/** Characters of what an entry stores, after which a group takes no further call and a large command is split. */
+/** Characters of what an entry stores, after which a group takes no further call. */
 export const MAX_ENTRY_CHARACTERS = 128 * 1024;
+/**
+ * Characters after which a large command goes on in another entry, and the pause after each batch of what is sent piece by piece, as a
+ * multiple of the time that the batch took. Chosen by `npm run simulate -- --isolation`: other applications wait for such a batch.
+ */
+export const MAX_PIECE_CHARACTERS = 24 * 1024;
+export const SEND_PAUSES = 3;
 /** Calls of an application that may wait at once; more get 503. */
 export const MAX_WAITING_CALLS = 1000;
 /** Newest entries in which a new instance looks for the results of calls that may be repeated. */
@@ -179,20 +185,23 @@ export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
 export const RETRY_ALARM_MILLISECONDS = 10_000;
 /** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */
 export const SEND_ENTRIES = 50;
-export const SEND_CHARACTERS = 256 * 1024;
+export const SEND_CHARACTERS = 32 * 1024;
 /** Longest pause between two batches of which the second has been waiting, so that D1 has time for other applications. */
 export const MAX_SEND_PAUSE_MILLISECONDS = 500;
 /** How long after the first change since the last comparison both sides are compared. */
 export const COMPARE_AFTER_MILLISECONDS = 60_000;
-/** How long entries are kept: one day longer than D1's Time Travel goes back; and how large the allocator's storage may be. */
+/** How long entries are kept: one day longer than D1's Time Travel goes back. */
 export const LOG_DAYS = 31;
-export const LOG_BYTES = 4_000_000_000;
+/** From this size on an allocator forgets its oldest entries early: its storage has room for 10 GB (Durable Objects: Limits). */
+export const MAX_STORED_BYTES = 8_000_000_000;
 /** Entries that one alarm deletes. */
 export const PRUNE_ENTRIES = 1000;
 /** Rows of one page of the copy from D1, of a republication and of a verification. */
 export const COPY_PAGE_ROWS = 2000;
-export const REPUBLISH_PAGE_ROWS = 500;
+export const REPUBLISH_PAGE_ROWS = 200;
 export const VERIFY_PAGE_ROWS = 1000;
+/** Rows that one local statement inserts: bound as JSON each has up to 6 KB, and a value at most 2 MB (Durable Objects: Limits). */
+export const INSERTED_ROWS = 200;
 /** Differences that `reconcile --verify` lists; it counts all. */
 export const MAX_LISTED_DIFFERENCES = 100;
 /** Ends of each kind that one transaction records, and invitations that it looks at to delete old ones. */
@@ -311,16 +320,10 @@ export const MAX_RETRY_AFTER_SECONDS = 10 * 3600;
 /** Shortest wait after a 429 or a timeout. */
 export const SLOW_RETRY_SECONDS = 60;
 export const DELIVERY_TIMEOUT_MILLISECONDS = 15_000;
-/** How long a claimed event is leased to its sender: an attempt and its recording, with a margin. */
+/** How long an event is leased to its sender: an attempt and its recording, with a margin. */
 export const DELIVERY_LEASE_SECONDS = 60;
-/** A random part of this is added to each lease, by which a claim recognizes its own events. */
+/** A random part of this is added to each lease, by which a repeated lease recognizes its own events. */
 export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
-/** Webhooks that one invocation sends concurrently. At most six connections may wait for a response (Workers: Limits). */
-export const MAX_CONNECTIONS_PER_SENDER = 5;
-/** Senders that one queue batch calls: an invocation may call 32 others (Service bindings: Limits). */
-export const MAX_SENDERS = 30;
-/** How long recording an attempt waits for others of the same claim. */
-export const COALESCE_MILLISECONDS = 100;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_STORED_RESPONSE_BYTES = 1024;
 /** An endpoint is held after this long without a success, and at least this many failures. */
@@ -343,12 +346,16 @@ export const MAX_SWEEP_CHUNKS = 50;
 export const RESEAL_CHUNK_ROWS = 50;
 /** How many values that cannot be opened a sweep logs one by one; it counts the rest. */
 export const MAX_LOGGED_UNREADABLE = 20;
-/** Maximum events that one sweep wakes: of one application, and in all. The local queue takes 10,000 messages at once. */
-export const MAX_APPLICATION_WAKE_UPS = 2000;
-export const MAX_SWEEP_WAKE_UPS = 5000;
-/** How long the sweep waits for a new event's own wake-up before it sends another. */
-export const WAKE_UP_GRACE_MILLISECONDS = 2000;
-/** Maximum delay of a queue message; later retries are found in D1 by the sweep. */
+/** Events that one sweep enqueues at most: of one application, and in all. The local queue takes 10,000 messages at once. */
+export const MAX_APPLICATION_ENQUEUED = 2000;
+export const MAX_SWEEP_ENQUEUED = 5000;
+/** Age at which an event that nobody has tried gets a due time. A first attempt takes no lease; most have ended by then. */
+export const UNTRIED_MILLISECONDS = 20_000;
+/** How late an event may reach D1. An entry that the allocator sends again has events with due times. */
+export const LATE_EVENT_MILLISECONDS = 10 * 60_000;
+/** Time of which one chunk of a sweep reads the events. */
+export const UNTRIED_CHUNK_MILLISECONDS = 3_600_000;
+/** Maximum delay of a queue message; the sweep enqueues later retries. */
 export const MAX_QUEUE_DELAY_SECONDS = 120;
 /** Maximum messages of one `sendBatch` (Queues: Limits). */
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
@@ -356,8 +363,10 @@ export const MAX_QUEUE_BATCH_MESSAGES = 100;
 // Statistics (contract section 19)
 /** The newest badges, of which metadata is counted. */
 export const STATISTICS_SAMPLED_BADGES = 20_000;
-/** The newest events, which are counted by state. */
-export const STATISTICS_EVENTS_COUNTED = 10_000;
+/** Events of each state that are counted at most, a little below 10,000: all together read 60,000 rows at most (contract section 19). */
+export const STATISTICS_EVENTS_COUNTED = 9_975;
+/** Freed numbers within the reuse delay that are counted at most. */
+export const STATISTICS_RESTING_COUNTED = 10_000;
 export const STATISTICS_DAYS = 90;
 /** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;

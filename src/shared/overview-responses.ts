@@ -230,7 +230,10 @@ export const statistics = z.object({
         events: counted("Events."),
       }),
     )
-    .meta({ description: "Events by state and last outcome, most frequent first." }),
+    .meta({
+      description:
+        "Events by state and last outcome, most frequent first. Of each state at most 10,000 are counted; delivered ones are the newest.",
+    }),
   logins: z
     .object({
       withToken: counted("With a token that names the user."),
@@ -240,9 +243,5 @@ export const statistics = z.object({
     .meta({
       description: "Logins of the last day, counted while user tokens are only observed and not required; otherwise 0.",
     }),
-  asOf: described(
-    time,
-    "When this was counted: at most 5 minutes ago, or an hour with more than 20,000 badges.",
-    "2027-01-15T08:00:00.500Z",
-  ),
+  asOf: described(time, "The moment of these figures.", "2027-01-15T08:00:00.500Z"),
 });

@@ -313,6 +313,11 @@ export const clock = sqliteTable("clock", {
   sequence: integer("sequence").notNull(),
   /** By which a replica proves how new it is. It stands still until all allocators have compared after a restore. */
   tickedAt: integer("ticked_at").notNull(),
+  /**
+   * The start of an event ID, `eventIdPrefix`: every pending event with a lower ID has a due time (src/shared/pending-events.ts). It
+   * is here and not in the scheduler's object, so that a restored D1 has that of its own events.
+   */
+  untriedFrom: text("untried_from").notNull().default(""),
 });
 
 /**
@@ -521,12 +526,12 @@ export const webhookEvent = sqliteTable(
     /** Attempts recorded since the event was made or replayed. */
     attempts: integer("attempts").notNull().default(0),
     /**
-     * When the next attempt is due; 0 and below: at once. Null until the event has failed once: a new event is found by its ID,
-     * which has its time, so it writes no row of the index.
+     * When the next attempt is due; 0 and below: at once. Null for a new event, which writes no row of the index: it is found by its
+     * ID, which has its time, and gets a due time when it has failed, or was not tried soon (src/worker/storage/webhook-backlog.ts).
      */
     dueAt: integer("due_at"),
     /**
-     * Until when a sender has claimed the event, so that no other sends it; 0: nobody has. It is in no index, so a claim
+     * Until when a sender has leased the event, so that no other sends it; 0: nobody has. It is in no index, so a lease
      * writes one row; moving `dueAt` would write its index too.
      */
     leaseUntil: integer("lease_until").notNull().default(0),

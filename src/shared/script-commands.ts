@@ -23,10 +23,18 @@ const allocatorCommand = z.discriminatedUnion("kind", [
 ]);
 export type AllocatorCommand = z.infer<typeof allocatorCommand>;
 
-/** For home 1's scheduler: the register of number ranges (contract section 17). */
+/** For home 1's scheduler, which keeps the register of number ranges (contract section 17). */
 export const homeCommand = z.discriminatedUnion("kind", [
-  /** The script has registered these numbers in D1: are they nobody else's? */
-  z.object({ kind: z.literal("register"), applicationId, firstNumber: number, lastNumber: number }),
+  /** Registers numbers for an application, or more of them. */
+  z.object({
+    kind: z.literal("register"),
+    applicationId,
+    /** Null: those it has, or the lowest free block of the default size. */
+    range: z.object({ first: number, last: number }).nullable(),
+    /** Where that block must end, at the latest. */
+    highest: number,
+  }),
+  /** Gives the numbers of an application that does not exist to others. */
   z.object({ kind: z.literal("release"), applicationId }),
 ]);
 export type HomeCommand = z.infer<typeof homeCommand>;
@@ -34,7 +42,13 @@ export type HomeCommand = z.infer<typeof homeCommand>;
 /** `recipient` of commands for the scheduler. */
 export const HOME_RECIPIENT = "home";
 
-export type ScriptCommand = AllocatorCommand | HomeCommand;
+/** Who carries a command out: an application's allocator, or home 1's scheduler. */
+export const recipient = z.union([z.literal(HOME_RECIPIENT), applicationId]);
+export type Recipient = z.infer<typeof recipient>;
+
+/** A message of the webhook queue: commands wait for this recipient. The minute's tick finds what a lost one left. */
+export const wakeMessage = z.object({ wake: recipient });
+export type WakeMessage = z.infer<typeof wakeMessage>;
 
 const actor = z
   .object({ kind: z.enum(ACTOR_KINDS), name: z.string().nullable() })
@@ -44,7 +58,10 @@ const actor = z
 export const allocatorRequest = z.object({ command: allocatorCommand, actor });
 export type AllocatorRequest = z.infer<typeof allocatorRequest>;
 
-export const homeRequest = z.object({ command: homeCommand, actor });
+export const homeRequest = z.object({ command: homeCommand });
+
+/** It could not be carried out; the log has the reason. */
+const failed = z.object({ kind: z.literal("failed") });
 
 /** A row that D1 and the allocator have differently. */
 const difference = z.object({
@@ -74,6 +91,7 @@ const reconciliation = z.object({
 });
 export type Reconciliation = z.infer<typeof reconciliation>;
 
+/** What a command for an allocator led to. */
 export const scriptResult = z.discriminatedUnion("kind", [
   /** The badge, as it is now (contract section 12). */
   z.object({ kind: z.literal("badge"), badge: badgeView }),
@@ -81,10 +99,24 @@ export const scriptResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("user"), userId: z.string(), numbers: z.array(z.number()) }),
   z.object({ kind: z.literal("erased"), userId: z.string(), erased: z.number() }),
   reconciliation,
-  /** The register of number ranges has them, or another application has some of them. */
-  z.object({ kind: z.enum(["registered", "taken", "released"]) }),
   z.object({ kind: z.literal("refused"), code: z.string() }),
-  /** It could not be carried out; the log has the reason. */
-  z.object({ kind: z.literal("failed") }),
+  failed,
 ]);
 export type ScriptResult = z.infer<typeof scriptResult>;
+
+/** Numbers that are registered for an application. */
+const registration = z.object({ applicationId, firstNumber: number, lastNumber: number, registeredAt: count });
+export type Registration = z.infer<typeof registration>;
+
+/** What a command for the scheduler led to. */
+export const homeResult = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("registered"), registration }),
+  /** Some of the numbers are another application's; `owner` null: no block is free. */
+  z.object({ kind: z.literal("taken"), owner: registration.nullable() }),
+  /** Null: nothing was registered. */
+  z.object({ kind: z.literal("released"), registration: registration.nullable() }),
+  /** It was registered too recently to be released. */
+  z.object({ kind: z.literal("kept"), registration }),
+  failed,
+]);
+export type HomeResult = z.infer<typeof homeResult>;

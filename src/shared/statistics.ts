@@ -1,12 +1,13 @@
 import { eq, type SQLWrapper, sql } from "drizzle-orm";
 import type { BaseSQLiteDatabase, SQLiteColumn } from "drizzle-orm/sqlite-core";
-import type * as z from "zod";
+import * as z from "zod";
 import { parseMetadata } from "./badge-life/view.ts";
 import type { ApplicationId } from "./identifiers.ts";
 import {
   OBSERVED_HOURS,
   STATISTICS_DAYS,
   STATISTICS_EVENTS_COUNTED,
+  STATISTICS_RESTING_COUNTED,
   STATISTICS_SAMPLED_BADGES,
   STATISTICS_VALUES_SHOWN,
 } from "./limits.ts";
@@ -148,7 +149,7 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
       resting:
         sql<number>`(SELECT count(*) FROM (SELECT 1 FROM ${freedNumber} WHERE ${freedNumber.applicationId} = ${id}
         AND ${freedNumber.freedAt} > ${now} - ${application.reuseAfterSeconds} * 1000
-        LIMIT ${sql.raw(String(STATISTICS_EVENTS_COUNTED))}))`.as("resting"),
+        LIMIT ${sql.raw(String(STATISTICS_RESTING_COUNTED))}))`.as("resting"),
       withToken: logins(observedLogins.withToken).as("with_token"),
       withoutToken: logins(observedLogins.withoutToken).as("without_token"),
       withWrongToken: logins(observedLogins.withWrongToken).as("with_wrong_token"),
@@ -158,30 +159,75 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
     .where(sql`${application.id} = ${id}`);
 };
 
-/** Of the newest badges. @param after the place in the order of issue before theirs */
+/**
+ * Metadata of the newest badges, one row for each: to group them would read every row twice.
+ *
+ * @param after the place in the order of issue before theirs
+ */
 export const selectMetadata = (orm: Builder, id: Bound, after: Bound) =>
   orm
-    .select({ metadata: badge.metadata, badges: sql<number>`count(*)`.as("badges") })
+    .select({ metadata: badge.metadata })
     .from(badge)
     .where(
       sql`${badge.applicationId} = ${id} AND (${badge.endedAt} IS NOT NULL) IN (0, 1) AND ${badge.position} IS NOT NULL
         AND ${badge.position} > ${after} AND ${badge.retiredAt} IS NULL`,
-    )
-    .groupBy(badge.metadata);
+    );
 
 /** The place in the order of issue after which the newest badges are sampled. */
 export const sampledAfter = (lastPosition: number): number => Math.max(0, lastPosition - STATISTICS_SAMPLED_BADGES);
 
-/** The newest events: those of each state are counted up to a number. */
-export const selectDeliveries = (orm: Builder, id: Bound) =>
-  orm
-    .select({
-      state: sql<EventState>`state`.as("state"),
-      outcome: sql<string | null>`last_outcome`.as("outcome"),
-      events: sql<number>`count(*)`.as("events"),
-    })
-    .from(
-      sql`(SELECT ${webhookEvent.state}, ${webhookEvent.lastOutcome} FROM ${webhookEvent} WHERE ${webhookEvent.applicationId} = ${id}
-        ORDER BY ${webhookEvent.id} DESC LIMIT ${sql.raw(String(STATISTICS_EVENTS_COUNTED))})`,
-    )
-    .groupBy(sql`state`, sql`last_outcome`);
+export function countMetadata(rows: readonly { metadata: string | null }[]): MetadataCount[] {
+  const badges = new Map<string | null, number>();
+  for (const { metadata } of rows) badges.set(metadata, (badges.get(metadata) ?? 0) + 1);
+  return [...badges].map(([metadata, count]) => ({ metadata, badges: count }));
+}
+
+/**
+ * How many events of each state are counted: 10,000 at most, and fewer where many numbers rest, so that all together read 60,000
+ * rows at most.
+ */
+export const eventsCounted = (resting: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(resting / 4);
+
+/**
+ * Outcomes of events by state, each as one JSON text: to group them would read every row twice. Those that were delivered, and those
+ * that nobody has tried yet, are found among the newest events, the others by the indexes of their states.
+ *
+ * @param limit of each
+ */
+export const selectDeliveries = (orm: Builder, id: Bound, limit: Bound) => {
+  const { applicationId, id: eventId, state, lastOutcome, dueAt } = webhookEvent;
+  const counted = (name: string, index: string, condition: SQLWrapper) => sql`
+    SELECT ${sql.raw(`'${name}'`)} AS state, json_group_array(last_outcome) AS outcomes FROM (
+      SELECT ${lastOutcome} FROM ${webhookEvent} INDEXED BY ${sql.raw(index)} WHERE ${applicationId} = ${id} AND ${condition}
+      LIMIT ${limit})`;
+  const newest = (name: string, condition: SQLWrapper) => sql`
+    json_group_array(last_outcome) FILTER (WHERE ${condition}) AS ${sql.raw(name)}`;
+  const stopped = (name: string) => sql`${state} = ${sql.raw(`'${name}'`)} AND ${state} IN ('exhausted', 'held')`;
+  return orm
+    .select({ state: sql<EventState>`state`.as("state"), outcomes: sql<string>`outcomes`.as("outcomes") })
+    .from(sql`(
+      WITH newest AS MATERIALIZED (
+        SELECT ${newest("delivered", sql`state = 'delivered'`)}, ${newest("untried", sql`state = 'pending' AND due_at IS NULL`)}
+        FROM (SELECT ${state}, ${lastOutcome}, ${dueAt} FROM ${webhookEvent} WHERE ${applicationId} = ${id}
+          ORDER BY ${eventId} DESC LIMIT ${limit}))
+      SELECT 'delivered' AS state, delivered AS outcomes FROM newest
+      UNION ALL SELECT 'pending', untried FROM newest
+      UNION ALL ${counted("pending", "webhook_event_due", sql`${state} = 'pending' AND ${dueAt} IS NOT NULL`)}
+      UNION ALL ${counted("exhausted", "webhook_event_stopped", stopped("exhausted"))}
+      UNION ALL ${counted("held", "webhook_event_stopped", stopped("held"))})`);
+};
+
+const outcomes = z.array(z.string().nullable());
+
+export function countDeliveries(rows: readonly { state: EventState; outcomes: string }[]): DeliveryCount[] {
+  const counts = new Map<string, DeliveryCount>();
+  for (const { state, outcomes: json } of rows) {
+    for (const outcome of outcomes.parse(JSON.parse(json))) {
+      const key = `${state} ${outcome}`;
+      const count = counts.get(key) ?? { state, outcome, events: 0 };
+      count.events++;
+      counts.set(key, count);
+    }
+  }
+  return [...counts.values()];
+}

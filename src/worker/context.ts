@@ -1,4 +1,3 @@
-import { exports } from "cloudflare:workers";
 import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
 import { KnownApplications } from "./applications/known-applications.ts";
@@ -16,8 +15,7 @@ import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
 import { ObservedLogins } from "./users/observed-logins.ts";
-import type { Sender } from "./webhooks/sender.ts";
-import type { WakeUp } from "./webhooks/wake-up.ts";
+import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
 /** What an isolate keeps between invocations. */
 interface Isolate {
@@ -27,7 +25,6 @@ interface Isolate {
   refusedCalls: RefusedCalls;
   knownApplications: KnownApplications;
   hourBrakes: HourBrakes;
-  sender: Sender;
   health: Health;
   issuerKeys: IssuerKeys;
   observedLogins: ObservedLogins;
@@ -47,7 +44,7 @@ export interface Context extends Isolate {
   db: Database;
   allocator: AllocatorClient;
   live: LiveClient;
-  queue: Queue<WakeUp>;
+  queue: Queue<DeliveryMessage>;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
   refusedCallLimit: RateLimit;
@@ -64,6 +61,14 @@ export interface Context extends Isolate {
 
 let isolate: Isolate | undefined;
 
+/** `PUBLIC_URL` as it was last parsed: each signature of an application with status lists needs it. */
+let publicUrl: { text: string; parsed: string | null } | undefined;
+
+function readPublicUrl(text: string): string | null {
+  if (publicUrl?.text !== text) publicUrl = { text, parsed: parsePublicUrl(text) };
+  return publicUrl.parsed;
+}
+
 export function createContext(env: Env, defer: (work: Promise<unknown>) => void, home: Home): Context {
   isolate ??= createIsolate(env);
   return {
@@ -78,7 +83,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
     // Read where they are needed: most requests need neither.
     retention: () => readRetention(env),
-    publicUrl: () => parsePublicUrl(env.PUBLIC_URL),
+    publicUrl: () => readPublicUrl(env.PUBLIC_URL),
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,
@@ -94,8 +99,6 @@ export function createIsolate(env: Env): Isolate {
     refusedCalls: new RefusedCalls(),
     knownApplications: new KnownApplications(),
     hourBrakes: new HourBrakes(),
-    // Like a binding, a stub does not belong to a request: one is enough.
-    sender: exports.WebhookSender,
     health: new Health(),
     issuerKeys: new IssuerKeys(),
     observedLogins: new ObservedLogins(),

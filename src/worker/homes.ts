@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { databaseBindingOf, HOME_PLACE, queueBindingOf } from "../shared/homes.ts";
-import type { WakeUp } from "./webhooks/wake-up.ts";
+import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
 /** A home that this Worker is bound to (contract section 17). */
 export interface Home {
@@ -36,14 +36,14 @@ function isD1(binding: unknown): binding is D1Database {
   return typeof binding === "object" && binding !== null && "prepare" in binding && "batch" in binding;
 }
 
-/** The queue that a home's wake-ups go to: its own if one is bound, else home 1's. */
-export function queueOf(env: Env, home: number): Queue<WakeUp> {
+/** The queue that a home's messages go to: its own if one is bound, else home 1's. */
+export function queueOf(env: Env, home: number): Queue<DeliveryMessage> {
   const own: unknown = Reflect.get(env, queueBindingOf(home));
   return isQueue(own) ? own : env.WEBHOOKS;
 }
 
 /** The types of the environment name the queues of local development only. */
-function isQueue(binding: unknown): binding is Queue<WakeUp> {
+function isQueue(binding: unknown): binding is Queue<DeliveryMessage> {
   return typeof binding === "object" && binding !== null && "send" in binding && "sendBatch" in binding;
 }
 

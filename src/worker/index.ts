@@ -1,15 +1,14 @@
-import { isTickMessage } from "../shared/tick-message.ts";
 import { createContext } from "./context.ts";
 import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
 import { callHomeClock } from "./scheduling/client.ts";
-import { type ContextOf, consumeDeadLetters, consumeWakeUps } from "./webhooks/consumer.ts";
+import { takeWakeMessages, wakeRecipients } from "./scheduling/wake-messages.ts";
+import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
 export { Live } from "./live/live.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
-export { WebhookSender } from "./webhooks/sender.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */
 const DEAD_LETTERS = "-dead";
@@ -23,13 +22,11 @@ export default {
       const home = findHome(env, number);
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
-    const messages = batch.messages.filter(({ body }) => !isTickMessage(body));
-    const isTicking = messages.length < batch.messages.length;
-    const others = isTicking ? withMessages(batch, messages) : batch;
-    await Promise.all([
-      isTicking ? tickEveryHome(env) : undefined,
-      batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeWakeUps(at, others),
-    ]);
+    const { isTick, recipients, others } = takeWakeMessages(batch);
+    // A tick or a command may take long, and webhook events do not wait for it.
+    if (isTick) execution.waitUntil(tickEveryHome(env));
+    if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
+    await (batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others));
   },
 
   async scheduled({ scheduledTime }, env) {
@@ -41,12 +38,3 @@ export default {
 async function tickEveryHome(env: Env): Promise<void> {
   await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
 }
-
-/** A batch with some of its messages. */
-const withMessages = (batch: MessageBatch, messages: readonly Message[]): MessageBatch => ({
-  queue: batch.queue,
-  metadata: batch.metadata,
-  messages,
-  retryAll: (options) => batch.retryAll(options),
-  ackAll: () => batch.ackAll(),
-});

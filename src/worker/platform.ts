@@ -1,5 +1,5 @@
 import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "../shared/limits.ts";
-import { isOverloaded, isRetryable } from "../shared/retryable.ts";
+import { isRetryable } from "../shared/retryable.ts";
 
 /**
  * A part of the platform failed despite retries, or did not respond in time. The caller may try again: a write takes
@@ -7,15 +7,12 @@ import { isOverloaded, isRetryable } from "../shared/retryable.ts";
  */
 export class Unavailable extends Error {
   readonly part: string;
-  /** Whether the part itself is down or slow, as far as one can tell; otherwise this call was at fault. */
-  readonly isOutage: boolean;
 
   /** @param part its name in the log */
-  constructor(part: string, cause: unknown, isOutage = false) {
+  constructor(part: string, cause: unknown) {
     super(`${part} is unavailable`, { cause });
     this.name = "Unavailable";
     this.part = part;
-    this.isOutage = isOutage;
   }
 }
 
@@ -36,12 +33,9 @@ export function retryPlatform<T>(
       try {
         return await call();
       } catch (error) {
-        const mayBeRetried = isRetryable(error);
-        if (attempt >= PLATFORM_TRIES || !mayBeRetried) {
-          throw new Unavailable(part, error, mayBeRetried || isOverloaded(error));
-        }
+        if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(part, error);
         await scheduler.wait(Math.random() * PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** attempt);
-        if (isOver()) throw new Unavailable(part, error, true);
+        if (isOver()) throw new Unavailable(part, error);
       }
     }
   });
@@ -63,7 +57,7 @@ export function withDeadline<T>(
     let isOver = false;
     const timer = setTimeout(() => {
       isOver = true;
-      reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`), true));
+      reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`)));
     }, milliseconds);
     work(() => isOver).then(
       (result) => {

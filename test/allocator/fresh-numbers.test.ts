@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
-import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
 import type { RangePart } from "../../src/shared/schema.ts";
+import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
 import { request } from "./decide/support.ts";
 
 const APPLICATION = applicationId.parse("app_00000000000000000000");

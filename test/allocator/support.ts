@@ -8,11 +8,12 @@ import type { applicationHead } from "../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import * as tables from "../../src/worker/allocator/tables/schema.ts";
 import { getBadge } from "../badges/life-support.ts";
-import { allocatorOf, wake } from "../support/allocator.ts";
+import { allocatorOf, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import type { AroundTrip } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql } from "../support/home.ts";
+import { countBadges } from "../support/rows.ts";
 
 /** In every batch that moves D1's head, and in nothing else. */
 export const ENTRY = "INSERT INTO application_head";
@@ -160,14 +161,21 @@ export const plantForeign = (number: number | string): Promise<D1Result> =>
 const LONGEST = '"'.repeat(256);
 const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: LONGEST, sdkVersion: LONGEST });
 
+interface Filling {
+  userId?: string;
+  columns?: Record<string, string | number | null>;
+  /** Whether the allocator has taken them over: false if more rows follow. */
+  isTakenOver?: boolean;
+}
+
 /**
- * Badges in D1 before the application's first call, which its allocator takes over: of one user, on a device each, from the range's
- * end downwards, with maximal metadata.
+ * Badges in D1 before the application's first call, which its allocator takes over: of one user, on a device each, with maximal
+ * metadata unless other columns are given.
  */
 export async function fillBadges(
-  { id, lastNumber }: TestApplication,
+  application: TestApplication,
   count: number,
-  { userId = "mallory", columns = {} }: { userId?: string; columns?: Record<string, string | number | null> } = {},
+  { userId = "mallory", columns = {}, isTakenOver = true }: Filling = {},
 ): Promise<void> {
   const row = {
     metadata: METADATA,
@@ -179,30 +187,22 @@ export async function fillBadges(
     ...columns,
   };
   const names = Object.keys(row);
-  const [state] = [String(columns.state ?? "active")];
   await homeDatabase().batch([
     homeDatabase()
       .prepare(
         `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
          INSERT INTO badge (number, application_id, device, user_id, position, change, ${names})
-         SELECT ?2 + 1 - n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
+         SELECT ?2 - 1 + n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
       )
-      .bind(id, lastNumber, count, userId, ...Object.values(row)),
-    homeDatabase()
-      .prepare(
-        `UPDATE application_head SET last_position = ?2, last_change = ?2,
-           statistics = json_set(statistics, '$.badges.${state}', ?2) WHERE application_id = ?1`,
-      )
-      .bind(id, count),
+      .bind(application.id, application.firstNumber, count, userId, ...Object.values(row)),
+    countBadges(application, count, String(columns.state ?? "active")),
   ]);
+  if (isTakenOver) await takeOver(application);
 }
 
 /** An application in which mallory has so many badges of maximal metadata. */
-export async function crowded(
-  count: number,
-  columns: Record<string, string | number | null> = {},
-): Promise<TestApplication> {
-  const application = await createApplication({ size: Math.max(10_000, 10 * count) });
-  await fillBadges(application, count, { columns });
+export async function crowded(count: number, filling: Filling = {}): Promise<TestApplication> {
+  const application = await createApplication({ size: count + 10_000 });
+  await fillBadges(application, count, filling);
   return application;
 }

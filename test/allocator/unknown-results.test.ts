@@ -1,22 +1,21 @@
 import { runInDurableObject } from "cloudflare:test";
-import { decodeJwt } from "jose";
-import { afterEach, describe, expect, it } from "vitest";
-import type { Call } from "../../src/worker/allocator/commands.ts";
-import { block, getBadge, issueTo, signOn, takeStep, unblock } from "../badges/life-support.ts";
-import { inParallel, requestQuietly } from "../badges/support.ts";
-import { claim, invite, outcome } from "../invitations/support/calls.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { newRandomId } from "../../src/shared/identifiers.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import type { Call, Command } from "../../src/worker/allocator/commands.ts";
+import { issueTo, takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
+import { allocatorOf, aroundAllocators, aroundObjectD1, endAllocator, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { isAbout, LOST } from "../support/faults.ts";
+import { callWith } from "../support/bindings.ts";
+import type { AroundTrip } from "../support/d1.ts";
+import { failing, isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
-import { runSql } from "../support/home.ts";
-import type { Answer } from "../support/http.ts";
-import { restore, takeSnapshot } from "../support/restoration.ts";
+import { homeDatabase } from "../support/home.ts";
+import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
-import { StandingTimers } from "../support/timers.ts";
-import { until } from "../support/until.ts";
-import { ENTRY, journalOf, LostEntries, sequenceOf, wake } from "./support.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
+import { ENTRY, expectInSync, LostEntries, sequenceOf, stateOf } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -26,286 +25,258 @@ afterEach(() => {
   timers = undefined;
 });
 
-const stateOf = async (application: Parameters<typeof getBadge>[0], number: string) =>
-  (await getBadge(application, number)).body.state;
-
-/** Makes a call whose entry is on its way to D1 until it is answered 503, and later: until the test lets it through. */
-async function answer503(application: { id: string }, call: () => Promise<Answer>): Promise<HeldTrips> {
-  const held = new HeldTrips(ENTRY);
-  await aroundObjectD1(application, () => held.around);
-  timers = new StandingTimers();
-  const refused = call();
-  await timers.pass(10_000, () => held.count === 1);
-  expect((await refused).status).toBe(503);
-  return held;
+/** An application with a badge of alice. */
+async function withBadge() {
+  const application = await createApplication();
+  return { application, number: await issueTo(application, "phone", "alice") };
 }
 
-describe("a call that is answered 503 (contract sections 1 and 21)", () => {
-  it.each<[string, (application: TestApplication, lost: LostEntries) => Promise<void>]>([
+/** Does something about the next batch of the allocator; later ones go through. */
+async function aroundNextEntry(application: TestApplication, around: AroundTrip): Promise<void> {
+  let isDone = false;
+  await aroundObjectD1(application, () => (statements, send) => {
+    if (isDone || !isAbout(statements, ENTRY)) return send();
+    isDone = true;
+    return around(statements, send);
+  });
+}
+
+const historyOf = async ({ id }: TestApplication) =>
+  (await homeDatabase().prepare("SELECT action FROM history WHERE application_id = ?1").bind(id).raw()).flat();
+
+describe("a batch whose result nobody knows (contract section 21)", () => {
+  it.each<[string, AroundTrip]>([
     [
-      "the object is woken",
-      async (application, lost) => {
-        lost.stop();
-        await wake(application);
+      "is lost on the way",
+      async () => {
+        throw LOST;
       },
     ],
     [
-      "the object compares itself with D1 first",
-      async (application, lost) => {
-        lost.stop();
-        await wake(application, true);
+      "is carried out, and its response is lost",
+      async (_, send) => {
+        await send();
+        throw LOST;
       },
     ],
     [
-      "the object ends first",
-      async (application) => {
-        // The suspension, and what is to take its place.
-        await until(async () => expect((await journalOf(application)).at(-2)?.sequence).toBe(2));
-        await runInDurableObject(allocatorOf(application), (_, state) => state.abort("the object dies")).catch(
-          () => {},
-        );
-        await wake(application, true);
+      "is carried out twice",
+      async (_, send) => {
+        const first = await send();
+        await expect(send()).rejects.toThrow("application_head.sequence");
+        return first;
       },
     ],
-  ])("never happens when its entry was lost on the way, and %s", async (_, next) => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    [
+      "fails for what looks like an error of D1's",
+      async () => {
+        throw new Error("D1_ERROR: no such table: badge: SQLITE_ERROR");
+      },
+    ],
+  ])("%s: the change happens once, and its caller gets the result", async (_, around) => {
+    const { application, number } = await withBadge();
+    const sequence = await sequenceOf(application);
+    await aroundNextEntry(application, around);
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    expect(await stateOf(application, number)).toBe("suspended");
+    expect(await historyOf(application)).toEqual(["badge:suspended"]);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+    await expectInSync(application);
+  });
+
+  it("changes nothing when D1 carries it out after later ones", async () => {
+    const { application, number } = await withBadge();
+    let late: (() => Promise<unknown>) | undefined;
+    await aroundNextEntry(application, async (_, send) => {
+      late = send;
+      throw LOST;
+    });
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await expect(late?.()).rejects.toThrow("application_head.sequence");
+    expect(await stateOf(application, number)).toBe("active");
+    await expectInSync(application);
+  });
+
+  it("that D1 refuses is named by an error line, and sent again until D1 takes it", async () => {
+    const { application, number } = await withBadge();
+    await aroundNextEntry(application, async () => {
+      throw new Error("D1_ERROR: no such table: history: SQLITE_ERROR");
+    });
+    expect((await takeStep(application, number, "revoke")).status).toBe(200);
+    const refusals = log.lines().filter(({ event }) => event === "entry-refused");
+    expect(refusals).toMatchObject([{ level: "error", application: application.id, sequence: 3 }]);
+  });
+});
+
+describe("while D1 does not respond (contract section 21)", () => {
+  /** A suspension of `number` is on its way to D1, which hangs. */
+  async function hanging() {
+    const { application, number } = await withBadge();
+    const other = await issueTo(application, "tablet", "bob");
+    const held = new HeldTrips(ENTRY);
+    await aroundObjectD1(application, () => held.around);
+    timers = new StandingTimers();
+    const first = takeStep(application, number, "suspend");
+    await timers.pass(0, () => held.count === 1);
+    return { application, number, other, held, first, timers };
+  }
+
+  it("nothing is decided: a call that waited until its deadline gets 503 and never happens", async () => {
+    const { application, number, other, held, first, timers } = await hanging();
+    const calls = vi.spyOn(Allocator.prototype, "call");
+    const second = takeStep(application, other, "suspend");
+    await timers.pass(9_000, () => calls.mock.calls.length === 1);
+    expect([(await first).status, (await second).status]).toEqual([503, 503]);
+    held.stop();
+    await timers.pass(1_000);
+    const third = await issueTo(application, "watch", "carol");
+    expect(await stateOf(application, third)).toBe("active");
+    // What was decided has happened by then, and what was not never does.
+    expect([await stateOf(application, number), await stateOf(application, other)]).toEqual(["suspended", "active"]);
+    await expectInSync(application);
+  });
+
+  it("a call that changes nothing waits, too: its result rests on what D1 does not have yet", async () => {
+    const { application, number, held, first, timers } = await hanging();
+    const again = takeStep(application, number, "suspend");
+    expect(await isSettled(again)).toBe(false);
+    await held.letThrough();
+    await timers.pass(10_000);
+    await Promise.all([first, again]);
+    expect(await stateOf(application, number)).toBe("suspended");
+  });
+
+  it("calls are lost for good if D1 gets none of the tries, and the alarm sends what was decided", async () => {
+    const { application, number } = await withBadge();
     const lost = new LostEntries();
     await aroundObjectD1(application, () => lost.around);
     timers = new StandingTimers();
     const refused = takeStep(application, number, "suspend");
     await timers.pass(10_000, () => lost.count >= 2);
     expect((await refused).status).toBe(503);
-    await next(application, lost);
-    expect(await stateOf(application, number)).toBe("active");
-    await issueTo(application, "other", "bob");
-    expect(await stateOf(application, number)).toBe("active");
-    expect((await takeStep(application, number, "suspend")).status).toBe(200);
-  });
-
-  it("never undoes a later one when D1 gets its entry late", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    const held = await answer503(application, () => takeStep(application, number, "suspend"));
-    held.stop();
-    await issueTo(application, "other", "bob");
-    await held.letThrough().catch(() => {});
-    expect(await stateOf(application, number)).toBe("active");
-    await wake(application, true);
-    expect(await stateOf(application, number)).toBe("active");
-    expect(await badgeRows(application)).toHaveLength(2);
-  });
-
-  it("is a gap when a restored D1 gets its entry late in place of another, which was answered (contract section 21)", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    const snapshot = await takeSnapshot(application);
-    const held = await answer503(application, () => takeStep(application, number, "suspend"));
-    held.stop();
-    await issueTo(application, "other", "bob");
-    await restore(application, snapshot);
-    await held.letThrough();
-    await wake(application, true);
-    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "journal-gap", application: application.id }));
-    expect(outcome(await requestQuietly(application, "third", { userId: "carol" }))).toBe("503 UNAVAILABLE");
-  });
-
-  it("is found to have happened when D1 got its entry before the next one", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    const held = await answer503(application, () => takeStep(application, number, "suspend"));
-    await held.letThrough();
-    expect(outcome(await takeStep(application, number, "suspend"))).toBe("200");
-    expect(await stateOf(application, number)).toBe("suspended");
-    await wake(application, true);
-    expect(await stateOf(application, number)).toBe("suspended");
-  });
-
-  it.each([
-    ["that changes something", { userId: "bob", metadata: { os: "iOS" } }],
-    ["that changes nothing, once another entry has its place", { userId: "bob" }],
-  ])("of a login leaves the device's current badge to a later login %s (contract section 1)", async (_, later) => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
-    const bob = await issueTo(application, "phone", "bob");
-    const held = await answer503(application, () => requestQuietly(application, "phone", { userId: "alice" }));
-    held.stop();
-    if (!("metadata" in later)) {
-      timers?.stop();
-      const before = await sequenceOf(application);
-      await until(async () => expect(await sequenceOf(application)).toBe(before + 1));
-    }
-    expect((await requestQuietly(application, "phone", later)).status).toBe(200);
-    timers?.stop();
-    await held.letThrough().catch(() => {});
-    const { body } = await signOn(application, "phone");
-    expect(decodeJwt(String(body.signature)).sub).toBe(bob);
-  });
-
-  it("of a block and of an unblock never undoes the later other one (contract section 12)", async () => {
-    for (const [late, later, isBlocked] of [
-      [block, unblock, false],
-      [unblock, block, true],
-    ] as const) {
-      const application = await createApplication();
-      if (late === unblock) await block(application, "alice");
-      const held = await answer503(application, () => late(application, "alice"));
-      held.stop();
-      expect((await later(application, "alice")).status).toBe(200);
-      timers?.stop();
-      const issued = await requestQuietly(application, "new phone", { userId: "alice" });
-      expect(issued.status).toBe(isBlocked ? 403 : 201);
-      await held.letThrough().catch(() => {});
-      await wake(application, true);
-      const again = await requestQuietly(application, "new phone", { userId: "alice" });
-      expect(again.status).toBe(isBlocked ? 403 : 200);
-    }
-  });
-});
-
-describe("a call that was answered 503 and that D1 has got all the same (contract section 21)", () => {
-  /** The call, late, and once more, when it gets what D1 has. */
-  async function callLate(application: TestApplication, call: () => Promise<Answer>): Promise<void> {
-    const held = await answer503(application, call);
-    await held.letThrough();
-    await wake(application, true);
-    expect((await call()).status).toBe(200);
-  }
-
-  it("gives a claimed number no second owner when D1 is restored to before the claim", async () => {
-    const application = await createApplication();
-    const { token } = await invite(application);
-    const snapshot = await takeSnapshot(application);
-    await callLate(application, () => claim(application, "phone", "alice", token));
-    await restore(application, snapshot);
-    expect(outcome(await claim(application, "other", "eve", token))).toBe("409 CLAIMED_INVITATION");
-    expect(outcome(await claim(application, "phone", "alice", token))).toBe("200");
-  });
-
-  it("leaves a badge revoked when D1 is restored to before it was issued", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone-1", "alice");
-    const snapshot = await takeSnapshot(application);
-    const number = await issueTo(application, "phone-2", "bob");
-    await callLate(application, () => takeStep(application, number, "revoke"));
-    await restore(application, snapshot);
-    expect(outcome(await requestQuietly(application, "phone-2", { userId: "bob" }))).toBe("403 REVOKED_BADGE");
-    expect(await stateOf(application, number)).toBe("revoked");
-  });
-});
-
-describe("while D1 takes no entry", () => {
-  it("an object keeps at most five entries that D1 may still apply, and goes on when D1 does", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    const lost = new LostEntries();
-    await aroundObjectD1(application, () => lost.around);
-    timers = new StandingTimers();
-    for (let round = 0; round < 6; round++) {
-      let isAnswered = false;
-      const refused = takeStep(application, number, "suspend").finally(() => {
-        isAnswered = true;
-      });
-      // The object may make a try of its own before it has this call. Once it keeps five entries, it answers without a try.
-      while (!isAnswered) {
-        const before = lost.count;
-        await timers.pass(10_000, () => lost.count > before || isAnswered);
-      }
-      expect((await refused).status).toBe(503);
-      const sequence = await sequenceOf(application);
-      const waiting = (await journalOf(application)).filter((entry) => entry.sequence > sequence);
-      expect(waiting.length).toBeLessThanOrEqual(5);
-    }
     lost.stop();
-    expect((await takeStep(application, number, "suspend")).status).toBe(200);
-    expect(await stateOf(application, number)).toBe("suspended");
-    const sequence = await sequenceOf(application);
-    expect((await journalOf(application)).filter((entry) => entry.sequence >= sequence)).toHaveLength(1);
-  });
-
-  it("leaves the invitation of the call before it alone, when D1 refuses its entry in the end (contract section 5)", async () => {
-    const application = await createApplication();
-    const { token } = await invite(application);
-    // The object decides without reading that nobody is blocked.
-    await runSql("INSERT INTO blocked_user VALUES (?1, 'mallory', 1, 0, 0, 0, 0)", application.id);
-    let isLost = false;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isLost || !isAbout(statements, ENTRY)) return send();
-      isLost = true;
-      throw LOST;
-    });
-    expect(outcome(await requestQuietly(application, "phone-1", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
-    expect(isLost).toBe(true);
     await wake(application);
-    expect(outcome(await claim(application, "phone-2", "alice", token))).toBe("201");
-  });
-
-  it("at most 1,000 calls wait; one more is answered 503 at once", async () => {
-    const application = await createApplication();
-    let [isHeld, isWaiting] = [true, false];
-    await aroundObjectD1(application, () => async (_, send) => {
-      isWaiting = true;
-      while (isHeld) await scheduler.wait(5);
-      return send();
-    });
-    const call = (place: number) =>
-      allocatorOf(application).call(application.id, {
-        id: `call-${place}`,
-        until: Date.now() + 60_000,
-        origin: { actor: { kind: "server" } },
-        command: { kind: "step", number: place, step: { kind: "suspend" }, ifChange: null, ownedBy: null },
-      });
-    const first = call(0);
-    await until(() => expect(isWaiting).toBe(true));
-    const waiting = inParallel(1000, (place) => call(place + 1));
-    await scheduler.wait(100);
-    const tooMany = call(2000).then(({ outcome }) => outcome);
-    expect(await Promise.race([tooMany, scheduler.wait(20_000)])).toEqual({ kind: "unavailable" });
-    isHeld = false;
-    await Promise.all([first, waiting]);
+    expect(await stateOf(application, number)).toBe("suspended");
+    await expectInSync(application);
   });
 });
 
-describe("an object that ends in the middle of a write", () => {
-  /** At its next entry, which D1 has then or has not. */
-  const endAtEntry = (application: { id: string }, isSent: boolean) =>
-    aroundObjectD1(application, (state) => async (statements, send) => {
-      if (!isAbout(statements, ENTRY)) return send();
-      await state.storage.sync();
-      if (isSent) await send();
-      state.abort("the object dies");
-      return new Promise(() => {});
-    });
+const callOf = (command: Command, until = Date.now() + 9_000): Call => ({
+  ...{ id: newRandomId(), until, command },
+  origin: { actor: { kind: "server" } },
+});
 
-  const MOMENTS = [
-    { moment: "before D1 has the entry", isSent: false },
-    { moment: "once D1 has the entry", isSent: true },
-  ];
+const suspension = (number: string): Command => ({
+  kind: "transition",
+  number: Number(number),
+  transition: { kind: "suspend" },
+  ...{ ifChange: null, ownedBy: null },
+});
 
-  it.each(MOMENTS)("$moment, answers the same call as it was decided, and only once D1 has it", async ({ isSent }) => {
-    const application = await createApplication();
-    const number = Number(await issueTo(application, "phone", "alice"));
-    await endAtEntry(application, isSent);
-    const call: Call = {
-      id: "the same call",
-      until: Date.now() + 9000,
-      origin: { actor: { kind: "server" } },
-      command: { kind: "block", userId: "alice" },
-    };
-    const ask = async () => await allocatorOf(application).call(application.id, call);
-    await expect(ask()).rejects.toThrow();
-    const { outcome: told } = await ask();
-    expect(told).toEqual({ kind: "user", userId: "alice", numbers: [number] });
-    expect(await badgeRows(application)).toMatchObject([{ state: "revoked" }]);
+describe("a call that is repeated (contract sections 1 and 21)", () => {
+  it.each(["by the same instance", "by the next one"])("is decided once, and gets the same result %s", async (who) => {
+    const { application, number } = await withBadge();
+    const call = callOf(suspension(number));
+    const ask = () => allocatorOf(application).call(application.id, call);
+    const first = await ask();
+    expect(first.outcome).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
+    await takeStep(application, number, "resume");
+    if (who === "by the next one") await endAllocator(application);
+    expect((await ask()).outcome).toEqual(first.outcome);
+    expect(await stateOf(application, number)).toBe("active");
   });
 
-  it("gives a claimed number no second owner (contract section 5)", async () => {
-    const application = await createApplication();
-    const { token, number } = await invite(application);
-    await endAtEntry(application, true);
-    expect((await claim(application, "phone", "alice", token)).status).toBe(503);
-    expect(outcome(await claim(application, "other", "bob", token))).toBe("409 CLAIMED_INVITATION");
-    const claimed = await claim(application, "phone", "alice", token);
-    expect(claimed).toMatchObject({ status: 200, body: { badgeId: String(number) } });
+  it("at the same moment is decided once", async () => {
+    const { application, number } = await withBadge();
+    const sequence = await sequenceOf(application);
+    const call = callOf(suspension(number));
+    const ask = () => allocatorOf(application).call(application.id, call);
+    const [one, other] = await Promise.all([ask(), ask()]);
+    expect(one.outcome).toEqual(other.outcome);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+  });
+
+  it("after its deadline is not decided at all", async () => {
+    const { application, number } = await withBadge();
+    const { outcome } = await allocatorOf(application).call(application.id, callOf(suspension(number), Date.now()));
+    expect(outcome).toEqual({ kind: "unavailable" });
+    expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it.each(["the allocator", "D1"])(
+    "because the response of %s was lost reserves one number, without an Idempotency-Key too",
+    async (of) => {
+      const application = await createApplication();
+      await wake(application);
+      const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
+      if (of === "D1") await aroundNextEntry(application, (_, send) => lose(send));
+      const ALLOCATOR = aroundAllocators((_, call) => (of === "D1" ? call() : lose(call)));
+      const { status, body } = await callWith(
+        { ALLOCATOR },
+        new Request("https://badges.example/v1/invitation", {
+          method: "POST",
+          headers: { ...serverHeaders(application), udid: "server" },
+          body: JSON.stringify({ expiresAt: new Date(Date.now() + 60_000).toISOString() }),
+        }),
+      );
+      expect(status).toBe(201);
+      expect((await badgeRows(application)).map(({ number }) => String(number))).toEqual([body.badgeId]);
+    },
+  );
+
+  it.each(["the allocator", "D1"])(
+    "because the response of %s was lost returns the badges that a block revoked",
+    async (of) => {
+      const { application, number } = await withBadge();
+      const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
+      if (of === "D1") await aroundNextEntry(application, (_, send) => lose(send));
+      const ALLOCATOR = aroundAllocators((_, call) => (of === "D1" ? call() : lose(call)));
+      const init = { method: "PATCH", headers: serverHeaders(application) };
+      const request = new Request("https://badges.example/v1/users/alice/block", init);
+      expect(await callWith({ ALLOCATOR }, request)).toMatchObject({ status: 200, body: { revoked: [number] } });
+    },
+  );
+});
+
+describe("an instance that another has superseded (contract section 21)", () => {
+  it("returns no result: what it decides without a change fails with its local write, and the call goes to the other", async () => {
+    const { application, number } = await withBadge();
+    await takeStep(application, number, "suspend");
+    let calls = 0;
+    await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+      const exec = sql.exec.bind(sql);
+      vi.spyOn(sql, "exec").mockImplementation((query, ...bindings) => {
+        if (query.includes('set "touches"')) throw new Error("another instance has this storage");
+        return exec(query, ...bindings);
+      });
+    });
+    const ALLOCATOR = aroundAllocators(async (_, call) => {
+      calls++;
+      if (calls === 2) await runInDurableObject(allocatorOf(application), () => vi.restoreAllMocks());
+      return call();
+    });
+    const init = { method: "PATCH", headers: serverHeaders(application) };
+    const request = new Request(`https://badges.example/v1/badges/${number}/suspend`, init);
+    expect((await callWith({ ALLOCATOR }, request)).status).toBe(200);
+    expect(calls).toBe(2);
+  });
+});
+
+describe("calls that are decided together (contract section 21)", () => {
+  it("are one entry, and one that cannot be decided fails alone", async () => {
+    const { application, number } = await withBadge();
+    const other = await issueTo(application, "tablet", "bob");
+    const sequence = await sequenceOf(application);
+    const broken: Call = JSON.parse(
+      JSON.stringify({ ...callOf(suspension(number)), command: { ...suspension(number), ifChange: {} } }),
+    );
+    const calls = [callOf(suspension(number)), broken, callOf(suspension(other))];
+    const replies = await runInDurableObject(allocatorOf(application), (allocator) =>
+      Promise.all(calls.map((call) => allocator.call(application.id, call))),
+    );
+    expect(replies.map(({ outcome: { kind } }) => kind)).toEqual(["badge", "failed", "badge"]);
+    expect(await sequenceOf(application)).toBe(sequence + 1);
+    await expectInSync(application);
   });
 });

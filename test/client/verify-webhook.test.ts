@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ServerClient, verifyWebhook } from "../../src/client/index.ts";
-import { badgeCreatedPayload } from "../../src/worker/webhooks/event.ts";
+import { badgeCreatedPayload } from "../../src/worker/webhooks/badge-created-payload.ts";
 import { BASE_URL, signedAsService, utf8 } from "./support.ts";
 
 const NOW_SECONDS = 1_800_000_000;

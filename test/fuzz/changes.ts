@@ -11,7 +11,7 @@ const linesOf = (stored: Stored): Set<string> =>
  * Changes of storage that no granted request of a batch explains. A granted request that changes something names a badge
  * number, a user or an event, in its path or its response, and every row that it writes has that, or comes with one that does:
  * the event of a claim names the number that it replaced, and an erased user's badges get another user ID. Only the
- * application's position and its object's journal name nobody; and statistics are counted when they are read.
+ * application's head and its allocator's log and erasures name nobody.
  */
 export function unexplainedChanges(before: Stored, after: Stored, batch: readonly Exchange[]): string[] {
   const granted = grantedNames(batch);
@@ -21,8 +21,7 @@ export function unexplainedChanges(before: Stored, after: Stored, batch: readonl
   const tellingMore = changes.filter((row) => /^(webhook_event|badge) /.test(row) && isNamed(row));
   const explained = new Set([...granted, ...tellingMore.flatMap(badgeNumbersIn)]);
   return changes.filter((row) => {
-    if (row.startsWith("statistics ")) return false;
-    return /^(position |journal_\w+ of )/.test(row) ? granted.size === 0 : !isNamed(row, explained);
+    return /^(application_head |(entry|erasure) of )/.test(row) ? granted.size === 0 : !isNamed(row, explained);
   });
 }
 

@@ -1,5 +1,6 @@
 import { CREATOR, claimedInvitation, invite, revokedInvitation } from "../http/support/invitations.ts";
 import { issue } from "../http/support/pages.ts";
+import { signIn } from "../http/support/people.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
@@ -94,6 +95,7 @@ async function eventsOf({ id }: TestApplication): Promise<string[]> {
 
 /** Where the second page of a list starts. */
 async function cursorOf(application: TestApplication, path: string): Promise<string> {
+  if (path === "/v1/access") for (const role of ["viewer", "operator"] as const) await signIn(application, role);
   const { headers } = await call("GET", `${path}?per_page=1${path === "/v1/users" ? "&state=blocked" : ""}`, {
     headers: serverHeaders(application),
   });

@@ -40,7 +40,7 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     const { body } = await call("POST", "/v1/invitation", { headers: device, body: { expiresAt: ahead(10 * MINUTE) } });
     return { id: String(body.id), badgeId: String(body.badgeId) };
   };
-  const [claimed, revoked] = [await invite(), await invite()];
+  const [claimed, revoked, erased] = [await invite(), await invite(), await invite()];
   const step = (name: string, action: string, body: object = {}): Change => ({
     route: `PATCH /v1/badges/{id}${name}`,
     path: `/v1/badges/${badgeId}${name}`,
@@ -74,6 +74,10 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     {
       ...{ route: "PATCH /v1/invitation/{id}/revoke", path: `/v1/invitation/${revoked.id}/revoke`, headers: server },
       row: { action: "invitation:revoked", actor, badgeId: revoked.badgeId },
+    },
+    {
+      ...{ route: "PATCH /v1/invitation/{id}/erase", path: `/v1/invitation/${erased.id}/erase`, headers: server },
+      row: { action: "invitation:revoked", actor, badgeId: erased.badgeId },
     },
     {
       ...{ route: "POST /v1/badge", path: "/v1/badge", headers: { applicationid: application.id, udid: "tablet" } },
@@ -161,6 +165,16 @@ describe("who did what (contract section 23)", () => {
     expect(await historyOf(application)).toEqual([]);
     expect((await suspend("")).status).toBe(200);
     expect(await historyOf(application)).toMatchObject([{ actor: { kind: "server" } }]);
+  });
+
+  it("has no reason of an erasure, which would name the person again (contract section 24)", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "ada");
+    const erased = await callServer(application, "PATCH", "/v1/users/ada/erase", { reason: "Ada Lovelace has left" });
+    expect(erased.status).toBe(200);
+    const [row] = await historyOf(application);
+    expect(row).toMatchObject({ action: "user:erased" });
+    expect(JSON.stringify(await historyOf(application))).not.toContain("Lovelace");
   });
 
   it("has the end or return of a badge that another end brings about, besides that it was rescheduled", async () => {

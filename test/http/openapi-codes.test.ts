@@ -183,6 +183,7 @@ const describing = (invitationtoken: string) =>
   call("GET", "/v1/invitation", { headers: { applicationid: application.id, invitationtoken } });
 const invitingMany = (body: unknown, more?: Headers) =>
   call("POST", "/v1/invitations", { headers: server(more), body });
+const erasing = (id: string) => call("PATCH", `/v1/invitation/${id}/erase`, { headers: serverHeaders(application) });
 const revoking = (id: string) => call("PATCH", `/v1/invitation/${id}/revoke`, { headers: serverHeaders(application) });
 const list = (path: string) => call("GET", path, { headers: serverHeaders(application) });
 const setTimes = (body: object) => call("PATCH", "/v1/badges/17", { headers: server(), body });
@@ -380,6 +381,10 @@ const OWN_CASES: Record<string, Cases> = {
     "200": () => invitingMany({ invitations: [{ expiresAt: hoursAhead(1), name: "Ann" }, {}] }),
     "422 INVALID_INVITATIONS": () => invitingMany({ invitations: [] }),
     "422 INVALID_IDEMPOTENCYKEY": () => invitingMany({ invitations: [{ expiresAt: hoursAhead(1) }] }, LONG_KEY),
+  },
+  "PATCH /v1/invitation/{id}/erase": {
+    "200": async () => erasing((await invite(application)).id),
+    "404 UNKNOWN_INVITATION": () => erasing("unknown"),
   },
   "PATCH /v1/invitation/{id}/revoke": {
     "200": () => revoke(invite),

@@ -93,6 +93,7 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
       "POST /v1/invitation": { ...byInviter, ...ofKey, udid: true },
       "POST /v1/invitations": { ...byActor, ...ofKey, udid: true },
       "PATCH /v1/invitation/{id}/revoke": { ...byInviter, udid: false },
+      "PATCH /v1/invitation/{id}/erase": byActor,
     };
     for (const { name } of operations) {
       if (/^PATCH \/v1\/badges\//.test(name)) expected[name] = byChanger;

@@ -7,9 +7,9 @@ import { application, webhookEvent } from "../../src/shared/schema.ts";
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, database, admin, create, json, refusal } = await localHomes();
+const { homes, register, database, admin, create, json, refusal } = await localHomes();
 
-beforeEach(() => clearHomes(homes));
+beforeEach(() => clearHomes(homes, register));
 
 const update = (id: ApplicationId, ...words: string[]) => json("application", "update", id, ...words);
 

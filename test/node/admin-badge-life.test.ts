@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
-import { position } from "../../src/shared/schema.ts";
+import { applicationHead } from "../../src/shared/schema.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { commandsOf } from "./support/script.ts";
 
@@ -197,7 +197,9 @@ describe("reconcile (contract section 21)", () => {
     expect(await json("reconcile", id)).toMatchObject({ applicationId: id, result: "level", applied: 0 });
     expect(await refusal("reconcile", id, "--skip", "3")).toContain("--accept-loss");
     const elsewhere = { sequence: 1, entry: "of another timeline" };
-    await service.database.run((orm) => orm.update(position).set(elsewhere).where(eq(position.applicationId, id)));
+    await service.database.run((orm) =>
+      orm.update(applicationHead).set(elsewhere).where(eq(applicationHead.applicationId, id)),
+    );
     const found = await admin("reconcile", id, "--json");
     expect(found.code).toBe(1);
     expect(JSON.parse(found.stdout)).toMatchObject({ applicationId: id, result: "gap", d1: 1 });

@@ -4,9 +4,9 @@ import { type RangeOptions, wantedNumbers } from "../../src/admin/number-range/c
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, admin, create, json, refusal } = await localHomes();
+const { homes, register, submit, admin, create, json, refusal } = await localHomes();
 
-beforeEach(() => clearHomes(homes));
+beforeEach(() => clearHomes(homes, register));
 
 const createWords = (options: string) => ["application", "create", "--name", "App", ...options.split(" ")];
 
@@ -70,7 +70,10 @@ describe("application create --format (contract section 20)", () => {
 
   it("h10302 takes the next default block as long as one fits the format", async () => {
     const range = async (options: RangeOptions) => {
-      const { firstNumber, lastNumber } = await createApplication(homes, { name: "App", ...wantedNumbers(options) });
+      const { firstNumber, lastNumber } = await createApplication(homes, submit, {
+        name: "App",
+        ...wantedNumbers(options),
+      });
       return [firstNumber, lastNumber];
     };
     await range({ first: 1_000_000_000, last: 34_339_999_999 });

@@ -9,7 +9,7 @@ import { byEffort } from "../support/effort.ts";
 import { captured, commandsIn, localHomes } from "./support/script.ts";
 import { runProgram } from "./support/service.ts";
 
-const { folder, homes, database, admin: adminHere, create } = await localHomes();
+const { folder, homes, database, register, admin: adminHere, create } = await localHomes();
 
 /** Runs the script as a program of its own. */
 const admin = (...words: string[]) =>
@@ -115,7 +115,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
 describe("a message of a command for a deployed environment (contract section 10)", () => {
   /** The script, for which local state is an environment. */
   async function adminOf(environment: string, ...words: string[]) {
-    const opened = { homes, database, place: { environment }, close: () => Promise.resolve() };
+    const opened = { homes, database, place: { environment }, wake: register.wake, close: () => Promise.resolve() };
     const program = createAdminProgram(async () => opened);
     return captured(() => run(program, [...words, "--env", environment]));
   }

@@ -15,9 +15,9 @@ import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, database } = await localHomes();
+const { homes, database, submit } = await localHomes();
 
-const create = () => createApplication(homes, { name: "Test" });
+const create = () => createApplication(homes, submit, { name: "Test" });
 
 const digestOf = (secret: string) => createHash("sha256").update(secret).digest("base64url");
 

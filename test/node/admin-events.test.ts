@@ -33,7 +33,7 @@ const find = (id: string) =>
 const hold = (applicationId: ApplicationId) =>
   database.run((orm) => orm.update(application).set({ webhookHeldAt: 1 }).where(eq(application.id, applicationId)));
 
-const list = (applicationId: ApplicationId, state?: "held", limit = 100) =>
+const list = (applicationId: ApplicationId, state?: "held" | "pending", limit = 100) =>
   listEvents(database, applicationId, { state, limit });
 
 describe("webhook list (contract section 10)", () => {
@@ -56,6 +56,18 @@ describe("webhook list (contract section 10)", () => {
     ]);
     expect(await list(applicationId, "held")).toEqual([all[1]]);
     expect(await list(applicationId, undefined, 1)).toEqual([all[0]]);
+  });
+});
+
+describe("webhook list --state pending (contract section 10)", () => {
+  it("lists events that nobody has tried among those that wait for a retry", async () => {
+    const applicationId = await create();
+    const untried = await record(applicationId, 1, { dueAt: null });
+    await record(applicationId, 2, { state: "delivered", dueAt: null });
+    const retried = await record(applicationId, 3, { attempts: 1 });
+    const newest = await record(applicationId, 4, { dueAt: null });
+    expect((await list(applicationId, "pending")).map(({ id }) => id)).toEqual([newest, retried, untried]);
+    expect((await list(applicationId, "pending", 1)).map(({ id }) => id)).toEqual([newest]);
   });
 });
 
@@ -189,7 +201,7 @@ describe("webhook show (contract section 10)", () => {
     };
     const atOnce = ["1970-01-01T00:00:01.000Z", null];
     const working = await create();
-    for (const dueAt of [0, -1]) expect(await show(working, { dueAt })).toEqual(atOnce);
+    for (const dueAt of [0, -1, null]) expect(await show(working, { dueAt })).toEqual(atOnce);
     const due = await record(working, 1);
     expect((await admin("webhook", "show", due)).stdout).toContain("due now: within about a minute");
     for (const state of ["delivered", "exhausted", "held"] as const) {

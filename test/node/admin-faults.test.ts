@@ -1,8 +1,6 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { findApplication } from "../../src/admin/application/record.ts";
-import { updateApplication } from "../../src/admin/application/update.ts";
 import { describeError, UserError } from "../../src/admin/command-line/errors.ts";
 import { Account } from "../../src/admin/platform/cloudflare.ts";
 import { Database } from "../../src/admin/platform/database.ts";
@@ -10,12 +8,11 @@ import type { Homes } from "../../src/admin/platform/homes.ts";
 import { restD1 } from "../../src/admin/platform/rest-d1.ts";
 import { listEvents } from "../../src/admin/webhook/commands.ts";
 import { testEndpoint } from "../../src/admin/webhook/test.ts";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes } = await localHomes();
+const { homes, submit } = await localHomes();
 
 describe("an error line", () => {
   it("is the platform's refusal of a token, not Drizzle's error around it", async () => {
@@ -35,44 +32,12 @@ describe("an error line", () => {
   });
 });
 
-describe("numbers in a further home while home 1 is away (contract section 17)", () => {
-  /** Runs the work once to count its steps, and then with a last step that fails. */
-  async function withoutLastStep(work: (on: Homes) => Promise<unknown>): Promise<void> {
-    const counted = aroundSteps(homes, (_, take) => take());
-    await work(counted.homes);
-    const failing = aroundSteps(homes, async (step, take) => {
-      if (step === counted.steps()) throw new UserError("The database is busy: try again in a moment.");
-      return take();
-    });
-    await expect(work(failing.homes)).rejects.toThrow("busy");
-  }
-
-  const create = (on: Homes) => createApplication(on, { name: "Away", home: 2 });
-
-  it("a creation that cannot be confirmed leaves no application whose secret nobody knows", async () => {
-    const { database } = homes.numbered(2);
-    const before = await database.run((orm) => orm.$count(application));
-    await withoutLastStep(create);
-    expect(await database.run((orm) => orm.$count(application))).toBe(before + 1);
-  });
-
-  it("a range that cannot be confirmed does not grow", async () => {
-    const range = (first: number) => ({ name: "Away", home: 2, range: { first, last: first + 9 } });
-    const [one, other] = [await createApplication(homes, range(100)), await createApplication(homes, range(200))];
-    const left = [one, other];
-    await withoutLastStep(async (on) => {
-      for (const { applicationId, lastNumber } of left.splice(0, 1)) {
-        await updateApplication(on, applicationId, { lastNumber: lastNumber + 5 });
-      }
-    });
-    const lastOf = async (id: ApplicationId) => (await findApplication(homes.of(id), id)).lastNumber;
-    expect([await lastOf(one.applicationId), await lastOf(other.applicationId)]).toEqual([114, 209]);
-  });
-});
-
 describe("webhook test", () => {
   it("reports an event that was sent at the last moment", async () => {
-    const { applicationId } = await createApplication(homes, { name: "Late", webhookUrl: "https://late.test/" });
+    const { applicationId } = await createApplication(homes, submit, {
+      name: "Late",
+      webhookUrl: "https://late.test/",
+    });
     const { database } = homes.first;
     const counted = aroundSteps(homes, (_, take) => take());
     const test = (on: Homes) => testEndpoint(on.first.database, applicationId, 0);
@@ -95,7 +60,7 @@ describe("webhook test", () => {
 
 describe("webhook list", () => {
   it("reads the events of a dead receiver in small statements", async () => {
-    const { applicationId } = await createApplication(homes, { name: "Dead" });
+    const { applicationId } = await createApplication(homes, submit, { name: "Dead" });
     const insert = (from: number, to: number, state: string) => sql`
       INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
       WITH RECURSIVE numbers(n) AS (SELECT ${from} UNION ALL SELECT n + 1 FROM numbers WHERE n < ${to})

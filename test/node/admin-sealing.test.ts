@@ -19,17 +19,17 @@ import { deployedWorker, shareSealingKeys } from "./support/sealing-keys.ts";
 shareSealingKeys();
 
 /** Two local homes. */
-const { homes, admin, create, json, refusal } = await localHomes();
+const { homes, submit, register, admin, create, json, refusal } = await localHomes();
 const state = localState();
 
 /** No home has a sealing key, and there is no key file. */
 beforeEach(async () => {
-  await clearHomes(homes);
+  await clearHomes(homes, register);
   await homes.everywhere(({ database }) => database.run((orm) => orm.delete(sealingKey)));
   rmSync(state.sealingKeys, { force: true });
 });
 
-const createIn = (home: number) => createApplication(homes, { name: "Test", home });
+const createIn = (home: number) => createApplication(homes, submit, { name: "Test", home });
 
 /** Version and public half of the keys of each home. */
 const published = () =>

@@ -50,8 +50,8 @@ describe("wrangler.toml", () => {
         const { max_batch_size, max_batch_timeout, max_retries, retry_delay } = consumer;
         expect([max_batch_size, max_batch_timeout, max_retries, retry_delay]).not.toContain(undefined);
       }
-      // At most as many as 30 senders with five connections each take, and no wait for more.
-      expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 100, max_batch_timeout: 0 });
+      // One connection for each, and one for the queue (Workers: Limits), and no wait for more.
+      expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 5, max_batch_timeout: 0 });
     });
 
     it("turns off the platform's logs of URLs, because a revocation's has a token (contract section 9)", () => {

@@ -228,7 +228,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       });
 
       it("have dialogs that say what doors will do, by the settings as they are now (sections 3 and 14)", async () => {
-        const { homes, applicationId } = service;
+        const { homes, submit, applicationId } = service;
         const says = async (text: string) => {
           await view("today", "Today");
           await view(`badge?id=${number("kim-4")}`, "Badge");
@@ -237,11 +237,11 @@ describe.skipIf(!HAS_CHROMIUM)(
           await dialog().getByRole("button", { name: "Cancel" }).click();
         };
         await says("Doors do not learn of it: one that does not check the age opens");
-        await updateApplication(homes, applicationId, { signatureLifetimeSeconds: 900 });
+        await updateApplication(homes, submit, applicationId, { signatureLifetimeSeconds: 900 });
         await says(
           "they open for a signature that the phone already has until it expires, 15 minutes after it was made",
         );
-        await updateApplication(homes, applicationId, { statusList: true });
+        await updateApplication(homes, submit, applicationId, { statusList: true });
         await says(
           "Connected doors refuse it within two seconds, others that read the status list within two minutes.",
         );
@@ -303,7 +303,7 @@ describe.skipIf(!HAS_CHROMIUM)(
     it("shows settings as they are when a view is opened, not as they were at the sign-in", async () => {
       await view("deliveries", "Deliveries");
       await page.getByText("The service tells").waitFor();
-      await updateApplication(service.homes, service.applicationId, { webhookUrl: null });
+      await updateApplication(service.homes, service.submit, service.applicationId, { webhookUrl: null });
       await view("today", "Today");
       await view("deliveries", "Deliveries");
       await page.getByText("This application has no webhook address").waitFor();

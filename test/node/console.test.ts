@@ -184,35 +184,17 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(found).toMatchObject({ stored: '[{},{},"",""]', databases: 0, caches: 0, history: "null", values: [] });
     });
 
-    it("is forgotten by a reload unless that was chosen; then it survives that, and no other tab or page has it", async () => {
-      await page.reload();
-      await page.getByRole("button", { name: "Sign in" }).waitFor();
-      await page.getByLabel("Stay signed in").check();
-      await signIn(page, secrets.get("Ann") ?? "");
-      await page.getByText("Needs attention").waitFor();
+    it("is forgotten by a reload and by another page: nothing offers to keep it (section 19)", async () => {
+      await signInAs("Ann");
       await view("badges?q=ali", "Badges");
       await page.reload();
-      await page.getByRole("heading", { name: "Badges", level: 1 }).waitFor();
-      await row("alice").waitFor();
-      expect(await page.evaluate(() => sessionStorage.length), "the secret is stored only while the page is away").toBe(
-        0,
-      );
-      const [other] = await Promise.all([
-        context.waitForEvent("page"),
-        page.evaluate(() => void window.open("/console", "_blank")),
-      ]);
-      await other.getByRole("button", { name: "Sign in" }).waitFor();
-      await other.close();
-      const [reference] = await Promise.all([
-        context.waitForEvent("page"),
-        page.getByRole("link", { name: "API reference" }).click({ modifiers: ["Control"] }),
-      ]);
-      await reference.close();
-      await page.reload();
+      await page.getByRole("button", { name: "Sign in" }).waitFor();
+      expect(await page.getByRole("checkbox").count()).toBe(0);
+      await signIn(page, secrets.get("Ann") ?? "");
       await row("alice").waitFor();
       await page.getByRole("link", { name: "API reference" }).click();
       await page.waitForURL("**/docs", { waitUntil: "commit" });
-      expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+      expect(await page.evaluate(() => sessionStorage.length + localStorage.length)).toBe(0);
       await page.evaluate(() => history.back());
       await page.getByRole("button", { name: "Sign in" }).waitFor();
     });
@@ -253,7 +235,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
 
     it("says in words when no numbers are left", async () => {
       const full = { name: "Full", range: { first: 17, last: 17 } };
-      const { applicationId, applicationSecret } = await createApplication(service.homes, full);
+      const { applicationId, applicationSecret } = await createApplication(service.homes, service.submit, full);
       await fetch(`${service.origin}/v1/badge`, {
         method: "POST",
         headers: { applicationid: applicationId, udid: "phone" },
@@ -372,6 +354,12 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await tom.getUser("erin")).toMatchObject({ blocked: false });
       await view("person?user=frank", "frank");
       await step("Erase");
+      await dialog().getByText("1 badge in use: revoked now.").waitFor();
+      expect(await dialog().getByLabel("Reason").count(), "it would name the person again").toBe(0);
+      await confirm("Erase for good");
+      await dialog().getByRole("alert").getByText("That is not the user ID.").waitFor();
+      expect(await tom.getBadge(number("frank"))).toMatchObject({ userId: "frank", state: "active" });
+      await dialog().getByLabel("To confirm, type the user ID").fill("frank");
       await confirm("Erase for good");
       await page.getByRole("heading", { name: /^erased:/, level: 1 }).waitFor();
       await notice("The person is erased from 1 badge.");
@@ -394,6 +382,40 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(csv).toContain(`'=1+1,,${number("=1+1")},`);
       expect(csv).toContain(`a;'=1+1,,${number("a;=1+1")},`);
       expect(csv).not.toContain("dave");
+    });
+
+    it("shows actors by who vouches for them, in the history and in its CSV", async () => {
+      const { applicationId, applicationSecret, origin: baseUrl } = service;
+      const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
+      const id = number("carol");
+      await tom.suspendBadge(id);
+      await server.resumeBadge(id, { actor: "Tom" });
+      await server.suspendBadge(id, { actor: "Administrator: Root" });
+      await server.resumeBadge(id);
+      await view(`history?badge=${id}`, "History");
+      await row("Badge suspended").first().waitFor();
+      const cells = await page.getByRole("row").locator("td:nth-of-type(2)").allInnerTexts();
+      const shown = cells.map((cell) => cell.replaceAll(/\s+/g, " "));
+      const statement = "The application's server which says:";
+      expect(shown.slice(0, 4)).toEqual([
+        "The application's server",
+        `${statement} Administrator: Root`,
+        `${statement} Tom`,
+        "Tom signed in here",
+      ]);
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: "Save as CSV" }).click(),
+      ]);
+      const csv = readFileSync(await download.path(), "utf8");
+      for (const by of [
+        "The application's server,",
+        `"The application's server, which says: Tom"`,
+        `"The application's server, which says: Administrator: Root"`,
+        "Signed in here: Tom",
+      ]) {
+        expect(csv).toContain(by);
+      }
     });
 
     it("shows deliveries with problems, why one failed, and sends it again", async () => {

@@ -11,11 +11,18 @@ import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import { application, badge, freedNumber, numberRange, position, webhookEvent } from "../../src/shared/schema.ts";
+import {
+  application,
+  applicationHead,
+  badge,
+  freedNumber,
+  numberRange,
+  webhookEvent,
+} from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
-const { homes, admin, create, json, refusal } = await localHomes();
+const { homes, register, admin, create, json, refusal } = await localHomes();
 
 const createIn = (home: number, ...words: string[]) => create("--home", String(home), ...words);
 
@@ -125,25 +132,23 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
 });
 
 describe("home (contract section 17)", () => {
-  it("list: each home with its applications, badges, bytes, share of 10 GB, and how far back its journals reach", async () => {
-    await clearHomes(homes);
+  it("list: each home with its applications, badges, bytes, and share of 10 GB", async () => {
+    await clearHomes(homes, register);
     const { applicationId } = await createIn(2);
-    const journalSince = "2025-11-23T00:00:00.000Z";
-    const since = { lastPosition: 2, journalSince: Date.parse(journalSince) };
     await homes
       .numbered(2)
-      .database.run((orm) => orm.update(position).set(since).where(eq(position.applicationId, applicationId)));
+      .database.run((orm) =>
+        orm.update(applicationHead).set({ lastPosition: 2 }).where(eq(applicationHead.applicationId, applicationId)),
+      );
     const listed = z.array(z.looseObject({ bytes: z.number() })).parse(await json("home", "list"));
     const sizes = listed.map(({ bytes }) => ({ bytes, share: bytes / 10_000_000_000 }));
     expect(listed).toEqual([
-      { home: 1, place: null, applications: 0, badges: 0, ...sizes[0], journalSince: null },
-      { home: 2, place: null, applications: 1, badges: 2, ...sizes[1], journalSince },
+      { home: 1, place: null, applications: 0, badges: 0, ...sizes[0] },
+      { home: 2, place: null, applications: 1, badges: 2, ...sizes[1] },
     ]);
     for (const { bytes } of sizes) expect(bytes).toBeGreaterThan(10_000);
     const { stdout } = await admin("home", "list");
-    expect(stdout).toMatch(
-      /^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB +JOURNALS\n +1 +- .* all\n.* since 2025-11-23\n$/,
-    );
+    expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB\n +1 +- .*\n +2 +- .*\n$/);
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
@@ -159,7 +164,7 @@ describe("home (contract section 17)", () => {
     expect(await json("home", "check")).toMatchObject({
       homes: 2,
       registered: [],
-      cleared: [],
+      unused: [],
       kept: [],
       overlaps: [],
     });
@@ -216,8 +221,7 @@ describe("doctor (contract section 25)", () => {
     expect(found.get("Health")).toMatchObject({ state: "broken", advice: expect.stringContaining("npm start") });
     // Nothing sweeps here.
     expect(found.get("Sweep")).toMatchObject({ state: "broken" });
-    for (const check of ["Migrations", "Journals", "Clock", "Number ranges"])
-      expect(found.get(check)?.state).toBe("ok");
+    for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
   });
 
@@ -226,10 +230,10 @@ describe("doctor (contract section 25)", () => {
     const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
     const states = ["held", "exhausted", "exhausted", "delivered"] as const;
     await homes.everywhere(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
-    const fresh = JSON.stringify([{ first: 500, size: 10, used: 10 }]);
+    const fresh = [{ first: 500, size: 10, used: 10 }];
     await homes.first.database.run((orm) =>
       orm.batch([
-        orm.update(position).set({ fresh }).where(eq(position.applicationId, id)),
+        orm.update(applicationHead).set({ fresh }).where(eq(applicationHead.applicationId, id)),
         orm.insert(freedNumber).values({ applicationId: id, number: 505, freedAt: 1 }),
         orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
       ]),

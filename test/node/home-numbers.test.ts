@@ -1,31 +1,48 @@
-import { eq, sql } from "drizzle-orm";
-import { beforeEach, describe, expect, it } from "vitest";
+import { eq } from "drizzle-orm";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { checkHomes } from "../../src/admin/home/check.ts";
+import { releaseNumbers } from "../../src/admin/home/release.ts";
 import { listRegistrations } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
+import { plainHomeSubmitter } from "../../src/admin/script-command/submit.ts";
+import { type ApplicationId, newApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, numberRange, signingKey } from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes, FIRST_STEP, interruptHomes, killIn, rememberHome } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
 /** Two local homes. */
-const { homes } = await localHomes();
+const { homes, register } = await localHomes();
 
-beforeEach(() => clearHomes(homes));
+beforeEach(async () => {
+  await clearHomes(homes, register);
+  // What the register logs.
+  for (const name of ["log", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
+});
+
+/** As the script does it, on these homes. */
+const submitOn = (on: Homes) => plainHomeSubmitter({ homes: on, wake: register.wake });
 
 const create = (home: number, ends?: readonly [number, number], on: Homes = homes) =>
-  createApplication(on, { name: "Test", home, range: ends && { first: ends[0], last: ends[1] } });
-const grow = (id: ApplicationId, lastNumber: number, on: Homes = homes) => updateApplication(on, id, { lastNumber });
+  createApplication(on, submitOn(on), { name: "Test", home, range: ends && { first: ends[0], last: ends[1] } });
+const grow = (id: ApplicationId, lastNumber: number, on: Homes = homes) =>
+  updateApplication(on, submitOn(on), id, { lastNumber });
+const check = (on: Homes = homes) => checkHomes(on, submitOn(on));
+/** @returns the warnings */
+async function release(id: ApplicationId): Promise<string[]> {
+  const warnings: string[] = [];
+  await releaseNumbers(homes, submitOn(homes), id, (line) => warnings.push(line));
+  return warnings;
+}
 
 const home = (number: number) => homes.numbered(number);
 
 /** Tries a command that something happens to at each of its steps, one after the other, until it has fewer. */
 async function atEachStep(attempt: (step: number) => Promise<{ isOver: boolean }>): Promise<void> {
   for (let step = FIRST_STEP; ; step++) {
-    await clearHomes(homes);
+    await clearHomes(homes, register);
     const { isOver } = await attempt(step);
     if (isOver) return;
     await expectDisjoint();
@@ -50,11 +67,21 @@ async function expectDisjoint(): Promise<void> {
 const registered = async (): Promise<[ApplicationId, number, number][]> =>
   (await listRegistrations(homes)).map((row) => [row.applicationId, row.firstNumber, row.lastNumber]);
 
-/** Makes it seem that all that is registered was registered so many hours ago. */
-const age = (hours: number) =>
-  home(1).database.run((orm) =>
-    orm.update(numberRange).set({ registeredAt: sql`registered_at - ${hours * 3_600_000}` }),
-  );
+/** A command that registers 100 numbers for an application that does not exist. */
+const newRegistration = (inHome: number, first: number) => {
+  const range = { first, last: first + 99 };
+  return { kind: "register", applicationId: newApplicationId(inHome), range, highest: range.last } as const;
+};
+
+/** What is registered in this work was registered so many hours ago. */
+async function hoursAgo<Result>(hours: number, work: () => Promise<Result>): Promise<Result> {
+  register.now = () => Date.now() - hours * 3_600_000;
+  try {
+    return await work();
+  } finally {
+    register.now = Date.now;
+  }
+}
 
 describe("number ranges (contract sections 10 and 17)", () => {
   it("are by default the lowest free block of all homes, between others too, and are registered in home 1", async () => {
@@ -100,10 +127,12 @@ describe("number ranges (contract sections 10 and 17)", () => {
     const neighbour = await create(1, [300, 399]);
     const overlap = (last: number) => `Numbers 100-${last} overlap application ${neighbour.applicationId} (300-399)`;
     for (const last of [300, 500]) await expect(grow(id, last)).rejects.toThrow(overlap(last));
-    await updateApplication(homes, id, { firstNumber: 100, lastNumber: 299 });
+    await updateApplication(homes, submitOn(homes), id, { firstNumber: 100, lastNumber: 299 });
     expect(await registered()).toContainEqual([id, 100, 299]);
     await expect(grow(id, 298)).rejects.toThrow("ends at 299 and can only grow");
-    await expect(updateApplication(homes, id, { firstNumber: 99 })).rejects.toThrow("starts at 100 and stays there");
+    await expect(updateApplication(homes, submitOn(homes), id, { firstNumber: 99 })).rejects.toThrow(
+      "starts at 100 and stays there",
+    );
     await expect(create(1, [250, 260])).rejects.toThrow(`application ${id} (100-299)`);
     expect(await grow(id, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });
     expect(await grow(neighbour.applicationId, 499)).toMatchObject({ lastNumber: 499 });
@@ -149,44 +178,59 @@ describe("a command that dies half-way (contract section 17)", () => {
       if (typeof died !== "string") return { isOver: true };
       expect(died).toContain("killed");
       await expectDisjoint();
-      const isRegistered = (await registered()).length > 0;
       const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
+      const isRegistered = (await registered()).some(([, first]) => first === 100);
       expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
       expect((await create(1)).firstNumber).toBe(1_000_000_000);
       return { isOver: false };
     });
   });
 
-  it("leaves a registration that only home check clears, when it is over 24 hours old", async () => {
-    // 2 steps for the sealing key and the other home, then the registration.
-    const dying = killIn(3, homes);
-    await expect(create(2, [100, 199], dying.homes)).rejects.toThrow("killed");
-    const [[id] = [undefined]] = await registered();
-    expect(id).toMatch(/^app2_/);
+  /** Registers 100 to 199 for an application that is never created. */
+  async function registerOnly(hours: number): Promise<ApplicationId> {
+    const command = newRegistration(2, 100);
+    await hoursAgo(hours, () => register.submit(command));
+    return command.applicationId;
+  }
+
+  it("leaves a registration that home check reports after 24 hours, and only --release clears", async () => {
+    const id = await registerOnly(23.9);
     await expect(create(1, [100, 199])).rejects.toThrow(
-      `Numbers 100-199 overlap those registered for ${id} (100-199), whose creation has not finished`,
+      `Numbers 100-199 overlap those registered for ${id} (100-199), which its home does not have`,
     );
-    await age(23.9);
-    expect(await checkHomes(homes)).toMatchObject({ cleared: [], kept: [{ applicationId: id, reason: "recent" }] });
-    await expect(create(1, [100, 199])).rejects.toThrow("24 hours");
-    await age(0.2);
-    expect(await checkHomes(homes)).toMatchObject({ cleared: [{ applicationId: id, firstNumber: 100 }], kept: [] });
+    expect(await check()).toMatchObject({ unused: [], kept: [{ applicationId: id, reason: "recent" }] });
+    await expect(release(id)).rejects.toThrow("less than 24 hours ago");
+    await clearHomes(homes, register);
+    const old = await registerOnly(24.1);
+    expect(await check()).toMatchObject({ unused: [{ applicationId: old, firstNumber: 100 }], kept: [] });
+    await expect(create(1, [100, 199])).rejects.toThrow(old);
+    expect(await release(old)).toEqual([expect.stringContaining("phones and doors may still hold numbers 100-199")]);
+    expect(await check()).toMatchObject({ unused: [], kept: [] });
     await create(1, [100, 199]);
   });
 
-  it.each([1, 2])("does not use numbers in home %i that were cleared while its computer slept", async (number) => {
-    // Two days go by before the application is inserted: the last step in home 1; in home 2 one more reads the register.
-    const steps = aroundSteps(homes, (_, take) => take());
-    await create(number, [100, 199], steps.homes);
-    await clearHomes(homes);
-    const sleeping = interruptHomes(steps.steps() - (number - 1), homes, async () => {
-      await age(48);
-      expect(await checkHomes(homes)).toMatchObject({ cleared: [{ firstNumber: 100 }] });
-      await create(3 - number, [100, 199]);
+  it("releases nothing that an application has, or that nobody has registered", async () => {
+    await register.submit(newRegistration(2, 500));
+    const { applicationId } = await create(2, [100, 199]);
+    await expect(release(applicationId)).rejects.toThrow("exists, so its numbers stay registered");
+    await expect(release(newApplicationId(1))).rejects.toThrow("No numbers are registered");
+    await expect(release(newApplicationId(9))).rejects.toThrow("There is no home 9");
+    expect(await registered()).toHaveLength(2);
+  });
+
+  it.each([1, 2])("does not use numbers in home %i that were released while its computer slept", async (number) => {
+    // Two days go by between the registration and the last step, which inserts the application.
+    const counted = aroundSteps(homes, (_, take) => take());
+    await create(number, [100, 199], counted.homes);
+    await clearHomes(homes, register);
+    const sleeping = interruptHomes(counted.steps(), homes, async () => {
+      const [[id] = [undefined]] = await registered();
+      await hoursAgo(0, async () => {
+        if (id !== undefined) await release(id);
+        await create(3 - number, [100, 199]);
+      });
     });
-    await expect(create(number, [100, 199], sleeping.homes)).rejects.toThrow(
-      /overlap application|run the command again/,
-    );
+    await expect(hoursAgo(48, () => create(number, [100, 199], sleeping.homes))).rejects.toThrow("but not used");
     await expectDisjoint();
     expect(await ranges()).toEqual([[100, 199]]);
   });
@@ -200,15 +244,14 @@ describe("a command that dies half-way (contract section 17)", () => {
       await expectDisjoint();
       await Promise.allSettled([grow(applicationId, 299)]);
       await expectDisjoint();
-      await age(48);
-      await checkHomes(homes);
+      await check();
       expect((await registered()).map(([id]) => id)).toContain(applicationId);
       return { isOver: false };
     });
   });
 });
 
-describe("one home that was restored alone (contract section 17)", () => {
+describe("one home that was restored alone (contract sections 17 and 21)", () => {
   it("home 1, to before an application of home 2: its numbers are not given again", async () => {
     const restore = await rememberHome(home(1));
     const { applicationId } = await create(2);
@@ -218,34 +261,39 @@ describe("one home that was restored alone (contract section 17)", () => {
     // Nothing of the refused range is taken.
     await create(1, [1_010_000_000, 1_010_000_999]);
     await restore();
-    expect((await create(1)).firstNumber).toBe(1_010_000_000);
+    expect((await create(1)).firstNumber).toBe(1_020_000_000);
     await restore();
-    expect((await create(2)).firstNumber).toBe(1_010_000_000);
+    expect((await create(2)).firstNumber).toBe(1_030_000_000);
     await expectDisjoint();
   });
 
-  it("home 1, to before applications of home 2 grew and were created: home check registers them", async () => {
-    const grown = await create(2, [100, 199]);
+  it("home 1, to before an application of its own: made again, it gets other numbers", async () => {
     const restore = await rememberHome(home(1));
-    await grow(grown.applicationId, 299);
-    const created = await create(2, [500, 599]);
+    const lost = await create(1);
     await restore();
-    await expect(create(1, [250, 260])).rejects.toThrow(`overlap application ${grown.applicationId} (100-299)`);
+    expect((await create(1)).firstNumber).toBe(1_010_000_000);
+    expect(await registered()).toContainEqual([lost.applicationId, 1_000_000_000, 1_009_999_999]);
+    await expect(create(2, [1_005_000_000, 1_005_000_001])).rejects.toThrow(`registered for ${lost.applicationId}`);
+  });
+
+  it("home 1, to before a range grew: nobody else gets what it had", async () => {
+    const { applicationId } = await create(1, [100, 199]);
+    const restore = await rememberHome(home(1));
+    await grow(applicationId, 299);
     await restore();
-    await expect(grow(grown.applicationId, 550)).rejects.toThrow(`overlap application ${created.applicationId}`);
+    await expect(create(1, [250, 260])).rejects.toThrow(`overlap application ${applicationId} (100-299)`);
+    await expect(create(2, [250, 260])).rejects.toThrow(`overlap application ${applicationId} (100-299)`);
+    expect(await check()).toMatchObject({ kept: [{ applicationId, lastNumber: 299, reason: "growing" }] });
+    expect(await grow(applicationId, 250)).toMatchObject({ lastNumber: 250 });
+    expect(await registered()).toEqual([[applicationId, 100, 299]]);
+  });
+
+  it("home 1: the register comes back without any command", async () => {
+    const restore = await rememberHome(home(1));
+    const { applicationId } = await create(2, [100, 199]);
     await restore();
-    expect(await checkHomes(homes)).toMatchObject({
-      homes: 2,
-      applications: 2,
-      registered: [{ applicationId: grown.applicationId, lastNumber: 299 }, { applicationId: created.applicationId }],
-      cleared: [],
-      overlaps: [],
-    });
-    expect(await registered()).toEqual([
-      [grown.applicationId, 100, 299],
-      [created.applicationId, 500, 599],
-    ]);
-    expect(await checkHomes(homes)).toMatchObject({ registered: [], cleared: [], kept: [] });
+    await register.compare();
+    expect(await registered()).toEqual([[applicationId, 100, 199]]);
   });
 
   it("home 2, to before an application: its numbers stay registered", async () => {
@@ -263,12 +311,12 @@ describe("one home that was restored alone (contract section 17)", () => {
     await grow(applicationId, 299);
     await restore();
     await expect(create(1, [250, 260])).rejects.toThrow(`application ${applicationId} (100-299)`);
-    expect(await checkHomes(homes)).toMatchObject({
-      cleared: [],
+    expect(await check()).toMatchObject({
+      unused: [],
       kept: [{ applicationId, firstNumber: 100, lastNumber: 299, reason: "growing" }],
     });
     expect(await grow(applicationId, 299)).toMatchObject({ lastNumber: 299 });
-    expect(await checkHomes(homes)).toMatchObject({ kept: [] });
+    expect(await check()).toMatchObject({ kept: [] });
   });
 
   it.each([
@@ -291,15 +339,16 @@ describe("one home that was restored alone (contract section 17)", () => {
 describe("home check (contract section 17)", () => {
   it("keeps what is registered for a home that is not bound, and says so", async () => {
     const { applicationId } = await create(2, [100, 199]);
-    await age(48);
     const alone = new Homes([home(1)]);
-    expect(await checkHomes(alone)).toMatchObject({
+    expect(await check(alone)).toMatchObject({
       homes: 1,
-      cleared: [],
+      unused: [],
       kept: [{ applicationId, firstNumber: 100, lastNumber: 199, reason: "home-not-bound" }],
     });
     expect(await registered()).toHaveLength(1);
-    await expect(updateApplication(alone, applicationId, { name: "x" })).rejects.toThrow("There is no home 2");
+    await expect(updateApplication(alone, submitOn(alone), applicationId, { name: "x" })).rejects.toThrow(
+      "There is no home 2",
+    );
   });
 
   it("names every application inside a wide range, one behind a narrow one too", async () => {
@@ -315,19 +364,55 @@ describe("home check (contract section 17)", () => {
     await move(inside[0], 200);
     await move(inside[1], 500);
     const overlaps = inside.map(({ applicationId }) => [wide.applicationId, applicationId]);
-    expect(await checkHomes(homes)).toMatchObject({ overlaps });
+    expect(await check()).toMatchObject({ overlaps });
+  });
+
+  it("registers numbers that the register lacks, and names an application whose numbers another one has", async () => {
+    const one = await create(1, [100, 199]);
+    const other = await create(2, [300, 399]);
+    await home(1).database.run((orm) => orm.delete(numberRange));
+    register.lose();
+    const numbers = { firstNumber: 100, lastNumber: 199 };
+    expect(await check()).toMatchObject({
+      homes: 2,
+      applications: 2,
+      registered: [
+        { applicationId: one.applicationId, ...numbers },
+        { applicationId: other.applicationId, firstNumber: 300 },
+      ],
+      overlaps: [],
+    });
+    expect(await check()).toMatchObject({ registered: [], unused: [], kept: [] });
+    const grown = eq(application.id, other.applicationId);
+    await register.submit(newRegistration(1, 400));
+    await home(2).database.run((orm) => orm.update(application).set({ lastNumber: 450 }).where(grown));
+    expect(await check()).toMatchObject({ registered: [], overlaps: [[expect.any(String), other.applicationId]] });
   });
 });
 
-describe("a deployment with one home (contract section 17)", () => {
-  it("registers in the transaction that creates or grows, one round trip after it has read the clock", async () => {
-    const alone = aroundSteps(new Homes([home(1)]), (_, take) => take());
-    const { applicationId } = await create(1, [100, 199], alone.homes);
-    expect(alone.steps()).toBe(2);
-    await grow(applicationId, 299, alone.homes);
-    expect(alone.steps()).toBe(4);
-    expect(await registered()).toEqual([[applicationId, 100, 299]]);
-    await expect(create(1, [250, 350], alone.homes)).rejects.toThrow("overlap");
-    expect(await registered()).toHaveLength(1);
+describe("home 1's scheduler (contract section 17)", () => {
+  it("takes over what D1 has when it has lost its storage", async () => {
+    const made = [await create(1, [100, 199]), await create(2, [300, 399])];
+    register.lose();
+    await expect(create(1, [150, 160])).rejects.toThrow(`overlap application ${made[0]?.applicationId}`);
+    const restore = await rememberHome(home(1));
+    await create(1, [500, 599]);
+    await restore();
+    await expect(create(1, [350, 550])).rejects.toThrow("overlap");
+    await expect(create(1, [500, 500])).rejects.toThrow("overlap those registered for");
+  });
+
+  it("gives D1 back what it decided while D1 did not take it", async () => {
+    const { database } = home(1);
+    const drop = (name: string) => database.run((_, d1) => d1.prepare(`DROP TRIGGER ${name}`).run());
+    await database.run((_, d1) =>
+      d1
+        .prepare("CREATE TRIGGER away BEFORE INSERT ON number_range BEGIN SELECT raise(ABORT, 'D1 is away'); END")
+        .run(),
+    );
+    await expect(register.submit(newRegistration(1, 500))).rejects.toThrow();
+    await drop("away");
+    await expect(create(2, [500, 500])).rejects.toThrow("overlap those registered for");
+    expect(await registered()).toEqual([[expect.any(String), 500, 599]]);
   });
 });

@@ -44,7 +44,7 @@ describe("a receiver that hangs delays no other application's events (contract s
       response.writeHead(204).end();
     });
     const arrivals = () => [count("hanging arrived"), count("healthy arrived")];
-    // All of the hanging ones at once, though a sender has five.
+    // All of the hanging ones at once, though a batch has five.
     const all = () => expect(arrivals()).toEqual([HANGING_EVENTS, HEALTHY_EVENTS]);
     await vi.waitFor(all, { timeout: 30_000, interval: 20 });
     expect(happened).not.toContain("hanging ended");

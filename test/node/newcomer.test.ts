@@ -69,7 +69,16 @@ describe("the README, typed", () => {
       expect(answers).toEqual([
         { badgeId, publicKey: expect.any(String) },
         { signature: expect.any(String) },
-        { badges: INSTALLED.slice(0, 1 + place).map(() => ({ id: badgeId, userId: "alice" })) },
+        {
+          badges: [
+            // The first shell's, and of the visitor whose code its scanner read.
+            ...INSTALLED.slice(0, place).flatMap(() => [
+              { id: badgeId, userId: "alice" },
+              { id: badgeId, userId: "visitor", name: "Ann Lee" },
+            ]),
+            { id: badgeId, userId: "alice" },
+          ],
+        },
         { id: expect.stringMatching(/^inv_/), badgeId, expiresAt: expect.any(String) },
       ]);
       const { signature } = z.object({ signature: z.string() }).parse(answers[1]);

@@ -2,11 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
-import { DUE_CHUNK_ROWS, MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
+import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { type Needs, readGroup } from "../../src/worker/storage/group-reads.ts";
-import { findApplicationsWithCommands, findDueApplications } from "../../src/worker/storage/inbox.ts";
+import { findRecipients } from "../../src/worker/storage/script-commands.ts";
 import { readStatusRows } from "../../src/worker/storage/status-lists.ts";
 import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -117,26 +116,12 @@ const history = (
 };
 
 const blocked = (application: TestApplication, count: number, first = 1) =>
-  fill(
-    "blocked_user",
-    application,
-    count,
-    {
-      ...{ user_id: "'blocked ' || n", blocked_at: "n", is_revoking: 0 },
-      ...{ through_position: 0, done_position: 0, after_change: 0 },
-    },
-    first,
-  );
+  fill("blocked_user", application, count, { user_id: "'blocked ' || n", blocked_at: "n" }, first);
 
 const people = (application: TestApplication, count: number, first = 1) => {
   const digest = `'${"d".repeat(43)}'`;
-  return fill(
-    "console_secret",
-    application,
-    count,
-    { name: "'person ' || n", id: "n", digest, created_at: 1000 },
-    first,
-  );
+  const row = { name: "'person ' || n", id: "n", digest, created_at: 1000 };
+  return fill("console_secret", application, count, row, first);
 };
 
 /** Three of everything that is listed. */
@@ -365,13 +350,7 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     const due = { now: NOW, createdBefore: NOW, perApplication: 10, limit: 100 };
     expect(await cost(() => findDueEvents(db, due))).toBeLessThan(100);
     expect(await cost(() => releaseHeldEvents(db, 10))).toBeLessThan(200);
-    expect(await cost(() => findApplicationsWithCommands(db, "", 400))).toBeLessThan(20);
-    expect(await cost(() => findDueApplications(db, NOW, "", 400))).toBeLessThan(40);
-    const nothing: Needs = {
-      ...{ userDevices: [], numbers: [], digests: [], users: [], badgesOf: null },
-      ...{ restedBefore: null, dueAt: null, commands: [] },
-    };
-    expect(await cost(() => readGroup(db, crowded.id, { ...nothing, dueAt: NOW }))).toBeLessThan(6 * DUE_CHUNK_ROWS);
+    expect(await cost(() => findRecipients(db, "", 400))).toBeLessThan(20);
     // Of a list that has no badge, beside the expiries of others that nobody has recorded.
     const list = { applicationId: crowded.id, list: 9 };
     expect(await cost(() => readStatusRows(db, list, NOW, 100))).toBeLessThan(10);

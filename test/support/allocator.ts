@@ -8,8 +8,19 @@ import { bindDatabase, homeDatabase } from "./home.ts";
 export const allocatorOf = ({ id }: { id: string }): DurableObjectStub<Allocator> => env.ALLOCATOR.getByName(id);
 
 /** Has the allocator carry out the script's commands. @param isInDoubt after a restore of D1: then it compares itself first */
-export const wake = ({ id }: { id: ApplicationId }, isInDoubt = false): Promise<void> =>
-  allocatorOf({ id }).wake(id, isInDoubt);
+export const wake = async ({ id }: { id: ApplicationId }, isInDoubt = false): Promise<void> =>
+  await allocatorOf({ id }).wake(id, isInDoubt);
+
+/**
+ * Has the allocator take over rows that a test has written into D1 before the application's first call. Calls of the same
+ * millisecond are decided, too: no instance before this one can have decided them.
+ */
+export async function takeOver(application: { id: ApplicationId }): Promise<void> {
+  await wake(application);
+  await runInDurableObject(allocatorOf(application), (_, { storage }) => {
+    storage.sql.exec("UPDATE allocator SET copied_at = 0 WHERE copied_at IS NOT NULL");
+  });
+}
 
 /** What the allocator's alarm does, whenever it is set for: where time stands still, the platform's own clock runs on. */
 export const ring = (application: { id: string }): Promise<void> =>

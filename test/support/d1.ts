@@ -1,3 +1,5 @@
+import { runBare } from "./bill.ts";
+
 /** A statement with what is bound to it. */
 export interface Statement {
   sql: string;
@@ -21,7 +23,7 @@ export function aroundD1(d1: D1Database, around: AroundTrip): D1Database {
           case "run":
             return () => around([statement], () => target[method]());
           case "raw":
-            return () => around([statement], () => target.raw());
+            return () => around([statement], () => runBare(target, statement.sql));
           default:
             throw new Error(`the service does not call ${String(method)} of a statement`);
         }

@@ -1,9 +1,4 @@
-import {
-  createExecutionContext,
-  runDurableObjectAlarm,
-  runInDurableObject,
-  waitOnExecutionContext,
-} from "cloudflare:test";
+import { createExecutionContext, runInDurableObject, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
 import { type Context, createContext } from "../../src/worker/context.ts";
@@ -13,7 +8,7 @@ import { wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
 import { recordTick } from "../../src/worker/scheduling/restores.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
-import { allocatorOf, aroundAllocators, aroundObjectD1 } from "./allocator.ts";
+import { allocatorOf, aroundAllocators, aroundObjectD1, ring } from "./allocator.ts";
 import { billOf } from "./bill.ts";
 import { callWith, UNLIMITED } from "./bindings.ts";
 import { type AroundTrip, aroundD1 } from "./d1.ts";
@@ -107,7 +102,7 @@ export class Meter {
   /** The object's alarm rings. It is billed like a call. */
   async ring(): Promise<void> {
     this.#add({ objectCalls: 1 });
-    await runDurableObjectAlarm(allocatorOf(this.#application));
+    await ring(this.#application);
   }
 
   readonly #aroundTrip: AroundTrip = async (statements, send) => {

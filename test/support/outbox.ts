@@ -2,33 +2,34 @@ import { createMessageBatch } from "cloudflare:test";
 import { and, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { vi } from "vitest";
-import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
+import { deviceId, eventIdPrefix, newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
 import type { Application } from "../../src/worker/applications/registry.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
-import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
-import { sendAll } from "../../src/worker/webhooks/sender.ts";
-import type { WakeUp } from "../../src/worker/webhooks/wake-up.ts";
-import { sweep } from "../support/sweep.ts";
+import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
+import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
+import type { DeliveryMessage } from "../../src/worker/webhooks/delivery-message.ts";
 import { bindObject } from "./allocator.ts";
 import { createApplication, type TestApplication } from "./application.ts";
 import { testContext } from "./context.ts";
-import { homeDatabase } from "./home.ts";
+import { homeDatabase, runSql } from "./home.ts";
+
+const HOUR = 3_600_000;
 
 /** Not kept: files share this module, and their applications live in different homes. */
 const orm = () => drizzle(homeDatabase());
 
 /** A queue that keeps what it is given: the test decides when a message comes, how often, or never. */
-export class KeptQueue implements Queue<WakeUp> {
-  readonly sent: { body: WakeUp; delaySeconds: number }[] = [];
+export class KeptQueue implements Queue<DeliveryMessage> {
+  readonly sent: { body: DeliveryMessage; delaySeconds: number }[] = [];
 
-  async send(body: WakeUp, options?: QueueSendOptions): Promise<QueueSendResponse> {
+  async send(body: DeliveryMessage, options?: QueueSendOptions): Promise<QueueSendResponse> {
     this.sent.push({ body, delaySeconds: options?.delaySeconds ?? 0 });
     return { metadata: { metrics: await this.metrics() } };
   }
 
-  async sendBatch(messages: Iterable<MessageSendRequest<WakeUp>>): Promise<QueueSendBatchResponse> {
+  async sendBatch(messages: Iterable<MessageSendRequest<DeliveryMessage>>): Promise<QueueSendBatchResponse> {
     for (const { body, delaySeconds = 0 } of messages) this.sent.push({ body, delaySeconds });
     return { metadata: { metrics: await this.metrics() } };
   }
@@ -54,14 +55,15 @@ export class Outbox {
   private constructor(made: TestApplication) {
     this.application = made;
     const { context, deferred } = testContext({ queue: this.queue, now: () => this.now });
-    // In this test's own invocation, where its receivers are.
-    this.context = { ...context, sender: { send: (deliveries) => sendAll(this.context, deliveries) } };
+    this.context = context;
     this.#deferred = deferred;
   }
 
   static async open(columns: Parameters<typeof createApplication>[0]): Promise<Outbox> {
     const outbox = new Outbox(await createApplication(columns));
     await bindObject(outbox.application, () => ({ WEBHOOKS: outbox.queue }));
+    // Another test of this file may have come to a later time.
+    await setUntriedFrom(outbox.now - HOUR);
     return outbox;
   }
 
@@ -111,7 +113,7 @@ export class Outbox {
   /** The queue brings messages for these events. Returns when the consumer does; what it deferred goes on. */
   consume(...eventIds: string[]): Promise<void> {
     const { id: applicationId } = this.application;
-    return consumeWakeUps(() => this.context, messagesOf(eventIds.map((eventId) => ({ applicationId, eventId }))));
+    return consumeDeliveries(() => this.context, messagesOf(eventIds.map((eventId) => ({ applicationId, eventId }))));
   }
 
   /** Waits until nothing is deferred any more. */
@@ -124,10 +126,10 @@ export class Outbox {
     await this.settle();
   }
 
-  /** Runs the sweep. @returns the events of this application that it woke, in order */
+  /** Runs the sweep. @returns the events of this application that it enqueued, in order */
   async sweep(): Promise<string[]> {
     const before = this.queue.sent.length;
-    await sweep([this.context]);
+    await sweepHome(this.context, { get: () => null, set: () => {} });
     const ours = this.queue.sent.splice(before).filter(({ body }) => body.applicationId === this.application.id);
     this.queue.sent.push(...ours);
     return ours.map(({ body }) => body.eventId);
@@ -146,6 +148,13 @@ export class Outbox {
     const row = (await this.events()).find(({ id }) => id === eventId);
     if (row === undefined) throw new Error(`no event ${eventId}`);
     return row;
+  }
+
+  /** When its next attempt is due, in milliseconds. */
+  async dueTime(eventId: string): Promise<number> {
+    const { dueAt } = await this.event(eventId);
+    if (dueAt === null) throw new Error(`${eventId} has no due time`);
+    return dueAt;
   }
 
   async change(eventId: string, columns: Partial<EventRow>): Promise<void> {
@@ -172,7 +181,15 @@ export class Outbox {
   }
 }
 
-export function messagesOf(wakeUps: readonly unknown[]): MessageBatch {
-  const messages = wakeUps.map((body, place) => ({ id: String(place), timestamp: new Date(), attempts: 1, body }));
+/** Pending events that were made before this moment have due times. */
+export const setUntriedFrom = (moment: number): Promise<D1Result> =>
+  runSql(
+    `INSERT INTO clock (id, sequence, ticked_at, untried_from) VALUES (1, 1, 0, ?1)
+      ON CONFLICT (id) DO UPDATE SET untried_from = ?1`,
+    eventIdPrefix(moment),
+  );
+
+export function messagesOf(bodies: readonly unknown[]): MessageBatch {
+  const messages = bodies.map((body, place) => ({ id: String(place), timestamp: new Date(), attempts: 1, body }));
   return createMessageBatch("badge-webhooks", messages);
 }

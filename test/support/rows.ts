@@ -24,3 +24,20 @@ export function eventRows({ id }: { id: ApplicationId }): Promise<(typeof webhoo
     .orderBy(asc(webhookEvent.id))
     .all();
 }
+
+/**
+ * Makes D1's head what it would be if the first numbers of the range were badges in this state. For rows that a test writes into D1
+ * before the application's first call, from which its allocator takes them over.
+ */
+export const countBadges = (
+  { id, firstNumber }: { id: ApplicationId; firstNumber: number },
+  count: number,
+  state = "active",
+): D1PreparedStatement =>
+  boundHome(homeOf(id))
+    .d1.prepare(
+      `UPDATE application_head SET last_position = ?2, last_change = ?2,
+         fresh = json_array(json_object('first', ?3, 'size', ?2, 'used', ?2)),
+         statistics = json_set(statistics, '$.badges.${state}', ?2) WHERE application_id = ?1`,
+    )
+    .bind(id, count, firstNumber);

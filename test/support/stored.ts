@@ -5,8 +5,8 @@ import { homeDatabase } from "./home.ts";
 
 const tableNames = z.array(z.object({ name: z.string() }));
 
-/** What an application's object keeps. */
-const OBJECT_TABLES = ["allocator", "badge", "blocked_user", "entry", "erasure", "freed_number", "invitation"];
+/** What an application's object keeps of its application. */
+const OBJECT_TABLES = ["badge", "blocked_user", "entry", "erasure", "freed_number", "invitation"];
 
 /** All rows of all tables of D1, and what the objects of these applications keep, by name of the table. */
 export async function everythingStored(applications: readonly { id: string }[]): Promise<Record<string, unknown[]>> {

@@ -1,8 +1,9 @@
 import type { Context } from "../../src/worker/context.ts";
 import { wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
-import type { Cursors } from "../../src/worker/scheduling/retention.ts";
+import type { Checkpoints } from "../../src/worker/scheduling/retention.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { listApplications } from "../../src/worker/storage/application-list.ts";
+import type { Checkpoint } from "../../src/worker/storage/retention.ts";
 import { ring } from "./allocator.ts";
 
 /** More applications than a test makes. */
@@ -13,9 +14,12 @@ const MANY = 10_000;
  * for old rows begin anew.
  */
 export async function sweep(homes: readonly Context[]): Promise<void> {
-  const known = new Map<string, readonly string[] | null>();
-  const cursors: Cursors = { get: (name) => known.get(name) ?? null, set: (name, value) => known.set(name, value) };
-  await Promise.all(homes.flatMap((context) => [wakeForCommands(context), sweepHome(context, cursors)]));
+  const known = new Map<string, Checkpoint | null>();
+  const checkpoints: Checkpoints = {
+    get: (name) => known.get(name) ?? null,
+    set: (name, value) => known.set(name, value),
+  };
+  await Promise.all(homes.flatMap((context) => [wakeForCommands(context), sweepHome(context, checkpoints)]));
   const applications = await Promise.all(homes.map(({ db }) => listApplications(db, "", MANY)));
   await Promise.all(applications.flat().map((id) => ring({ id })));
 }

@@ -9,7 +9,7 @@ import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { findDueEvents } from "../../src/worker/storage/webhook-backlog.ts";
-import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
@@ -153,7 +153,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const event = await outbox.issue("Zoë", '{"os":"ünïcode"}');
     for (let attempt = 1; attempt <= 4; attempt++) {
       await outbox.deliver(event);
-      outbox.now = (await outbox.event(event)).dueAt;
+      if (attempt < 4) outbox.now = await outbox.dueTime(event);
     }
     expect(endpoint.received).toHaveLength(4);
     expect(new Set(endpoint.received.map(({ text }) => text)).size).toBe(1);
@@ -177,10 +177,11 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("by one consumer at a time, even if many get its message at once", async () => {
+  it("by one consumer at a time once it has a due time, even if many get its message at once", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
+    await outbox.change(event, { dueAt: 0 });
     await Promise.all(Array.from({ length: 10 }, () => outbox.consume(event, event)));
     await outbox.settle();
     expect(endpoint.received).toHaveLength(1);
@@ -204,7 +205,7 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     vi.spyOn(outbox.queue, "sendBatch").mockRejectedValue(new Error("Queue is overloaded"));
     const event = await outbox.issue();
-    expect(warn).toHaveBeenCalledWith(expect.stringContaining("wake-up-lost"));
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("enqueue-failed"));
     vi.restoreAllMocks();
     outbox.now += 60_000;
     expect(await outbox.sweep()).toEqual([event]);
@@ -215,27 +216,28 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const ours = { applicationId: outbox.application.id, eventId: await outbox.issue() };
-    await consumeWakeUps(
+    await consumeDeliveries(
       () => outbox.context,
       messagesOf([null, "text", { applicationId: 1 }, ours, { ...ours, eventId: "evt_x" }]),
     );
     await outbox.settle();
     expect(endpoint.received).toHaveLength(1);
-    const dropped = linesOf(error).filter((line) => line.event === "message-not-understood");
+    const dropped = linesOf(error).filter((line) => line.event === "malformed-message");
     expect(dropped.map(({ messageId }) => messageId)).toEqual(["0", "1", "2"]);
     const { db } = outbox.context;
     const before = db.farTrips;
-    await consumeWakeUps(() => outbox.context, messagesOf([null]));
+    await consumeDeliveries(() => outbox.context, messagesOf([null]));
     expect(db.farTrips, "alone, it asks D1 nothing").toBe(before);
   });
 });
 
 describe("a process that dies loses no event (contract section 8)", () => {
   /** The consumer dies where `around` throws: no error of D1's that is worth another try. */
-  async function dying(around: AroundTrip) {
+  async function dying(around: AroundTrip, dueAt: number | null = null) {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
+    await outbox.change(event, { dueAt });
     const whole = outbox.context;
     outbox.context = { ...whole, db: new Database(aroundD1(homeDatabase(), around)) };
     await outbox.consume(event).catch(() => undefined);
@@ -243,20 +245,25 @@ describe("a process that dies loses no event (contract section 8)", () => {
     outbox.context = whole;
     return { endpoint, outbox, event };
   }
-  const isRecord = (sql: string | undefined): boolean => sql?.includes("last_milliseconds = ") === true;
+  const isRecord = (sql: string | undefined): boolean => sql?.includes('"last_milliseconds" = ') === true;
 
-  it("before the claim: the queue redelivers the message", async () => {
+  const AGES = [
+    ["nobody has tried", null],
+    ["is due again", 0],
+  ] as const;
+
+  it("before the lease: the queue redelivers the message", async () => {
     const { endpoint, outbox, event } = await dying(() => Promise.reject(new Error("dead")));
     expect(endpoint.received).toHaveLength(0);
     await outbox.deliver(event);
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("between the claim and the request: the event is sent when the lease has expired, not before", async () => {
+  it("between the lease and the request: the event is sent when the lease has expired, not before", async () => {
     const { endpoint, outbox, event } = await dying(async (_, send) => {
       await send();
       throw new Error("dead");
-    });
+    }, 0);
     expect(endpoint.received).toHaveLength(0);
     outbox.now += LEAST_LEASE - 1;
     await outbox.deliver(event);
@@ -269,35 +276,44 @@ describe("a process that dies loses no event (contract section 8)", () => {
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("between the request and its record: the event is sent again with the same ID when the lease has expired", async () => {
-    const { endpoint, outbox, event } = await dying(([statement], send) =>
-      isRecord(statement?.sql) ? Promise.reject(new Error("dead")) : send(),
-    );
-    expect(endpoint.received).toHaveLength(1);
-    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 0 });
-    outbox.now += MOST_LEASE;
-    expect(await outbox.sweep()).toEqual([event]);
-    await outbox.deliver(event);
-    expect(endpoint.received.map(({ headers }) => headers.get("webhook-id"))).toEqual([event, event]);
-    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
-  });
+  it.each(AGES)(
+    "between the request and its record: an event that %s is sent again with the same ID",
+    async (_, dueAt) => {
+      const { endpoint, outbox, event } = await dying(
+        ([statement], send) => (isRecord(statement?.sql) ? Promise.reject(new Error("dead")) : send()),
+        dueAt,
+      );
+      expect(endpoint.received).toHaveLength(1);
+      expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 0 });
+      outbox.now += MOST_LEASE;
+      expect(await outbox.sweep()).toEqual([event]);
+      await outbox.deliver(event);
+      expect(endpoint.received.map(({ headers }) => headers.get("webhook-id"))).toEqual([event, event]);
+      expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
+    },
+  );
 
   it.each([
-    ["the process died", "dead"],
-    ["D1's answer was lost, so that the record is repeated", "Network connection lost"],
-  ])("after the record, when %s: the event is sent once and counted once", async (_, message) => {
-    let records = 0;
-    const { endpoint, outbox, event } = await dying(async ([statement], send) => {
-      const result = await send();
-      if (isRecord(statement?.sql) && ++records === 1) throw new Error(message);
-      return result;
-    });
-    outbox.now += MOST_LEASE;
-    expect(await outbox.sweep()).toEqual([]);
-    await outbox.deliver(event);
-    expect(endpoint.received).toHaveLength(1);
-    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
-  });
+    ["the process died", "dead", null],
+    ["the process died", "dead", 0],
+    ["D1's response was lost, so that the record is repeated", "Network connection lost", null],
+    ["D1's response was lost, so that the record is repeated", "Network connection lost", 0],
+  ])(
+    "after the record, when %s (%s, due at %s): the event is sent once and counted once",
+    async (_, message, dueAt) => {
+      let records = 0;
+      const { endpoint, outbox, event } = await dying(async ([statement], send) => {
+        const result = await send();
+        if (isRecord(statement?.sql) && ++records === 1) throw new Error(message);
+        return result;
+      }, dueAt);
+      outbox.now += MOST_LEASE;
+      expect(await outbox.sweep()).toEqual([]);
+      await outbox.deliver(event);
+      expect(endpoint.received).toHaveLength(1);
+      expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 1 });
+    },
+  );
 
   it("and a late result changes nothing that was recorded meanwhile, unless it is a success", async () => {
     const late: ((response: Response) => void)[] = [];
@@ -331,7 +347,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
 });
 
 describe("a slow receiver delays no other application's events (contract section 8)", () => {
-  it("the consumer finishes after claiming, and no event's first attempt waits for another's", async () => {
+  it("the consumer finishes after leasing, and no event's first attempt waits for another's", async () => {
     const [hanging, healthy] = [receiver(hangs), receiver()];
     const giveUp = new AbortController();
     vi.spyOn(AbortSignal, "timeout").mockReturnValue(giveUp.signal);
@@ -348,7 +364,7 @@ describe("a slow receiver delays no other application's events (contract section
       trips++;
       return send();
     });
-    await consumeWakeUps(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
+    await consumeDeliveries(() => ({ ...slow.context, db: new Database(d1) }), messagesOf(wakeUps));
     expect(trips).toBe(1);
     await until(() => expect([hanging.received.length, healthy.received.length]).toEqual([4, 1]));
     await until(async () => expect(await quick.events()).toMatchObject([{ state: "delivered" }]));
@@ -356,11 +372,33 @@ describe("a slow receiver delays no other application's events (contract section
     giveUp.abort();
     await slow.settle();
     expect(await slow.events()).toMatchObject(Array.from({ length: 4 }, () => ({ lastOutcome: "timeout" })));
-    // The claim, the healthy one's record, and for the four that were given up at once two more at most.
-    expect(trips).toBeLessThanOrEqual(4);
+    // The lease, and one record for each endpoint.
+    expect(trips).toBe(3);
   });
 
-  it("a sweep wakes events of every application, whatever the backlog of one", async () => {
+  it("not even in the queue, which brings its next batches while the attempts of one hang", async () => {
+    let isHanging = true;
+    // Each attempt looks for itself: it is in an invocation of the queue.
+    const hanging = receiver(async () => {
+      while (isHanging) await scheduler.wait(20);
+      return answer(500);
+    });
+    const healthy = receiver();
+    const slow = await createApplication({ webhookUrl: hanging.url });
+    const quick = await createApplication({ webhookUrl: healthy.url });
+    // More than two batches.
+    for (let device = 0; device < 11; device++) await requestBadge(slow, `device ${device}`, { userId: "slow" });
+    await until(() => expect(hanging.received).toHaveLength(11));
+    await requestBadge(quick, "device", { userId: "quick" });
+    await until(async () => expect(await eventRows(quick)).toMatchObject([{ state: "delivered" }]));
+    expect((await eventRows(slow)).map(({ attempts }) => attempts)).toEqual(Array(11).fill(0));
+    isHanging = false;
+    await until(async () => {
+      expect((await eventRows(slow)).map(({ attempts }) => attempts)).toEqual(Array(11).fill(1));
+    });
+  });
+
+  it("a sweep enqueues events of every application, whatever the backlog of one", async () => {
     const [dead, other] = [
       await Outbox.open({ webhookUrl: receiver().url }),
       await Outbox.open({ webhookUrl: receiver().url }),
@@ -372,13 +410,14 @@ describe("a slow receiver delays no other application's events (contract section
     other.now = dead.now + 1000;
     const waiting = await other.issue();
     const now = dead.now + 60_000;
-    const found = await findDueEvents(dead.context.db, { now, createdBefore: now, perApplication: 5, limit: 100 });
+    dead.now = now;
+    await dead.sweep();
+    const found = await findDueEvents(dead.context.db, { now, perApplication: 5, limit: 100 });
     const of = ({ application: { id } }: Outbox) => found.filter(({ applicationId }) => applicationId === id);
     expect(of(dead).map(({ eventId }) => eventId)).toEqual((await dead.events()).slice(0, 5).map(({ id }) => id));
     expect(of(other).map(({ eventId }) => eventId)).toEqual([waiting]);
     const limited = await findDueEvents(dead.context.db, {
       now,
-      createdBefore: now,
       perApplication: 5,
       limit: found.length - 4,
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { consumeWakeUps } from "../../src/worker/webhooks/consumer.ts";
+import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { runSql } from "../support/home.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
@@ -30,7 +30,8 @@ describe("the events of a disabled application wait (contract section 8)", () =>
       await outbox.deliver(...events, test);
     }
     expect(endpoint.received).toEqual([]);
-    expect(await outbox.events()).toEqual(before);
+    // Only that they are due may be recorded.
+    expect(await outbox.events()).toEqual(before.map((event) => ({ ...event, dueAt: event.dueAt ?? 0 })));
 
     await setDisabled(outbox, null);
     outbox.now += 60_000;
@@ -89,7 +90,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
       wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
     }
     await setDisabled(disabled, disabled.now);
-    await consumeWakeUps(() => other.context, messagesOf(wakeUps));
+    await consumeDeliveries(() => other.context, messagesOf(wakeUps));
     await other.settle();
     expect(endpoint.received).toHaveLength(1);
     expect(await other.events()).toMatchObject([{ state: "delivered" }]);

@@ -1,10 +1,11 @@
 import { describe, expect, it, test } from "vitest";
 import { parseRetryAfter } from "../../src/shared/retry-after.ts";
+import type { EndpointHealth } from "../../src/worker/storage/webhook-events.ts";
 import * as policy from "../../src/worker/webhooks/policy.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 
-const { afterAttempt, decide, HEALTHY, MAX_ATTEMPTS, maxAttemptsOf } = policy;
+const { healthAfter, nextStepAfter, HEALTHY, MAX_ATTEMPTS, maxAttemptsOf } = policy;
 type Outcome = policy.AttemptOutcome;
 
 const HOUR = 3_600_000;
@@ -29,7 +30,7 @@ describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
     const seconds = RETRY_DELAYS_SECONDS;
     const maxAttempts = maxAttemptsOf("badge:created");
     const steps = Array.from({ length: 14 }, (_, before) =>
-      decide({ attemptsBefore: before, outcome: NETWORK, random: 0, maxAttempts }),
+      nextStepAfter({ attemptsBefore: before, outcome: NETWORK, random: 0, maxAttempts }),
     );
     expect(steps).toEqual([...seconds.map(retry), { kind: "exhausted" }]);
     expect(Math.floor(seconds.reduce((sum, delay) => sum + delay) / 3600)).toBe(77);
@@ -38,7 +39,7 @@ describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
   it("each delay has 0 to 10 % of jitter, in whole milliseconds, so that failed events are not retried together", () => {
     fc.assert(
       fc.property(fc.nat(MAX_ATTEMPTS - 2), failures, dice, (attemptsBefore, outcome, random) => {
-        const step = decide({ attemptsBefore, outcome, random });
+        const step = nextStepAfter({ attemptsBefore, outcome, random });
         const wait = step.kind === "retry" ? step.afterMilliseconds : Number.NaN;
         const delay = (RETRY_DELAYS_SECONDS[attemptsBefore] ?? 0) * 1000;
         expect(wait).toBeGreaterThanOrEqual(delay);
@@ -46,13 +47,13 @@ describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
         expect(wait).toBe(Math.trunc(wait));
       }),
     );
-    expect(decide({ attemptsBefore: 0, outcome: NETWORK, random: 0.5 })).toEqual(retry(5.25));
+    expect(nextStepAfter({ attemptsBefore: 0, outcome: NETWORK, random: 0.5 })).toEqual(retry(5.25));
   });
 
   it("but a test event gets one", () => {
     const test = { attemptsBefore: 0, random: 0, maxAttempts: maxAttemptsOf("webhook:test") };
-    expect(decide({ ...test, outcome: NETWORK })).toEqual({ kind: "exhausted" });
-    expect(decide({ ...test, outcome: answered(200) })).toEqual({ kind: "delivered" });
+    expect(nextStepAfter({ ...test, outcome: NETWORK })).toEqual({ kind: "exhausted" });
+    expect(nextStepAfter({ ...test, outcome: answered(200) })).toEqual({ kind: "delivered" });
   });
 });
 
@@ -62,7 +63,9 @@ describe("the response decides what follows an attempt (contract section 8)", ()
       for (let attemptsBefore = 0; attemptsBefore < 14; attemptsBefore++) {
         const failed = attemptsBefore === 13 ? "exhausted" : "retry";
         const expected = status >= 200 && status < 300 ? "delivered" : status === 410 ? "gone" : failed;
-        expect(decide({ attemptsBefore, outcome: answered(status, 5), random: 0 }).kind, `${status}`).toBe(expected);
+        expect(nextStepAfter({ attemptsBefore, outcome: answered(status, 5), random: 0 }).kind, `${status}`).toBe(
+          expected,
+        );
       }
     }
   });
@@ -83,12 +86,12 @@ describe("the response decides what follows an attempt (contract section 8)", ()
     ["503 that asks for more than 10 hours", answered(503, 36_001), 36_000],
     ["503 that asks for eternity", answered(503, Number.POSITIVE_INFINITY), 36_000],
   ])("sets the delay of the next attempt after %s", (_, outcome, seconds) => {
-    expect(decide({ attemptsBefore: 0, outcome, random: 0 })).toEqual(retry(seconds));
+    expect(nextStepAfter({ attemptsBefore: 0, outcome, random: 0 })).toEqual(retry(seconds));
   });
 
   it("after an overload the delay is at least a minute with jitter, or the table's if that is longer", () => {
-    expect(decide({ attemptsBefore: 0, outcome: TIMEOUT, random: 0.5 })).toEqual(retry(63));
-    expect(decide({ attemptsBefore: 2, outcome: answered(429), random: 0 })).toEqual(retry(300));
+    expect(nextStepAfter({ attemptsBefore: 0, outcome: TIMEOUT, random: 0.5 })).toEqual(retry(63));
+    expect(nextStepAfter({ attemptsBefore: 2, outcome: answered(429), random: 0 })).toEqual(retry(300));
   });
 });
 
@@ -118,8 +121,8 @@ describe("Retry-After is read as RFC 9110 specifies it (contract section 8)", ()
   });
 });
 
-const failedAt = (times: readonly number[]): policy.EndpointHealth =>
-  times.reduce((health, time) => afterAttempt(health, retry(5), time), HEALTHY);
+const failedAt = (times: readonly number[]): EndpointHealth =>
+  times.reduce((health, time) => healthAfter(health, [retry(5)], time), HEALTHY);
 const every = (hours: number, count: number) => Array.from({ length: count }, (_, index) => NOW + index * hours * HOUR);
 
 describe("an endpoint that only fails is held (contract section 8)", () => {
@@ -135,10 +138,10 @@ describe("an endpoint that only fails is held (contract section 8)", () => {
   });
 
   it("at once after 410, until a success resets its health", () => {
-    const gone = afterAttempt(HEALTHY, { kind: "gone" }, NOW);
+    const gone = healthAfter(HEALTHY, [{ kind: "gone" }], NOW);
     expect(gone).toEqual({ failingSince: NOW, failures: 1, heldAt: NOW });
-    expect(afterAttempt(gone, { kind: "gone" }, NOW + 1)).toEqual({ failingSince: NOW, failures: 2, heldAt: NOW });
-    expect(afterAttempt(gone, { kind: "delivered" }, NOW + 1)).toEqual(HEALTHY);
+    expect(healthAfter(gone, [{ kind: "gone" }], NOW + 1)).toEqual({ failingSince: NOW, failures: 2, heldAt: NOW });
+    expect(healthAfter(gone, [{ kind: "delivered" }], NOW + 1)).toEqual(HEALTHY);
   });
 
   it("never earlier, even if the clock jumps", () => {
@@ -171,9 +174,9 @@ function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
     const { dueAt, log } = event;
     const outcomes = moods[Math.floor((dueAt / (80 * HOUR)) * moods.length)] ?? moods.at(-1) ?? [];
     const outcome = outcomes[Math.floor(roll() * outcomes.length)] ?? NETWORK;
-    const step = decide({ attemptsBefore: log.length, outcome, random: roll() });
+    const step = nextStepAfter({ attemptsBefore: log.length, outcome, random: roll() });
     expect(log.push(outcome)).toBeLessThanOrEqual(14);
-    health = afterAttempt(health, step, dueAt);
+    health = healthAfter(health, [step], dueAt);
     if (step.kind === "retry") event.dueAt += step.afterMilliseconds;
     else event.state = step.kind === "gone" ? "held" : step.kind;
     if (health.heldAt !== null) for (const other of events) if (other.state === "pending") other.state = "held";

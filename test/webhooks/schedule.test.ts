@@ -111,7 +111,7 @@ describe("80 hours with an unreliable receiver and a queue that loses and repeat
       for (; births[0] !== undefined && births[0] <= outbox.now; births.shift()) await outbox.issue();
       await hours.runMinute();
       const pending = (await outbox.events()).filter(({ state }) => state === "pending");
-      waiting = [...births, ...pending.map(({ dueAt }) => dueAt)];
+      waiting = [...births, ...pending.map(({ dueAt }) => dueAt ?? outbox.now)];
     }
 
     const rows = await outbox.events();

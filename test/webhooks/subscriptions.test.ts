@@ -13,6 +13,7 @@ import { requestBadge, serverHeaders } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { sweep } from "../support/sweep.ts";
+import { until } from "../support/until.ts";
 
 useQuietLog();
 useStandingClock();
@@ -128,16 +129,24 @@ describe("events of an invitation (contract section 18)", () => {
     expect(await names(application)).toEqual(["invitation:expired", "invitation:expired"]);
   });
 
-  it("are not made when the transaction that ends the invitation fails", async () => {
+  it("are recorded in the transaction that ends the invitation: while D1 refuses it, neither is there", async () => {
     const application = await subscriber(SUBSCRIBABLE);
     const { token } = await invite(application);
+    let refused = 0;
+    let isRefusing = true;
     await aroundObjectD1(application, () => (statements, send) => {
-      if (isAbout(statements, "INSERT INTO position")) throw new Error("D1_ERROR: refused: SQLITE_CONSTRAINT");
-      return send();
+      if (!isRefusing || !isAbout(statements, "INSERT INTO webhook_event")) return send();
+      refused++;
+      throw new Error("D1_ERROR: no such table: webhook_event");
     });
-    expect((await revoke(application, token)).status).toBe(500);
+    const revoked = revoke(application, token);
+    await until(() => expect(refused).toBeGreaterThan(0));
     expect(await names(application)).toEqual([]);
     expect(await readInvitation(token)).toMatchObject({ state: "pending" });
+    isRefusing = false;
+    expect((await revoked).status).toBe(200);
+    expect(await names(application)).toEqual(["invitation:revoked"]);
+    expect(await readInvitation(token)).toMatchObject({ state: "revoked" });
   });
 
   it("are sent to the queue at once, in as many batches as needed", async () => {

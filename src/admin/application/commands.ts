@@ -9,7 +9,7 @@ import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { secretTable } from "../secret/commands.ts";
 import { listSecrets } from "../secret/secrets.ts";
-import { idsOfEvents } from "../webhook/event.ts";
+import { stoppedEventIds } from "../webhook/event.ts";
 import { createCommand } from "./create.ts";
 import {
   APPLICATION,
@@ -54,7 +54,7 @@ export const applicationCommands = group("application", {
         const database = homes.of(id);
         const shown = shownApplication(await findApplication(database, id));
         const [heldEvents, secrets, signingKeys] = await Promise.all([
-          database.run((orm) => orm.$count(sql`(${idsOfEvents(id, "held")})`)),
+          database.run((orm) => orm.$count(sql`(${stoppedEventIds(id, "held")})`)),
           listSecrets(database, id),
           listSigningKeys(database, id),
         ]);

@@ -1,21 +1,20 @@
 import { eq } from "drizzle-orm";
+import { homeOf } from "../../shared/homes.ts";
+import { newApplicationId } from "../../shared/identifiers.ts";
 import { application, sealingKey } from "../../shared/schema.ts";
+import type { Registration } from "../../shared/script-commands.ts";
 import { homeNumber, onOneLine } from "../command-line/arguments.ts";
 import { option, rawCommand, requiredOption } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
+import { ADMIN } from "../command-line/shell.ts";
 import { RANGE_OPTIONS, wantedNumbers } from "../number-range/card-range.ts";
-import { explainTaken } from "../number-range/owners.ts";
-import {
-  claimNumbers,
-  confirmNumbers,
-  freeNumbers,
-  registerOwned,
-  selectRegistration,
-} from "../number-range/register.ts";
+import { rangeOf, shownRange } from "../number-range/range.ts";
+import { registerNumbers } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
+import { type HomeSubmitter, homeSubmitter } from "../script-command/submit.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
-import { insertRows, type Material, makeMaterial, type NewApplication, removeApplication } from "./rows.ts";
+import { insertRows, type Material, makeMaterial, type NewApplication } from "./rows.ts";
 import { readSettings, SETTING_OPTIONS } from "./settings.ts";
 
 export const createCommand = rawCommand("create", {
@@ -23,7 +22,8 @@ export const createCommand = rawCommand("create", {
   description:
     "Creates an application and prints its ID and secret.\n\n" +
     "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
-    "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap.\n\n" +
+    "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap: the running " +
+    "service registers them.\n\n" +
     "The application lives in its home for ever, and its ID says in which: app2_… in home 2. See home list.\n\n" +
     "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
     "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
@@ -46,8 +46,8 @@ export const createCommand = rawCommand("create", {
   async action({ environment, output, inSession }, { name, home, format, facility, company, first, last, ...given }) {
     const numbers = wantedNumbers({ format, facility, company, first, last });
     const wanted = { ...(await readSettings(given, environment)), ...numbers, name, home };
-    await inSession(async ({ homes }) => {
-      const created = await createApplication(homes, wanted);
+    await inSession(async (session) => {
+      const created = await createApplication(session.homes, homeSubmitter(session), wanted);
       output.result(created, () => createdText(created));
     }, true);
   },
@@ -67,44 +67,42 @@ Keep the secret now: it is not shown again.`;
 }
 
 /**
- * Creates an application with its first secret, signing key and device key: first its numbers are registered in home 1,
- * then all its rows are inserted in its home, in one transaction: all of them or none.
+ * Creates an application with its first secret, signing key and device key: first its numbers are registered, then all its rows are
+ * inserted in its home, in one transaction.
  *
- * A crash in between leaves a registration that nobody uses; `home check` clears it a day later. At the end the register is
- * read again, since home 1 may have been restored meanwhile.
+ * A crash in between leaves a registration that nobody uses, which `home check` reports.
  *
  * @throws UserError when the range is not free, or there is no such home
  */
-export async function createApplication(homes: Homes, wanted: NewApplication) {
+export async function createApplication(homes: Homes, submit: HomeSubmitter, wanted: NewApplication) {
   const { database } = homes.numbered(wanted.home ?? 1);
-  const material = await makeMaterial(await newestSealer(database), wanted);
-  const { applicationId } = material;
-  // One home alone decides everything in one transaction.
-  const isAlone = homes.others.length === 0;
-  const numbers = isAlone ? freeNumbers(wanted, applicationId) : await claimNumbers(homes, applicationId, wanted);
-  const [, , , , [created]] = await database.run((orm) =>
-    orm.batch([
-      ...insertRows(orm, wanted, material, numbers),
-      orm.select().from(application).where(eq(application.id, applicationId)),
-      ...(isAlone ? [registerOwned(orm, applicationId)] : []),
-    ]),
-  );
-  if (created === undefined) throw await explainRefusal(homes, wanted, material);
-  // In home 1 the insertion reads the register itself.
-  if (database !== homes.first.database)
-    await confirmNumbers(homes, created, () => removeApplication(database, applicationId));
-  const { name, firstNumber, lastNumber, webhookUrl } = created;
-  // Key by key as in contract section 10.
-  return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
+  const applicationId = wanted.credentials?.applicationId ?? newApplicationId(wanted.home);
+  // Before the registration: without a sealing key its numbers would be registered in vain.
+  await newestSealer(database);
+  const registration = await registerNumbers(homes, submit, applicationId, wanted);
+  for (;;) {
+    const material = await makeMaterial(await newestSealer(database), applicationId, wanted);
+    const [, , , , [created]] = await database.run((orm) =>
+      orm.batch([
+        ...insertRows(orm, wanted, material, registration),
+        orm.select().from(application).where(eq(application.id, applicationId)),
+      ]),
+    );
+    if (created === undefined) {
+      await assertMayRepeat(homes, registration, material);
+      continue;
+    }
+    const { name, firstNumber, lastNumber, webhookUrl } = created;
+    // Key by key as in contract section 10.
+    return { applicationId, applicationSecret: material.secret.secret, name, firstNumber, lastNumber, webhookUrl };
+  }
 }
 
-/** Why nothing was inserted. It is read after the fact, so the reason may be gone by now. */
-async function explainRefusal(homes: Homes, wanted: NewApplication, { applicationId, sealingVersion }: Material) {
-  const keys = await homes
-    .of(applicationId)
-    .run((orm) => orm.select().from(sealingKey).where(eq(sealingKey.version, sealingVersion)));
-  if (keys.length === 0) return new UserError("The sealing key was replaced meanwhile: run the command again.");
-  const [registration] = await homes.first.database.run((orm) => selectRegistration(orm, applicationId));
-  if (registration === undefined) return explainTaken(homes, wanted, applicationId);
-  return new UserError("The numbers were taken meanwhile: run the command again.");
+/** @throws UserError unless nothing was inserted because the sealing key was replaced meanwhile */
+async function assertMayRepeat(homes: Homes, registration: Registration, { sealingVersion }: Material): Promise<void> {
+  const { database } = homes.numbered(homeOf(registration.applicationId));
+  const isThere = await database.run((orm) => orm.$count(sealingKey, eq(sealingKey.version, sealingVersion)));
+  if (isThere === 0) return;
+  const numbers = shownRange(rangeOf(registration));
+  throw new UserError(`Numbers ${numbers} were registered, but not used: ${ADMIN} home check says what they overlap.`);
 }

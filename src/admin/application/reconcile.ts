@@ -4,10 +4,10 @@ import { wholeNumber } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { counted, shownNumber, shownTime } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
-import { type Carried, carryOut } from "../inbox/carry-out.ts";
+import { type CommandOutcome, submitAndWait } from "../script-command/submit.ts";
 import { APPLICATION, findApplication } from "./record.ts";
 
-type Reconciliation = Extract<Carried, { kind: "reconciled" }>;
+type Reconciliation = Extract<CommandOutcome, { kind: "reconciled" }>;
 
 export const reconcileCommand = command("reconcile", {
   arguments: [APPLICATION],
@@ -29,7 +29,7 @@ export const reconcileCommand = command("reconcile", {
   async work(session, applicationId, { verify = false, republish = false, skip = 0 }) {
     await findApplication(session.homes.of(applicationId), applicationId);
     const asked = { kind: "reconcile", verify, republish, skip } as const;
-    return expectKind(await carryOut(session, applicationId, asked), "reconciled");
+    return expectKind(await submitAndWait(session, applicationId, asked), "reconciled");
   },
   json(reconciled, applicationId) {
     const { kind: _, ...found } = reconciled;
@@ -54,7 +54,7 @@ function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }
   return [
     isUnknown
       ? `D1 is at entry ${d1 ?? "none"}, which the allocator's log does not have; the log ends at entry ${allocator}.`
-      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${counted(sent, "entry")} that D1 lacked were sent again`}.`,
+      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${shownNumber(sent)} entries`} that D1 lacked went to D1 again`}.`,
     `The log has ${since}; the allocator stores ${shownNumber(bytes)} bytes.`,
     ...(more.republished ? ["D1's rows were replaced by the allocator's; followers of changes start anew (410)."] : []),
     ...(more.skipped > 0 ? [`Skipped ${shownNumber(more.skipped)} fresh numbers.`] : []),

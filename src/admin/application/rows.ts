@@ -1,11 +1,14 @@
-import { eq, type SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
-import { type ApplicationId, newApplicationId } from "../../shared/identifiers.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../shared/initial-head.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import { application, applicationHead, applicationSecret, signingKey } from "../../shared/schema.ts";
+import type { Registration } from "../../shared/script-commands.ts";
+import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { WantedNumbers } from "../number-range/card-range.ts";
-import { OF_APPLICATIONS, overlapsAnother } from "../number-range/range.ts";
-import { type Database, insertWhere, type Orm } from "../platform/database.ts";
+import { overlapsAnother } from "../number-range/range.ts";
+import { insertWhere, type Orm } from "../platform/database.ts";
 import type { Settings } from "./settings.ts";
 
 /** The rows of a new application, which are inserted in one transaction: all of them or none. */
@@ -21,8 +24,7 @@ export interface NewApplication extends WantedNumbers, Settings {
 /** Identifiers, secrets and keys of a new application, made before anything is stored. */
 export type Material = Awaited<ReturnType<typeof makeMaterial>>;
 
-export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApplication) {
-  const applicationId = credentials?.applicationId ?? newApplicationId(home);
+export async function makeMaterial(sealer: Sealer, applicationId: ApplicationId, { credentials }: NewApplication) {
   return {
     applicationId,
     sealingVersion: sealer.version,
@@ -34,17 +36,23 @@ export async function makeMaterial(sealer: Sealer, { credentials, home }: NewApp
 }
 
 /**
- * The application's row is inserted only if its numbers are free, and each other row only if the application's is there and it is
- * the first of its table.
- *
- * @param numbers a query that returns its numbers (`first_number`, `last_number`)
+ * A registration may be released when it is a day old. By then no application may get its numbers any more: a computer may have
+ * slept in between.
  */
-export function insertRows(orm: Orm, wanted: NewApplication, material: Material, numbers: SQL) {
+const USABLE_HOURS = UNUSED_REGISTRATION_HOURS - 1;
+
+/**
+ * The application's row is inserted only if no other application of its home has the numbers and its registration is recent, and each
+ * other row only if the application's is there and it is the first of its table.
+ */
+export function insertRows(orm: Orm, wanted: NewApplication, material: Material, registration: Registration) {
   const { applicationId, deviceKey: sealedDeviceKey, sealingVersion, createdAt } = material;
   const { home: _home, credentials: _credentials, range: _range, highestDefault: _highest, ...settings } = wanted;
-  const [firstNumber, lastNumber] = [sql`range.first_number`, sql`range.last_number`];
-  const isFree = sql`FROM (${numbers}) AS range WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
-    AND NOT ${overlapsAnother(OF_APPLICATIONS, firstNumber, lastNumber, applicationId)}
+  const { firstNumber, lastNumber, registeredAt } = registration;
+  const usableUntil = registeredAt + USABLE_HOURS * HOUR_MILLISECONDS;
+  const isFree = sql`WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+    AND NOT ${overlapsAnother(sql`${firstNumber}`, sql`${lastNumber}`, applicationId)}
+    AND unixepoch() * 1000 < ${usableUntil}
     AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`;
   const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof applicationHead): SQL =>
     sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
@@ -60,14 +68,3 @@ export function insertRows(orm: Orm, wanted: NewApplication, material: Material,
     insertWhere(orm, applicationHead, { applicationId, ...INITIAL_HEAD }, isFirstIn(applicationHead)),
   ] as const;
 }
-
-/** Removes an application whose ID nobody has learned yet. */
-export const removeApplication = (database: Database, id: ApplicationId) =>
-  database.run((orm) =>
-    orm.batch([
-      orm.delete(applicationSecret).where(eq(applicationSecret.applicationId, id)),
-      orm.delete(signingKey).where(eq(signingKey.applicationId, id)),
-      orm.delete(applicationHead).where(eq(applicationHead.applicationId, id)),
-      orm.delete(application).where(eq(application.id, id)),
-    ]),
-  );

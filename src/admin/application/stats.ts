@@ -1,6 +1,9 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { METADATA_FIELDS, type MetadataField } from "../../shared/metadata-fields.ts";
 import {
+  countDeliveries,
+  countMetadata,
+  eventsCounted,
   type Statistics,
   sampledAfter,
   selectCounted,
@@ -9,7 +12,7 @@ import {
   viewStatistics,
 } from "../../shared/statistics.ts";
 import { command } from "../command-line/command.ts";
-import { barLines, bold } from "../command-line/output.ts";
+import { barLines, bold, shownNumber } from "../command-line/output.ts";
 import type { Database } from "../platform/database.ts";
 import { APPLICATION, unknownApplication } from "./record.ts";
 
@@ -32,11 +35,19 @@ export async function readStatistics(database: Database, applicationId: Applicat
   if (!application) throw unknownApplication(applicationId);
   const after = sampledAfter(application.lastPosition);
   const [metadata, deliveries] = await database.run((orm) =>
-    orm.batch([selectMetadata(orm, applicationId, after), selectDeliveries(orm, applicationId)]),
+    orm.batch([
+      selectMetadata(orm, applicationId, after),
+      selectDeliveries(orm, applicationId, eventsCounted(application.resting)),
+    ]),
   );
   const { withToken, withoutToken, withWrongToken, ...counted } = application;
   const logins = { withToken, withoutToken, withWrongToken };
-  return viewStatistics({ ...counted, applicationId, logins }, metadata, deliveries, now);
+  return viewStatistics(
+    { ...counted, applicationId, logins },
+    countMetadata(metadata),
+    countDeliveries(deliveries),
+    now,
+  );
 }
 
 const TITLES: Readonly<Record<MetadataField, string>> = {
@@ -46,14 +57,7 @@ const TITLES: Readonly<Record<MetadataField, string>> = {
   sdkVersion: "Badges by version of the SDK",
 };
 
-function statisticsText({
-  name,
-  applicationId,
-  numbers,
-  badges,
-  sampled: _sampled,
-  ...statistics
-}: Statistics): string {
+function statisticsText({ name, applicationId, numbers, badges, sampled, ...statistics }: Statistics): string {
   const fields = METADATA_FIELDS.map((field) => {
     const { values, others } = badges[field];
     const counts = values.map(({ value, badges: count }) => ({ label: value ?? "(not sent)", count }));
@@ -67,6 +71,7 @@ function statisticsText({
       Object.entries(counts).map(([label, count]) => ({ label: label === "size" ? "in the range" : label, count })),
     ),
     section("Badges by state", byLabel(statistics.badgesByState)),
+    ...(sampled < numbers.issued ? [`Devices are those of the newest ${shownNumber(sampled)} badges.`] : []),
     ...fields,
     section("Invitations", byLabel(statistics.invitations)),
     section("Logins of the last day, observed by their user tokens", loginCounts(statistics.logins)),

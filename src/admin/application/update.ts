@@ -7,11 +7,10 @@ import { option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { administrator, insertNote, newNote } from "../history/note.ts";
-import { explainTaken } from "../number-range/owners.ts";
-import { OF_APPLICATIONS, overlapsAnother, REGISTERED, type Taken } from "../number-range/range.ts";
-import { claimGrowth, confirmNumbers, registerOwned } from "../number-range/register.ts";
-import type { Database } from "../platform/database.ts";
+import { overlapsAnother } from "../number-range/range.ts";
+import { registerNumbers } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
+import { type HomeSubmitter, homeSubmitter } from "../script-command/submit.ts";
 import { makeDue } from "../webhook/event.ts";
 import {
   APPLICATION,
@@ -31,7 +30,7 @@ export const updateCommand = rawCommand("update", {
   summary: "change an application",
   description:
     "Changes an application. Options that are not given leave their values as they are.\n\n" +
-    "A number range can only grow, and only at its end; also beyond the card format that it was chosen for, so look at " +
+    "A number range can only grow, and only at its end, once the running service has registered the numbers; also beyond the card format that it was chosen for, so look at " +
     "the card formats that are printed. Setting the webhook URL, even to its present value, sends " +
     "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
     "then on.",
@@ -52,8 +51,9 @@ export const updateCommand = rawCommand("update", {
   ],
   async action({ environment, output, inSession }, id, { name, firstNumber, lastNumber, ...given }) {
     const changes = { ...(await readSettings(given, environment)), name, firstNumber, lastNumber };
-    await inSession(async ({ homes, actor }) => {
-      const application = await updateApplication(homes, id, changes, actor);
+    await inSession(async (session) => {
+      const { homes, actor } = session;
+      const application = await updateApplication(homes, homeSubmitter(session), id, changes, actor);
       if (!changes.requireProof) return output.result(application, () => applicationText(application));
       const { unbound: unboundBadges } = await countBadges(homes.of(id), application);
       output.result({ ...application, unboundBadges }, () =>
@@ -65,74 +65,49 @@ export const updateCommand = rawCommand("update", {
 
 /**
  * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing. More numbers are
- * registered in home 1 first. A crash in between leaves them registered for the application; the same command takes them.
+ * registered first. A crash in between leaves them registered for the application; the same command takes them.
  *
  * @param changes undefined leaves a value as it is; a webhook URL, even the present one, releases held deliveries
  * @throws UserError when nothing is to change, or the range cannot become what was asked for
  */
 export async function updateApplication(
   homes: Homes,
+  submit: HomeSubmitter,
   id: ApplicationId,
   changes: Settings,
   actor = administrator(),
 ): Promise<ShownApplication> {
   const database = homes.of(id);
-  // One home alone decides everything in one transaction.
-  const isAlone = homes.others.length === 0;
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
-  if (changes.requireSecret === false && changes.userIssuer === undefined) {
-    const { userIssuer } = await findApplication(database, id);
-    if (userIssuer !== null) throw requiredSecretError();
+  const { lastNumber: last } = changes;
+  const dropsSecret = changes.requireSecret === false && changes.userIssuer === undefined;
+  if (last !== undefined || dropsSecret) {
+    const before = await findApplication(database, id);
+    if (dropsSecret && before.userIssuer !== null) throw requiredSecretError();
+    assertGrows(before, changes);
+    const isMore = last !== undefined && last > before.lastNumber;
+    if (isMore) await registerNumbers(homes, submit, id, { range: { first: before.firstNumber, last } });
   }
-  const claimed =
-    isAlone || changes.lastNumber === undefined ? undefined : await claimLast(homes, id, changes.lastNumber, changes);
-  const taken = isAlone ? REGISTERED : OF_APPLICATIONS;
   const changed = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const note = await newNote(database, id, actor, { action: "application:updated", detail: { changed } });
-  const isPossible = and(eq(application.id, id), rangeCondition(id, changes, taken));
+  const isPossible = and(eq(application.id, id), rangeCondition(id, changes));
   const [, updated, , [row]] = await database.run((orm) =>
     orm.batch([
       insertNote(orm, note, exists(orm.select().from(application).where(isPossible))),
       orm.update(application).set(newValues(changes)).where(isPossible),
       makeDue(orm, id, "held", isReleased(id, changes)),
       selectApplication(orm, id),
-      ...(isAlone ? [registerOwned(orm, id)] : []),
     ]),
   );
   if (row === undefined) throw unknownApplication(id);
   if (updated.meta.changes === 0) {
     assertGrows(row, changes);
-    const range = { first: row.firstNumber, last: changes.lastNumber ?? row.lastNumber };
-    throw await explainTaken(homes, { range }, id);
+    throw new UserError(`Another application of this home has some of these numbers: see ${ADMIN} home check.`);
   }
-  if (claimed !== undefined) await confirmNumbers(homes, row, () => shrink(database, row, claimed.before));
   return shownApplication(row);
 }
-
-/**
- * Registers the numbers up to `last`.
- *
- * @returns the last number before
- * @throws UserError when the range cannot become what was asked for
- */
-async function claimLast(homes: Homes, id: ApplicationId, last: number, changes: Settings) {
-  const row = await findApplication(homes.of(id), id);
-  assertGrows(row, changes);
-  await claimGrowth(homes, id, { first: row.firstNumber, last });
-  return { before: row.lastNumber };
-}
-
-/** Gives back numbers that a range has just got, unless it has grown further or one of them is in use. */
-const shrink = (database: Database, { id, lastNumber }: ApplicationRow, before: number) =>
-  database.run((orm) => {
-    const isUsed = sql`EXISTS (SELECT 1 FROM badge WHERE number > ${before} AND number <= ${lastNumber})`;
-    return orm
-      .update(application)
-      .set({ lastNumber: before })
-      .where(and(eq(application.id, id), eq(application.lastNumber, lastNumber), sql`NOT ${isUsed}`));
-  });
 
 function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Settings) {
   const released = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
@@ -140,12 +115,12 @@ function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Settings) 
   return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
 }
 
-function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: Settings, taken: Taken): SQL | undefined {
+function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: Settings): SQL | undefined {
   const sameFirst = firstNumber === undefined ? undefined : eq(application.firstNumber, firstNumber);
   if (lastNumber === undefined) return sameFirst;
   const first = sql`${application.firstNumber}`;
   const grows = sql`${application.lastNumber} <= ${lastNumber}`;
-  return and(sameFirst, grows, sql`NOT ${overlapsAnother(taken, first, sql`${lastNumber}`, id)}`);
+  return and(sameFirst, grows, sql`NOT ${overlapsAnother(first, sql`${lastNumber}`, id)}`);
 }
 
 /** Whether the update that precedes this in the batch has set the URL. */

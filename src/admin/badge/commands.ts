@@ -10,8 +10,8 @@ import { command, group, requiredOption } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { Session } from "../command-line/session.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { carryOut } from "../inbox/carry-out.ts";
 import { databaseOfNumber } from "../number-range/owners.ts";
+import { submitAndWait } from "../script-command/submit.ts";
 import { BADGE, type ShownBadge, showBadge, showCommand } from "./show.ts";
 
 const BY_SERVICE =
@@ -86,7 +86,7 @@ async function changeBadge(
     orm.select({ applicationId: badge.applicationId }).from(badge).where(eq(badge.number, number)),
   );
   if (owner === undefined) throw unknownBadge(number);
-  const result = await carryOut(session, owner.applicationId, command);
+  const result = await submitAndWait(session, owner.applicationId, command);
   if (result.kind !== "refused") return expectKind(result, "badge").badge;
   const shown = await showBadge(database, number);
   throw shown.state === "reserved" ? unknownBadge(number) : endedBadge(shown);

@@ -211,10 +211,10 @@ function callOf(command: Command, open: HomesOpener): Call {
     environment,
     output,
     async inSession(work, seals = false) {
-      const { homes, close, place } = await reopen();
+      const { homes, close, place, wake } = await reopen();
       try {
         if (seals && "local" in place) await ensureLocalSealing(homes, place.local);
-        await work({ homes, output, place, actor: administrator(actor), reopen });
+        await work({ homes, output, place, actor: administrator(actor), wake, reopen });
       } finally {
         await close();
       }

@@ -4,6 +4,7 @@ import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { type LocalState, localState } from "../platform/paths.ts";
 import { readTarget } from "../platform/target.ts";
+import { deployedWake, localWake, type Wake } from "../platform/wake.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import type { Output } from "./output.ts";
 import { ADMIN, shellWord } from "./shell.ts";
@@ -16,6 +17,8 @@ export interface Session {
   place: { local: LocalState } | { environment: string };
   /** Who gave the command, for the history (contract section 23). */
   actor: Actor;
+  /** Tells the service that a command waits. */
+  wake: Wake;
   /** Opens the homes once more. */
   reopen(): Promise<OpenedHomes>;
 }
@@ -26,6 +29,7 @@ export interface OpenedHomes {
   /** Home 1's, by itself. */
   database: Database;
   place: Session["place"];
+  wake: Wake;
   close(): Promise<void>;
 }
 
@@ -45,10 +49,11 @@ export async function openHomes(environment: string | undefined): Promise<Opened
   const wrangler = loadWrangler();
   const target = readTarget(wrangler, environment);
   if (environment !== undefined) {
-    const homes = await openDeployedHomes(target);
-    return { homes, database: homes.first.database, place: { environment }, close: () => Promise.resolve() };
+    const { homes, account } = await openDeployedHomes(target);
+    const wake = deployedWake(account, target);
+    return { homes, database: homes.first.database, place: { environment }, wake, close: () => Promise.resolve() };
   }
   const local = localState();
   const { homes, close } = await openLocalHomes(wrangler, target, local);
-  return { homes, database: homes.first.database, place: { local }, close };
+  return { homes, database: homes.first.database, place: { local }, wake: localWake(local), close };
 }

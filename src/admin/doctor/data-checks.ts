@@ -141,7 +141,7 @@ async function checkDeliveries(session: Session) {
   if (overdue > 0) {
     return broken(
       `${counted(overdue, "event")} due for over ${OVERDUE_MINUTES} minutes`,
-      "The queue or the sweep does not get on: see the checks of both, and the lines delivery-not-sent.",
+      "The queue or the sweep does not get on: see the checks of both, and the lines webhook-secret-unusable.",
     );
   }
   if (held + exhausted === 0) return fine("nothing waits");
@@ -172,14 +172,14 @@ async function checkRanges(session: Session) {
 }
 
 const brake = z.object({ id: z.string(), name: z.string(), limit: z.number() });
-/** Applications whose fresh numbers of the present hour are used up (contract section 7). */
+/** Applications whose fresh numbers of a clock hour, in hours since 1970-01-01 UTC, are used up (contract section 7). */
 const REACHED_BRAKES = `
   SELECT application.id, name, new_badges_per_hour AS "limit" FROM application
-    JOIN position ON position.application_id = application.id
-  WHERE disabled_at IS NULL AND hour_used >= new_badges_per_hour AND hour_started_at > ?1`;
+    JOIN application_head ON application_head.application_id = application.id
+  WHERE disabled_at IS NULL AND hour = ?1 AND hour_used >= new_badges_per_hour`;
 
 async function checkHourBrakes(session: Session) {
-  const reached = await askHomes(session.homes, brake, REACHED_BRAKES, Date.now() - HOUR_MILLISECONDS);
+  const reached = await askHomes(session.homes, brake, REACHED_BRAKES, Math.floor(Date.now() / HOUR_MILLISECONDS));
   if (reached.length === 0) return fine("no application has used up those of this hour");
   return look(
     reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour`).join("; "),

@@ -1,77 +1,78 @@
-import { sql } from "drizzle-orm";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
-import { isoTime } from "../../shared/time.ts";
-import { listOwnedRanges, listRegistrations, registerMissing } from "../number-range/owners.ts";
-import type { OwnedRange } from "../number-range/range.ts";
-import { inChunks } from "../platform/database.ts";
+import { expectKind } from "../../shared/kinds.ts";
+import { MAX_BADGE_NUMBER, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import type { Registration } from "../../shared/script-commands.ts";
+import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
+import { listOwnedRanges, listRegistrations } from "../number-range/owners.ts";
+import { type OwnedRange, rangeOf } from "../number-range/range.ts";
 import type { Homes } from "../platform/homes.ts";
+import type { HomeSubmitter } from "../script-command/submit.ts";
 
 export type CheckedHomes = Awaited<ReturnType<typeof checkHomes>>;
 
 /**
- * Brings the register of number ranges into line with the homes (contract section 17): registers what it lacks, and clears what was
- * registered over a day ago for an application that its home does not have.
+ * Compares the register of number ranges with the applications of all homes (contract section 17). Numbers of applications that the
+ * register lacks are registered. Nothing is cleared.
  */
-export async function checkHomes(homes: Homes) {
-  const registered = await registerMissing(homes);
-  const before = await listRegistrations(homes);
-  // Read after the register: whatever was created in between has a registration that is too young to be cleared.
+export async function checkHomes(homes: Homes, submit: HomeSubmitter) {
+  // Before the register: whatever is created in between has a registration, which is recent.
   const owned = await listOwnedRanges(homes);
   const existing = new Map(owned.map((range) => [range.id, range]));
+  const before = await listRegistrations(homes);
+  const { registered, refused } = await registerMissing(submit, owned, before);
+  const unusedSince = (await homes.first.database.readClock()) - UNUSED_REGISTRATION_HOURS * HOUR_MILLISECONDS;
   const bound = new Set(homes.all.map(({ number }) => number));
-  const isBound = (id: ApplicationId): boolean => bound.has(homeOf(id));
-  /**
-   * `recent`: not old enough to be cleared. `home-not-bound`: nobody can tell whether the application exists. `growing`: an
-   * `application update` that adds numbers did not finish.
-   */
-  const reasonOf = (id: ApplicationId): "recent" | "home-not-bound" | "growing" => {
-    if (existing.has(id)) return "growing";
-    return isBound(id) ? "recent" : "home-not-bound";
+  /** Undefined: the registration and the application's range are the same. */
+  const findingOf = (registration: Registration): Finding | undefined => {
+    const range = existing.get(registration.applicationId);
+    if (range) return range.lastNumber < registration.lastNumber ? "growing" : undefined;
+    if (!bound.has(homeOf(registration.applicationId))) return "home-not-bound";
+    return registration.registeredAt > unusedSince ? "recent" : "unused";
   };
-  const unused = before.filter(({ applicationId: id }) => !existing.has(id));
-  await clear(
-    homes,
-    unused.filter(({ applicationId: id }) => isBound(id)),
-  );
-  const after = new Set((await listRegistrations(homes)).map(({ applicationId }) => applicationId));
-  const growing = before.filter(({ applicationId: id, firstNumber, lastNumber }) => {
-    const range = existing.get(id);
-    return range !== undefined && (firstNumber < range.firstNumber || lastNumber > range.lastNumber);
+  const found = before.flatMap((registration) => {
+    const reason = findingOf(registration);
+    return reason === undefined ? [] : [{ ...registration, registeredAt: isoTime(registration.registeredAt), reason }];
   });
-  const kept = [...unused.filter(({ applicationId }) => after.has(applicationId)), ...growing];
   return {
     homes: homes.all.length,
     applications: owned.length,
     /** Numbers of applications that the register lacked. */
     registered: registered.map(({ id, ...numbers }) => ({ applicationId: id, ...numbers })),
-    /** Registrations that were cleared: their numbers are free. */
-    cleared: unused
-      .filter(({ applicationId }) => !after.has(applicationId))
-      .map(({ registeredAt: _, ...range }) => range),
-    /** Registrations that stay although their application has fewer numbers or does not exist. */
-    kept: kept.map(({ registeredAt, ...range }) => ({
-      ...range,
-      registeredAt: isoTime(registeredAt),
-      reason: reasonOf(range.applicationId),
-    })),
+    /** Registrations over a day old whose home has no such application. Only `--release` clears one. */
+    unused: found.filter(({ reason }) => reason === "unused").map(({ reason: _, ...registration }) => registration),
+    /** Other registrations whose application has fewer numbers or is not found. */
+    kept: found.flatMap(({ reason, ...registration }) => (reason === "unused" ? [] : [{ ...registration, reason }])),
     /** Pairs of applications that have numbers in common. */
-    overlaps: findOverlaps(owned),
+    overlaps: [...findOverlaps(owned), ...refused],
   };
 }
 
-/** Clears registrations that are old enough by D1's clock and have not changed since they were read. */
-const clear = (homes: Homes, unused: Awaited<ReturnType<typeof listRegistrations>>): Promise<void> =>
-  inChunks(
-    homes.first.database,
-    unused,
-    (rows) => sql`
-      DELETE FROM number_range
-      WHERE registered_at <= (unixepoch() - ${sql.raw(String(UNUSED_REGISTRATION_HOURS))} * 3600) * 1000
-        AND (application_id, registered_at) IN
-          (SELECT value ->> 'applicationId', value ->> 'registeredAt' FROM json_each(${rows}))`,
-  );
+/**
+ * `unused`: over a day old, and its home has no such application. `recent`: the same, but younger. `home-not-bound`: nobody can
+ * tell whether the application exists. `growing`: an `application update` that adds numbers did not finish, or its home was restored.
+ */
+export type Finding = "unused" | "recent" | "home-not-bound" | "growing";
+
+/** @returns applications whose numbers were registered, and those whose numbers another one has, with that one */
+async function registerMissing(
+  submit: HomeSubmitter,
+  owned: readonly OwnedRange[],
+  registrations: readonly Registration[],
+): Promise<{ registered: OwnedRange[]; refused: [ApplicationId, ApplicationId][] }> {
+  const known = new Map(registrations.map((each) => [each.applicationId, each]));
+  const registered: OwnedRange[] = [];
+  const refused: [ApplicationId, ApplicationId][] = [];
+  for (const range of owned) {
+    const registration = known.get(range.id);
+    if (registration && registration.lastNumber >= range.lastNumber) continue;
+    const command = { kind: "register", applicationId: range.id, highest: MAX_BADGE_NUMBER } as const;
+    const outcome = expectKind(await submit({ ...command, range: rangeOf(range) }), "registered", "taken");
+    if (outcome.kind === "registered") registered.push(range);
+    else if (outcome.owner) refused.push([outcome.owner.applicationId, range.id]);
+  }
+  return { registered, refused };
+}
 
 /** Each application whose range overlaps one that starts lower, paired with that one. */
 function findOverlaps(owned: readonly OwnedRange[]): [ApplicationId, ApplicationId][] {

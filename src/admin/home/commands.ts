@@ -1,9 +1,13 @@
 import * as z from "zod";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
-import { command, group } from "../command-line/command.ts";
+import type { Registration } from "../../shared/script-commands.ts";
+import { APPLICATION } from "../application/record.ts";
+import { command, group, option } from "../command-line/command.ts";
 import { counted, shownNumber, tableLines } from "../command-line/output.ts";
 import type { Home } from "../platform/homes.ts";
-import { type CheckedHomes, checkHomes } from "./check.ts";
+import { homeSubmitter } from "../script-command/submit.ts";
+import { type CheckedHomes, checkHomes, type Finding } from "./check.ts";
+import { releaseNumbers } from "./release.ts";
 
 export const homeCommands = group("home", {
   summary: "list the homes, and check the register of their numbers",
@@ -23,14 +27,19 @@ export const homeCommands = group("home", {
     command("check", {
       summary: "check the register of number ranges against the homes",
       description:
-        "Home 1 has the register of number ranges, which keeps the numbers of all homes apart. This registers the numbers of " +
-        "applications that the register lacks, as after a restoration of home 1, and clears registrations that are over " +
-        `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application, as after a creation that died ` +
-        "half-way: their numbers are free then. After a home was restored to a moment before applications were created, their " +
-        "numbers are still registered: run this only if those applications are not coming back. The exit code is 1 if " +
-        "applications have numbers in common.",
-      examples: ["", "--env production --json"],
-      work: ({ homes }) => checkHomes(homes),
+        "The register of number ranges keeps the numbers of all homes apart. Home 1's scheduler keeps it, so that it survives a " +
+        "restore of D1. This registers the numbers of applications that it lacks, and reports registrations that are over " +
+        `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application: a creation did not finish, or the home was ` +
+        "restored to before it. Their numbers go to nobody. The exit code is 1 if applications have numbers in common.\n\n" +
+        "--release clears such a registration. Phones and doors may still hold its numbers, so clear it only if none was issued.",
+      options: { release: option("--release <id>", "clear the registration of this application", APPLICATION.parse) },
+      examples: ["", "--env production --json", "--release app_…"],
+      async work(session, { release }) {
+        const { homes, output } = session;
+        const submit = homeSubmitter(session);
+        const released = release === undefined ? null : await releaseNumbers(homes, submit, release, output.note);
+        return { ...(await checkHomes(homes, submit)), released };
+      },
       text: checkedText,
       failure: ({ overlaps }) =>
         overlaps[0] &&
@@ -69,16 +78,19 @@ function homeTable(homes: readonly Awaited<ReturnType<typeof measureHome>>[]): s
   return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB"], rows, "");
 }
 
-function checkedText({ homes, applications, registered, cleared, kept, overlaps }: CheckedHomes): string {
-  const reasons = {
-    recent: `kept: registered less than ${UNUSED_REGISTRATION_HOURS} hours ago`,
-    "home-not-bound": "kept: wrangler.toml does not bind its home",
-    growing: "kept: more than the application has; repeat application update --last",
-  } as const;
+const REASONS = {
+  recent: `its home has no such application yet: registered less than ${UNUSED_REGISTRATION_HOURS} hours ago`,
+  "home-not-bound": "wrangler.toml does not bind its home",
+  growing: "more than the application has; repeat application update --last",
+} satisfies Record<Exclude<Finding, "unused">, string>;
+
+function checkedText(checked: CheckedHomes & { released: Registration | null }): string {
+  const { homes, applications, registered, unused, kept, overlaps, released } = checked;
   const rows = [
+    ...(released ? [[...cells(released), "released: its numbers are free"]] : []),
     ...registered.map((range) => [...cells(range), "registered: the register lacked it"]),
-    ...cleared.map((range) => [...cells(range), "cleared: there is no such application"]),
-    ...kept.map((range) => [...cells(range), reasons[range.reason]]),
+    ...unused.map((range) => [...cells(range), "there is no such application; --release clears it"]),
+    ...kept.map((range) => [...cells(range), REASONS[range.reason]]),
     ...overlaps.map(([one, other]) => [other, "", `overlaps ${one}`]),
   ];
   const found = `${counted(homes, "home")}, ${counted(applications, "application")}.`;
@@ -86,7 +98,7 @@ function checkedText({ homes, applications, registered, cleared, kept, overlaps 
   return `${found}\n\n${tableLines(["APPLICATION", "NUMBERS", ""], rows, "")}`;
 }
 
-const cells = ({ applicationId, firstNumber, lastNumber }: CheckedHomes["cleared"][number]): string[] => [
+const cells = ({ applicationId, firstNumber, lastNumber }: CheckedHomes["registered"][number]): string[] => [
   applicationId,
   `${firstNumber}-${lastNumber}`,
 ];

@@ -57,10 +57,11 @@ export async function openLocalHomes(wrangler: Wrangler, target: Target, state: 
 }
 
 /** Opens the databases of a deployed environment by D1's REST interface. */
-export async function openDeployedHomes(target: Target): Promise<Homes> {
+export async function openDeployedHomes(target: Target): Promise<{ homes: Homes; account: Account }> {
   // Before the account is asked for: without a database there is nothing to log in for.
   madeHomes(target);
-  return deployedHomes(await openAccount(target.accountId), target);
+  const account = await openAccount(target.accountId);
+  return { homes: deployedHomes(account, target), account };
 }
 
 /** A further home whose database was not made yet is left out. @throws UserError when home 1's was not */

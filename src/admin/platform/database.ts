@@ -71,14 +71,3 @@ export function insertWhere<Table extends SQLiteTable>(orm: Orm, table: Table, r
   });
   return orm.insert(table).select(sql`SELECT ${sql.join(values, sql`, `)} ${source}`);
 }
-
-/** Rows in one statement, so that their JSON stays below D1's limit for a bound value. */
-const CHUNK_ROWS = 1000;
-
-/** Runs a statement over many rows, some at a time. @param statement takes their JSON */
-export async function inChunks(database: Database, rows: readonly object[], statement: (json: string) => SQL) {
-  for (let start = 0; start < rows.length; start += CHUNK_ROWS) {
-    const json = JSON.stringify(rows.slice(start, start + CHUNK_ROWS));
-    await database.run((orm) => orm.run(statement(json)));
-  }
-}

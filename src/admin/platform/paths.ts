@@ -25,6 +25,8 @@ export function localState(directory: string | undefined = process.env.BADGE_STA
     demoApplication: join(home, "demo-application.json"),
     /** Locks of the local service and of the key file. */
     serviceLock: join(home, "service.lock"),
+    /** Where the service that holds the lock is reached on this computer. */
+    serviceOrigin: join(home, "service-origin.txt"),
     keyLock: join(home, "sealing-keys.lock"),
   };
 }

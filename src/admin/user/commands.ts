@@ -7,7 +7,7 @@ import { userId } from "../command-line/arguments.ts";
 import { argument, command, group } from "../command-line/command.ts";
 import { counted, plain } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
-import { carryOut } from "../inbox/carry-out.ts";
+import { submitAndWait } from "../script-command/submit.ts";
 
 const BY_SERVICE = "The running service carries it out within ten seconds.";
 
@@ -43,7 +43,7 @@ export const userCommands = group("user", {
         `metadata and names. Their numbers stay taken. Nothing brings the user back. ${BY_SERVICE}`,
       async work(session, id, user) {
         await findApplication(session.homes.of(id), id);
-        const carried = await carryOut(session, id, { kind: "erase", userId: user });
+        const carried = await submitAndWait(session, id, { kind: "erase", userId: user });
         const { userId: alias, erased } = expectKind(carried, "erased");
         return { userId: alias, erased };
       },
@@ -70,7 +70,7 @@ export const userCommands = group("user", {
 
 async function setBlocked(session: Session, id: ApplicationId, user: string, kind: "block" | "unblock") {
   await findApplication(session.homes.of(id), id);
-  const { numbers } = expectKind(await carryOut(session, id, { kind, userId: user }), "user");
+  const { numbers } = expectKind(await submitAndWait(session, id, { kind, userId: user }), "user");
   return { userId: user, blocked: kind === "block", revoked: numbers.map(String) };
 }
 

@@ -1,12 +1,14 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
+import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { listLimit } from "../command-line/arguments.ts";
 import { choice, command, group, option } from "../command-line/command.ts";
 import { tableLines } from "../command-line/output.ts";
 import type { Database } from "../platform/database.ts";
-import { idsOfEvents, LISTED_COLUMNS, listedEvent } from "./event.ts";
+import { LISTED_COLUMNS, listedEvent, stoppedEventIds } from "./event.ts";
 import { replayCommand } from "./replay.ts";
 import { showCommand } from "./show.ts";
 import { testCommand } from "./test.ts";
@@ -36,7 +38,7 @@ export const webhookCommands = group("webhook", {
 /** Events that one statement reads: meanwhile D1 does nothing else, and an application may have millions. */
 const CHUNK_EVENTS = 1000;
 
-/** The newest events of an application: by the index of their state if it has few enough, else all, in chunks. */
+/** The newest events of an application: of a state that few enough have, those alone, else all, in chunks. */
 export async function listEvents(
   database: Database,
   applicationId: ApplicationId,
@@ -52,13 +54,13 @@ export async function listEvents(
         .orderBy(desc(webhookEvent.id))
         .limit(most),
     );
-  if (state !== undefined && state !== "delivered") {
-    const few = sql`(${idsOfEvents(applicationId, state, sql`LIMIT ${CHUNK_EVENTS}`)})`;
-    // The index of pending events has them in another order.
-    if (state !== "pending" || (await database.run((orm) => orm.$count(few))) < CHUNK_EVENTS) {
-      const newest = idsOfEvents(applicationId, state, sql`ORDER BY id DESC LIMIT ${limit}`);
-      return (await read(sql`id IN (${newest})`, limit)).map(listedEvent);
-    }
+  if (state === "exhausted" || state === "held") {
+    const newest = stoppedEventIds(applicationId, state, sql`ORDER BY id DESC LIMIT ${limit}`);
+    return (await read(sql`id IN (${newest})`, limit)).map(listedEvent);
+  }
+  // No index has the pending ones by ID.
+  if (state === "pending" && (await countPendingRows(database, applicationId)) < CHUNK_EVENTS) {
+    return (await read(sql`id IN (${pendingEventIds(applicationId)})`, limit)).map(listedEvent);
   }
   const listed: ReturnType<typeof listedEvent>[] = [];
   const most = state === undefined ? Math.min(limit, CHUNK_EVENTS) : CHUNK_EVENTS;
@@ -69,6 +71,15 @@ export async function listEvents(
     if (listed.length >= limit || chunk.length < most) return listed.slice(0, limit);
   }
 }
+
+/** How many rows reading all of an application's pending events takes, counted to twice `CHUNK_EVENTS`. */
+async function countPendingRows(database: Database, applicationId: ApplicationId): Promise<number> {
+  const rows = pendingEventRows(applicationId, CHUNK_EVENTS);
+  const [counted] = await database.run((orm) => orm.all(sql`SELECT ${rows} AS rows`));
+  return pendingRows.parse(counted).rows;
+}
+
+const pendingRows = z.object({ rows: z.number() });
 
 function eventTable(events: readonly ReturnType<typeof listedEvent>[]): string {
   const rows = events.map(({ id, event, state, attempts, lastStatus, createdAt }) => [

@@ -1,6 +1,6 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
+import { application, webhookEvent } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
@@ -67,19 +67,18 @@ const DUE_AT_ONCE = 0;
 /** `due_at` of an event that is sent before all others of its application, because an administrator waits for it. */
 export const DUE_FIRST = -1;
 
-/** The index that has the events in a state, if any has. Without it SQLite reads all events of the application. */
-const INDEXES: Readonly<Record<Exclude<EventState, "delivered">, string>> = {
-  pending: "webhook_event_due WHERE state = 'pending'",
-  exhausted: "webhook_event_stopped WHERE state = 'exhausted' AND state IN ('exhausted', 'held')",
-  held: "webhook_event_stopped WHERE state = 'held' AND state IN ('exhausted', 'held')",
-};
-
-/** A query of the IDs of an application's events in a state. @param rest further conditions, order and limit */
-export const idsOfEvents = (applicationId: ApplicationId, state: keyof typeof INDEXES, rest = sql``): SQL =>
-  sql`SELECT id FROM webhook_event INDEXED BY ${sql.raw(INDEXES[state])} AND application_id = ${applicationId} ${rest}`;
+/**
+ * A query of the IDs of an application's stopped events in a state, by their index: without it SQLite reads all events of the
+ * application.
+ *
+ * @param rest further conditions, order and limit
+ */
+export const stoppedEventIds = (applicationId: ApplicationId, state: "exhausted" | "held", rest = sql``): SQL =>
+  sql`SELECT id FROM webhook_event INDEXED BY webhook_event_stopped WHERE state = ${state} AND state IN ('exhausted', 'held')
+    AND application_id = ${applicationId} ${rest}`;
 
 /** A test event is sent once. */
-export const IS_NO_TEST = sql`event <> 'webhook:test'`;
+export const REPEATABLE_CONDITION = sql`event <> 'webhook:test'`;
 
 /** Events that one statement makes due: their rows and indexes are written, and meanwhile D1 does nothing else. */
 export const DUE_CHUNK_EVENTS = 500;
@@ -90,10 +89,10 @@ export const DUE_CHUNK_EVENTS = 500;
  * @param condition must hold too
  */
 export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | "exhausted", condition: SQL) {
-  const oldest = idsOfEvents(
+  const oldest = stoppedEventIds(
     applicationId,
     state,
-    sql`AND ${IS_NO_TEST} AND ${condition} ORDER BY id LIMIT ${DUE_CHUNK_EVENTS}`,
+    sql`AND ${REPEATABLE_CONDITION} AND ${condition} ORDER BY id LIMIT ${DUE_CHUNK_EVENTS}`,
   );
   return orm
     .update(webhookEvent)

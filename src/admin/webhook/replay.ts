@@ -14,10 +14,10 @@ import {
   DUE_FIRST,
   databaseOfEvent,
   findEvent,
-  IS_NO_TEST,
-  idsOfEvents,
   makeDue,
   noUrl,
+  REPEATABLE_CONDITION,
+  stoppedEventIds,
 } from "./event.ts";
 
 export const replayCommand = rawCommand("replay", {
@@ -35,14 +35,17 @@ export const replayCommand = rawCommand("replay", {
         `${id} is an application: add --all-exhausted, or give an event ID from ${ADMIN} webhook list ${id}.`,
       );
     }
-    await inSession(async ({ homes, actor }) => {
+    await inSession(async ({ homes, actor, wake }) => {
       if (!allExhausted) {
         const replayed = await replayEvent(await databaseOfEvent(homes, id), id, actor);
+        await wake(replayed.applicationId).catch(() => {});
         const text = `Event ${id} of ${replayed.applicationId} ${previously(replayed)}.${whenSent(replayed)}`;
         return output.result(replayed, () => text);
       }
       const applicationId = APPLICATION.parse(id);
       const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
+      // If that fails, the next tick finds the events.
+      await wake(applicationId).catch(() => {});
       const verb = replayed.replayed === 1 ? "is" : "are";
       const text = `${counted(replayed.replayed, "event")} of ${id} ${verb} due again.${whenSent(replayed)}`;
       output.result(replayed, () => text);
@@ -94,7 +97,7 @@ export async function replayExhausted(database: Database, applicationId: Applica
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
-  const exhausted = idsOfEvents(applicationId, "exhausted", sql`AND ${IS_NO_TEST}`);
+  const exhausted = stoppedEventIds(applicationId, "exhausted", sql`AND ${REPEATABLE_CONDITION}`);
   const areThere = sql`${takesEvents(applicationId)} AND EXISTS (${exhausted})`;
   let replayed = 0;
   for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {

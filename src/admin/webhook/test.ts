@@ -22,7 +22,8 @@ export const testCommand = command("test", {
     "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
     "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
   options: { wait: option("--wait <seconds>", "how long to wait for the service", seconds, 90) },
-  work: ({ homes, output }, id, { wait: patience }) => testEndpoint(homes.of(id), id, patience * 1000, output.note),
+  work: ({ homes, output, wake }, id, { wait: patience }) =>
+    testEndpoint(homes.of(id), id, patience * 1000, output.note, () => wake(id)),
   text: testText,
   failure: ({ delivered, status }) => (delivered ? undefined : refusalText(status)),
 });
@@ -31,6 +32,7 @@ export const testCommand = command("test", {
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
  * @param note is told what there is to wait for
+ * @param wake tells the service; if that fails, the next tick finds the event
  * @throws UserError when there is no URL, when the application is disabled, or when nobody sends the event in time
  */
 export async function testEndpoint(
@@ -38,6 +40,7 @@ export async function testEndpoint(
   applicationId: ApplicationId,
   waitMilliseconds: number,
   note: (line: string) => void = () => {},
+  wake: () => Promise<void> = async () => {},
 ) {
   const { webhookUrl: url, disabledAt } = await findApplication(database, applicationId);
   if (disabledAt !== null) {
@@ -50,6 +53,7 @@ export async function testEndpoint(
   const createdAt = await database.readClock();
   const id = newEventId(createdAt);
   await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
+  await wake().catch(() => {});
   const noted = setTimeout(note, NOTE_AFTER_MILLISECONDS, "Waiting for the service, which sends it within a minute.");
   const sent = await untilSent(database, applicationId, id, Date.now() + waitMilliseconds).finally(() =>
     clearTimeout(noted),

@@ -1,7 +1,7 @@
 import type { ListedBadge } from "../../client/index.ts";
 import { actorWords } from "../history/words.ts";
 import { useSession } from "../parts/hooks.ts";
-import { Person } from "../parts/identity.tsx";
+import { Person, Plainly } from "../parts/identity.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { goTo, hrefOf } from "../parts/route.ts";
 import { useSettings } from "../parts/settings.ts";
@@ -89,7 +89,9 @@ function LastChange({ badge: { changedAt, changedBy, issuedAt } }: { badge: List
   return (
     <>
       <When at={changedAt} />
-      <span class="second">{actorWords(changedBy)}</span>
+      <span class="second">
+        <Plainly text={actorWords(changedBy)} />
+      </span>
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { type Badge, BadgeServiceError, type CurrentBadge, type HistoryEntry } from "../../client/index.ts";
-import { actionWords, actorWords } from "../history/words.ts";
+import { actionWords, actorSubject } from "../history/words.ts";
 import { momentOf } from "../parts/texts.tsx";
 import type { Session } from "../session.ts";
 import { BADGE_STATE_WORDS } from "../words.ts";
@@ -29,7 +29,7 @@ export function meanwhile({ badge, last }: Present): string {
   const now = `It is ${stateWords(badge)} now.`;
   // A login changes metadata or the key without an entry.
   if (last === null || last.at < badge.changedAt) return `This badge was changed ${momentOf(badge.changedAt)}. ${now}`;
-  return `${actorWords(last.actor)} changed this badge ${momentOf(last.at)}: ${actionWords(last).toLowerCase()}. ${now}`;
+  return `${actorSubject(last.actor)} changed this badge ${momentOf(last.at)}: ${actionWords(last).toLowerCase()}. ${now}`;
 }
 
 const stateWords = ({ state }: Badge): string => BADGE_STATE_WORDS[state].toLowerCase();

@@ -9,6 +9,7 @@ import { Title } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Digits, When } from "../parts/texts.tsx";
 import { dayOf } from "../visitors/days.ts";
+import { By } from "./by.tsx";
 import { HistoryFilters } from "./filters.tsx";
 import { actionWords, actorWords, detailWords } from "./words.ts";
 
@@ -66,7 +67,7 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
       ),
       csv: ({ action }) => action,
     },
-    { title: "By", cell: ({ actor }) => <Plainly text={actorWords(actor)} />, csv: ({ actor }) => actorWords(actor) },
+    { title: "By", cell: ({ actor }) => <By actor={actor} />, csv: ({ actor }) => actorWords(actor) },
   ];
   if (badgeId === undefined) {
     columns.push({

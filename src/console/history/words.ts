@@ -29,22 +29,41 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
 /** What was done, in plain words. */
 export const actionWords = ({ action }: Pick<HistoryEntry, "action">): string => ACTION_WORDS[action] ?? action;
 
-/** Who did it. */
+/**
+ * Who did it, and who vouches for that. A name comes last, behind words of our own: whatever an application's server states in the
+ * header `actor`, it looks like nobody who has signed in.
+ */
 export function actorWords({ kind, name }: HistoryActor): string {
-  switch (kind) {
-    case "person":
-      return name ?? "Somebody";
-    case "server":
-      return name ?? "The application's server";
-    case "administrator":
-      return name === undefined ? "An administrator" : `${name} (administrator)`;
-    case "user":
-      return "The person";
-    case "device":
-      return "The phone";
-    case "service":
-      return "By itself";
-  }
+  const words = VOUCHERS[kind];
+  if (name === undefined) return words;
+  return kind === "server" ? `${words}, which says: ${name}` : `${words}: ${name}`;
+}
+
+/** Who vouches for an actor. */
+const VOUCHERS: Readonly<Record<HistoryActor["kind"], string>> = {
+  person: "Signed in here",
+  server: "The application's server",
+  administrator: "Administrator",
+  user: "The person, by login",
+  device: "The phone",
+  service: "By itself",
+};
+
+/** The same as the subject of a sentence. */
+export function actorSubject(actor: HistoryActor): string {
+  const { kind, name } = actor;
+  if (kind === "service") return "The service";
+  if (kind === "person" && name !== undefined) return name;
+  if (kind === "server" && name !== undefined) return `The application's server, for “${name}” as it says,`;
+  return kind === "administrator" && name !== undefined ? `Administrator ${name}` : actorWords(actor);
+}
+
+/** The same in two parts: what is shown first, and what is shown below it. A server's statement is never shown first. */
+export function actorParts({ kind, name }: HistoryActor): { first: string; second?: string } {
+  const words = VOUCHERS[kind];
+  if (name === undefined) return { first: words };
+  if (kind === "server") return { first: words, second: `which says: ${name}` };
+  return { first: name, second: words.toLowerCase() };
 }
 
 /** The times that an entry has in its detail, in words. */

@@ -3,7 +3,7 @@ import { useLoaded } from "../parts/hooks.ts";
 import { hrefOf } from "../parts/route.ts";
 import { useSettings } from "../parts/settings.ts";
 import { Empty, Show, Title } from "../parts/states.tsx";
-import { count, Digits, When } from "../parts/texts.tsx";
+import { count, counted, Digits, When } from "../parts/texts.tsx";
 import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, outcomeWords } from "../words.ts";
 import { Attention, numbersWords } from "./attention.tsx";
 import { type Bar, Bars, DayColumns } from "./charts.tsx";
@@ -81,11 +81,11 @@ const FIELDS = [
 
 function Figures({ statistics }: { statistics: Statistics }) {
   const { webhookUrl } = useSettings();
-  const { badges, badgesByState, badgesPerDay, invitations, deliveries, asOf } = statistics;
+  const { badges, badgesByState, badgesPerDay, invitations, deliveries, sampled, asOf } = statistics;
   return (
     <>
       <p class="hint">
-        Counted <When at={asOf} />.
+        Counted <When at={asOf} />. Devices are those of the newest {counted(sampled, "badge")}.
       </p>
       <div class="panels">
         <NumbersLeft statistics={statistics} />

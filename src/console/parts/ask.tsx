@@ -17,20 +17,27 @@ export function Ask(props: {
   act: (reason: string | undefined) => Promise<Notice | null>;
   /** Whether the history is to say why. */
   asksReason?: boolean;
+  /** What has to be typed before it is done, such as a user ID, and what to call it. */
+  toType?: { text: string; label: string };
   onClose: () => void;
   children: ComponentChildren;
 }) {
-  const { title, action, isFinal = false, act, asksReason = true, onClose, children } = props;
+  const { title, action, isFinal = false, act, asksReason = true, toType, onClose, children } = props;
   const notify = useNotify();
   const titleId = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   const reason = useRef<HTMLInputElement>(null);
+  const typed = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
+    if (toType !== undefined && typed.current?.value.trim() !== toType.text.trim()) {
+      setProblem(`That is not the ${toType.label}. Type it to the letter.`);
+      return typed.current?.focus();
+    }
     setBusy(true);
     setProblem(null);
     notify(null);
@@ -54,6 +61,12 @@ export function Ask(props: {
           <label>
             Reason <span class="hint">(optional; the history keeps it)</span>
             <input ref={reason} maxLength={500} autocomplete="off" />
+          </label>
+        )}
+        {toType !== undefined && (
+          <label>
+            To confirm, type the {toType.label}
+            <input ref={typed} autocomplete="off" autocapitalize="off" spellcheck={false} />
           </label>
         )}
         {problem !== null && (

@@ -7,11 +7,17 @@ export function csvOf(header: readonly string[], rows: readonly (readonly string
 }
 
 /**
+ * What begins a formula (OWASP: CSV Injection), behind quotes or blanks that a spreadsheet takes away, at the beginning of a text or
+ * behind anything that begins a cell. Full-width signs count: Excel reads them as the others.
+ */
+const FORMULA_START = /(?<=^|[;,\t\r\n|])(?=["'\s\p{Cf}]*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])/gu;
+
+/**
  * Spreadsheets run cells that begin like a formula, and a user ID comes from outside: an apostrophe makes them texts. Where a comma
- * is the decimal sign, they begin a cell at each semicolon, too.
+ * is the decimal sign, they begin a cell at each semicolon, too, and know nothing of the quotes around the whole.
  */
 function csvCell(text: string): string {
-  const safe = text.replace(/(^|;)(?=[=+\-@\t\r])/g, "$1'");
+  const safe = text.replace(FORMULA_START, "'");
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

@@ -1,10 +1,11 @@
 import { doorsAfterEnd } from "../badges/doors.ts";
 import { Ask } from "../parts/ask.tsx";
-import { useSession } from "../parts/hooks.ts";
+import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import type { Notice } from "../parts/notice.tsx";
 import { goTo } from "../parts/route.ts";
 import { useSettings } from "../parts/settings.ts";
+import { Show } from "../parts/states.tsx";
 import { counted } from "../parts/texts.tsx";
 
 export type PersonStep = "block" | "unblock" | "erase";
@@ -27,7 +28,7 @@ const WORDS: Readonly<Record<PersonStep, { title: string; action: string; senten
     title: "Erase this person's data?",
     action: "Erase for good",
     sentences: [
-      "All badges are revoked. A random ID takes the place of the user ID everywhere, also in the history; names and phone data are deleted.",
+      "A random ID takes the place of the user ID everywhere, also in the history; names, reasons and phone data are deleted. A block stays.",
       "This cannot be undone. The database's own backups have the data for up to 61 days more.",
     ],
   },
@@ -49,7 +50,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
         const { revoked } = await server.blockUser(userId, { reason });
         return { text: `${userId} is blocked; ${counted(revoked.length, "badge")} revoked.` };
       }
-      const { userId: erasedId, erased } = await server.eraseUser(userId, { reason });
+      const { userId: erasedId, erased } = await server.eraseUser(userId);
       goTo("person", { user: erasedId });
       return { text: `The person is erased from ${counted(erased, "badge")}.` };
     });
@@ -57,16 +58,40 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
     return notice;
   };
   return (
-    <Ask title={title} action={action} isFinal={step !== "unblock"} act={act} onClose={onClose}>
+    <Ask
+      title={title}
+      action={action}
+      isFinal={step !== "unblock"}
+      act={act}
+      onClose={onClose}
+      // A reason would name the person again.
+      asksReason={step !== "erase"}
+      {...(step === "erase" && { toType: { text: userId, label: "user ID" } })}
+    >
       <p>
         <strong>
           <Plainly text={userId} />
         </strong>
       </p>
+      {step === "erase" && <EndingBadges userId={userId} />}
       {sentences.map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
       {step !== "unblock" && <p>{doorsAfterEnd(application)}</p>}
     </Ask>
+  );
+}
+
+/** How many badges an erasure ends. */
+function EndingBadges({ userId }: { userId: string }) {
+  const count = useLoaded(async (server, signal) => {
+    let badges = 0;
+    for await (const page of server.listBadges({ userId, perPage: 1000, signal })) badges += page.badges.length;
+    return badges;
+  }, userId);
+  return (
+    <Show loaded={count} what="how many badges end">
+      {(badges) => <p>{badges === 0 ? "No badge is in use." : `${counted(badges, "badge")} in use: revoked now.`}</p>}
+    </Show>
   );
 }

@@ -48,13 +48,14 @@ export function Visitors({ params }: { params: Params }) {
       openVisits(server, params, perPage, signal);
   const list = useList(open(PER_PAGE), key);
   const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
-  const totals = useLoaded((server, signal) => countVisits(server, params, signal), key);
+  const totals = useLoaded((server, signal) => countVisits(server, params.day, signal), params.day);
   const refresh = () => {
     list.reload();
     statistics.reload();
     totals.reload();
   };
   const mayInvite = session.may("invite");
+  const counts = day === null ? statistics.value?.invitations : exactOf(totals.value);
   const revoke = async (reason: string | undefined) => {
     if (revoking === null) return null;
     const { badgeId, name } = revoking;
@@ -93,6 +94,7 @@ export function Visitors({ params }: { params: Params }) {
         columns={invitationColumns(mayInvite, setRevoking)}
         keyOf={({ badgeId, createdAt }) => `${badgeId} ${createdAt}`}
         open={open(1000)}
+        total={q === undefined ? totalOf(counts, state) : undefined}
         empty={emptyWords(day !== null, state !== undefined || q !== undefined)}
       />
       {revoking !== null && (
@@ -122,8 +124,17 @@ interface Totals {
   isMore: boolean;
 }
 
-/** Null without a day: the service counts all invitations itself. */
-async function countVisits(server: ServerClient, params: Params, signal: AbortSignal): Promise<Totals | null> {
+const exactOf = (totals: Totals | null) => (totals === null || totals.isMore ? undefined : totals.byState);
+
+/** @param state undefined: all of them. @returns undefined where nobody has counted them */
+function totalOf(counts: Record<InvitationState, number> | undefined, state: InvitationState | undefined) {
+  if (counts === undefined) return undefined;
+  return state === undefined ? STATES.reduce((sum, each) => sum + counts[each], 0) : counts[state];
+}
+
+/** All visits of a day, whatever is listed of it. Null without a day: the service counts all invitations itself. */
+async function countVisits(server: ServerClient, day: string | undefined, signal: AbortSignal): Promise<Totals | null> {
+  const params: Params = day === undefined ? {} : { day };
   if (searchOf(params).day === null) return null;
   const byState = { pending: 0, claimed: 0, revoked: 0, expired: 0 };
   let counted = 0;

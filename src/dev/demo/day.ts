@@ -4,10 +4,11 @@ import { setTimeout } from "node:timers/promises";
 import { updateApplication } from "../../admin/application/update.ts";
 import { openHomes } from "../../admin/command-line/session.ts";
 import { localState } from "../../admin/platform/paths.ts";
+import { plainHomeSubmitter } from "../../admin/script-command/submit.ts";
 import { ServerClient } from "../../client/index.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../shared/time.ts";
-import { prepareLocalData } from "../demo-application.ts";
+import { ensureDemoApplication } from "../demo-application.ts";
 import { newDevice } from "./cast.ts";
 import { listenSomewhere } from "./listen.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
@@ -67,7 +68,7 @@ function startReceiver(): Server {
 }
 
 async function live(narrator: Narrator, origin: string, receiver: Server): Promise<Day> {
-  const { applicationId, applicationSecret, isDisabled } = await prepareLocalData(localState());
+  const { applicationId, applicationSecret, isDisabled } = await ensureDemoApplication(localState());
   if (applicationSecret === null || isDisabled) {
     throw new DemoFailure("the demo application's secret was changed, or it is disabled: npm start says what to do");
   }
@@ -89,11 +90,13 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
 /** @returns what stops them again: the receiver ends with the story */
 async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Promise<() => Promise<void>> {
   const webhookUrl = `${await listenSomewhere(receiver)}/badges`;
-  const { homes, close } = await openHomes(undefined);
-  await updateApplication(homes, applicationId, { webhookUrl });
+  const opened = await openHomes(undefined);
+  const set = (url: string | null) =>
+    updateApplication(opened.homes, plainHomeSubmitter(opened), applicationId, { webhookUrl: url });
+  await set(webhookUrl);
   return async () => {
-    await updateApplication(homes, applicationId, { webhookUrl: null });
-    await close();
+    await set(null);
+    await opened.close();
   };
 }
 

@@ -175,7 +175,7 @@ export const eraseUser = (): Operation => ({
   tags: ["Badges"],
   summary: "Erase a person",
   description:
-    "Revokes the user's badges, then puts a random user ID in place of this one everywhere, and deletes metadata, names, and the payloads of the events of those badges. The numbers stay taken. It shows in changes and in the history, and cannot be undone. The database's own backups have the data for up to 61 days more. Repeated, it erases nothing more: `erased` is 0.",
+    "Revokes the user's badges, then puts a random user ID in place of this one everywhere, and deletes metadata, names, and the payloads of the events of those badges. The numbers stay taken. It shows in changes and in the history, without the `reason`, and cannot be undone. The database's own backups have the data for up to 61 days more. Repeated, it erases nothing more: `erased` is 0.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
   requestBody: REASON,

@@ -1,7 +1,7 @@
 import {
   COMPARE_AFTER_MILLISECONDS,
-  LOG_BYTES,
   LOG_DAYS,
+  MAX_STORED_BYTES,
   PRUNE_ENTRIES,
   RETRY_ALARM_MILLISECONDS,
 } from "../../shared/limits.ts";
@@ -49,7 +49,12 @@ export class Alarms {
     if (at === null || (this.#at != null && this.#at <= at)) return;
     this.#at = at;
     // An end may have been set to 1970, which the platform takes for no alarm.
-    await this.#storage.setAlarm(Math.max(1, at));
+    try {
+      await this.#storage.setAlarm(Math.max(1, at));
+    } catch (error) {
+      [this.#at, this.#isChanged] = [undefined, false];
+      throw error;
+    }
   }
 
   /** Something has been changed: D1 is compared a minute after the first change. */
@@ -66,8 +71,12 @@ export class Alarms {
     this.#isUnfinished = true;
   }
 
-  /** Records what the clock has brought, and deletes what is too old. D1 has the whole log. */
-  async work(submit: Submit): Promise<void> {
+  /**
+   * Records what the clock has brought, and deletes what is too old.
+   *
+   * @param sentThrough sequence of the last entry that D1 has
+   */
+  async work(submit: Submit, sentThrough: () => number): Promise<void> {
     const { purgedAt = 0, purgeAfter = "" } = this.#tables.self() ?? {};
     const now = Date.now();
     const retention = this.#retention();
@@ -75,7 +84,7 @@ export class Alarms {
     const isPurgeDue = purgeAfter !== "" || now - purgedAt >= Math.min(DAY_MILLISECONDS, retention);
     const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
     const isErased = this.#tables.erasures(1).length === 0;
-    this.#isUnfinished = !(isDone && isPurged && isErased && !this.#prune(now));
+    this.#isUnfinished = !(isDone && isPurged && isErased && !this.#prune(now, sentThrough()));
   }
 
   async #recordEnds(submit: Submit): Promise<boolean> {
@@ -98,10 +107,9 @@ export class Alarms {
   }
 
   /** @returns whether there is more */
-  #prune(now: number): boolean {
-    const isTooLarge = this.#storage.sql.databaseSize > LOG_BYTES;
+  #prune(now: number, through: number): boolean {
+    const isTooLarge = this.#storage.sql.databaseSize > MAX_STORED_BYTES;
     const keptBefore = isTooLarge ? null : now - LOG_DAYS * DAY_MILLISECONDS;
-    const through = this.#log.head()?.sequence ?? 0;
     return this.#log.prune(keptBefore, through, PRUNE_ENTRIES) && !isTooLarge;
   }
 
@@ -110,8 +118,9 @@ export class Alarms {
     const now = Date.now();
     const oldest = this.#log.oldest();
     const hasEnded = this.#tables.hasInvitations();
+    // An end that could not be recorded is past: it must not bring the next alarm at once.
+    if (this.#isUnfinished) return this.ensure(now + RETRY_ALARM_MILLISECONDS);
     const times = [
-      this.#isUnfinished ? now + RETRY_ALARM_MILLISECONDS : null,
       this.#tables.nextEnd(),
       oldest === null ? null : oldest + LOG_DAYS * DAY_MILLISECONDS,
       hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + Math.min(DAY_MILLISECONDS, this.#retention()) : null,

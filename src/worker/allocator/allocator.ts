@@ -9,7 +9,7 @@ import { SealingKeys } from "../keys/sealing-keys.ts";
 import { LiveClient } from "../live/client.ts";
 import { log } from "../log.ts";
 import { Database } from "../storage/database.ts";
-import { sendWakeUps } from "../webhooks/wake-up.ts";
+import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
 import type { Call, Command } from "./commands.ts";
@@ -65,7 +65,12 @@ export class Allocator extends DurableObject<Env> {
     try {
       const engine = this.#open(applicationId);
       engine.doubt();
-      if (await engine.settle()) await alarms.work((command) => engine.submit(byClock(command)));
+      if (await engine.settle()) {
+        await alarms.work(
+          (command) => engine.submit(byClock(command)),
+          () => engine.replicator.sentThrough,
+        );
+      }
     } catch (error) {
       log("error", { event: "alarm-failed", application: applicationId, error });
     }
@@ -104,7 +109,7 @@ export class Allocator extends DurableObject<Env> {
         return new Database(found.d1);
       },
       enqueue: (eventIds: readonly string[]): void => {
-        if (eventIds.length > 0) void sendWakeUps(queueOf(this.env, home), applicationId, eventIds);
+        if (eventIds.length > 0) void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds);
       },
       // Not waited for: what gets lost is found within half a minute (src/worker/live/live.ts).
       notify: (): void => {

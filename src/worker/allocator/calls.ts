@@ -87,6 +87,7 @@ export class Calls {
     if (!this.#hasEarlier) {
       this.#hasEarlier = true;
       for (const call of this.#log.recentCalls(now, MAX_RECENT_ENTRIES)) this.#remember(call);
+      this.forget(this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES));
     }
     // A map keeps the order in which calls came, and so, roughly, that of their deadlines.
     for (const [old, { until }] of this.#results) {

@@ -81,7 +81,7 @@ export class AllocatorClient {
           return await this.#stub(applicationId).call(applicationId, call);
         } catch (error) {
           // The platform refuses the call before the object gets it; to repeat it would add to the overload.
-          if (isOverloaded(error) || isOver() || Date.now() >= until) throw new Unavailable("allocator", error, true);
+          if (isOverloaded(error) || isOver() || Date.now() >= until) throw new Unavailable("allocator", error);
           await scheduler.wait(Math.random() * pause);
         }
       }

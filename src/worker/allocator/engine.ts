@@ -5,6 +5,7 @@ import {
   MAX_TRY_PAUSE_MILLISECONDS,
   MIN_TRY_PAUSE_MILLISECONDS,
   RETRY_ALARM_MILLISECONDS,
+  SEND_PAUSES,
 } from "../../shared/limits.ts";
 import type { Custody } from "../keys/custody.ts";
 import { log as logLine } from "../log.ts";
@@ -60,6 +61,7 @@ export class Engine {
   /** The group that D1 is getting. */
   #group: Group | null = null;
   readonly #jobs: { job: Job; done: PromiseWithResolvers<void> }[] = [];
+  #republication: PromiseWithResolvers<void> | null = null;
   #isJobNext = false;
   #running: Promise<void> | null = null;
 
@@ -132,13 +134,10 @@ export class Engine {
 
   /** Replaces D1's rows by the allocator's. Meanwhile nothing is decided. @throws Unavailable */
   async republish(): Promise<void> {
-    await this.#running;
-    this.#running = this.replicator.republish();
-    try {
-      await this.#running;
-    } finally {
-      this.#running = null;
-    }
+    this.#republication ??= Promise.withResolvers<void>();
+    const { promise } = this.#republication;
+    void this.#run();
+    await promise;
   }
 
   /** Adds work, a step of which is done between two groups. @throws Unavailable */
@@ -153,7 +152,7 @@ export class Engine {
     this.#running ??= this.#work().finally(() => {
       this.#running = null;
       // Something may have come in while the last step ended.
-      if (!this.#calls.isEmpty || this.#jobs.length > 0) void this.#run();
+      if (!this.#calls.isEmpty || this.#jobs.length > 0 || this.#republication) void this.#run();
     });
     return this.#running;
   }
@@ -194,8 +193,13 @@ export class Engine {
     const { replicator } = this;
     const { tables } = this.#parts;
     try {
+      if (this.#republication) {
+        await this.#doRepublish(this.#republication);
+        return "done";
+      }
       if (replicator.standing.kind === "closed") {
         this.#calls.giveUpAll();
+        this.#endGroup();
         this.#failJobs();
         return "idle";
       }
@@ -223,13 +227,24 @@ export class Engine {
     }
   }
 
+  /** One try: if it fails, the administrator begins it anew. */
+  async #doRepublish({ resolve, reject }: PromiseWithResolvers<void>): Promise<void> {
+    this.#republication = null;
+    try {
+      await this.replicator.republish();
+      resolve();
+    } catch (error) {
+      reject(error);
+    }
+  }
+
   async #send(): Promise<boolean> {
     const startedAt = this.#parts.now();
     const isSent = await this.replicator.send();
     this.#replyIfSent();
     // A large command leaves D1 to other applications between two of its entries.
     if (isSent && this.replicator.behind > 0) {
-      await scheduler.wait(Math.min(this.#parts.now() - startedAt, MAX_SEND_PAUSE_MILLISECONDS));
+      await scheduler.wait(Math.min(SEND_PAUSES * (this.#parts.now() - startedAt), MAX_SEND_PAUSE_MILLISECONDS));
     }
     return isSent;
   }

@@ -10,10 +10,10 @@ import {
 import { userDigestOf } from "../applications/devices.ts";
 import { log as logLine } from "../log.ts";
 import { findApplication } from "../storage/applications.ts";
-import { readCommands, storeResult } from "../storage/script-commands.ts";
+import { SELECT_OPEN, storeResult } from "../storage/script-commands.ts";
 import type { Command } from "./commands.ts";
 import type { Engine, EngineParts } from "./engine.ts";
-import { readHead } from "./replica/head.ts";
+import { readHead, SELECT_HEAD } from "./replica/head.ts";
 import { Verification } from "./replica/verify.ts";
 
 /**
@@ -34,24 +34,35 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
   }
 }
 
+/** More restorations than come at once. */
+const MAX_READS = 3;
+
 /**
  * D1's open commands. If D1 was restored and nobody has noticed, commands that were carried out are open again: so D1's head is read
- * after them, and if it is behind what D1 had before, D1 is brought up to date first.
+ * with them, and if it is behind what D1 had before, D1 is brought up to date first.
  *
  * @throws Unavailable
  */
 async function readOpen(engine: Engine, { applicationId, log, openDatabase }: EngineParts) {
-  for (;;) {
+  for (let tries = 0; tries < MAX_READS; tries++) {
     await engine.settle();
-    const before = log.head();
-    const rows = await readCommands(openDatabase(), applicationId, SCRIPT_COMMANDS_AT_ONCE);
+    const before = engine.replicator.standing;
+    const [heads, open] = await openDatabase().atPrimary((session) =>
+      session.batch([
+        SELECT_HEAD.bind(session, { applicationId }),
+        SELECT_OPEN.bind(session, { recipient: applicationId, limit: SCRIPT_COMMANDS_AT_ONCE }),
+      ]),
+    );
+    const rows = SELECT_OPEN.rows(open);
     // Nobody knows what an unknown D1 shows as open: an administrator decides first.
     if (engine.replicator.standing.kind === "closed") return rows.filter(({ command }) => isReconciliation(command));
+    const [head] = SELECT_HEAD.rows(heads);
     if (rows.length === 0) return rows;
-    const head = await readHead(openDatabase(), applicationId);
-    if (before && head && head.sequence >= before.sequence && log.has(head)) return rows;
+    if (before.kind === "following" && head && head.sequence >= before.at.sequence && log.has(head)) return rows;
     engine.doubt();
   }
+  // They wait for the next wake-up.
+  return [];
 }
 
 const isReconciliation = (command: string): boolean =>
@@ -85,6 +96,7 @@ async function reconcile(
     await engine.settle();
   }
   const isInSync = engine.replicator.standing.kind === "following";
+  const caughtUp = log.head()?.sequence ?? 0;
   let skipped = 0;
   if (isInSync && skip > 0) {
     const until = now() + CALL_DEADLINE_MILLISECONDS;
@@ -103,7 +115,7 @@ async function reconcile(
     state: isInSync ? "in-sync" : "database-unknown",
     allocator,
     d1: before?.sequence ?? null,
-    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
+    sent: isKnown ? Math.max(0, caughtUp - before.sequence) : 0,
     logSince: log.oldest(),
     bytes: bytes(),
     republished: republish && isInSync,

@@ -3,7 +3,7 @@ import type { Origin } from "../../shared/actor.ts";
 import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
-import { MAX_ENTRY_CHARACTERS } from "../../shared/limits.ts";
+import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits.ts";
 import type { RangePart } from "../../shared/schema.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";
@@ -246,7 +246,7 @@ export class Transaction {
    * of the entries, that is what readers see.
    */
   allowSplit(): void {
-    if (this.#draft.size > MAX_ENTRY_CHARACTERS) this.#close();
+    if (this.#draft.size > MAX_PIECE_CHARACTERS) this.#close();
   }
 
   /** Whether the group has as much as one entry may store: it takes no further call. */

@@ -4,9 +4,9 @@ import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
-import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { listChanges } from "../storage/issued-badges.ts";
+import { requireReadable } from "../storage/readable.ts";
 
 /** A position in the feed: after the change of this number. */
 interface FeedCursor {
@@ -40,7 +40,7 @@ export async function pageChanges(
   const from = after?.change ?? 0;
   const feed = await listChanges(context.db, applicationId, from, perPage + 1);
   if (after !== null && after.epoch !== feed.epoch) throw new Refusal("EXPIRED_CURSOR");
-  if (!feed.isReadable) throw new Unavailable("D1", new Error("D1 lacks changes since a restore"));
+  requireReadable(feed);
   const { epoch, badges } = feed;
   const shown = badges.slice(0, perPage);
   const now = context.now();

@@ -1,4 +1,3 @@
-import { CompactSign } from "jose";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
@@ -6,15 +5,14 @@ import { mayUse } from "../allocator/decide/keys.ts";
 import { refusalOfState } from "../allocator/decide/refusal.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
 import { Refusal } from "../refusal.ts";
 import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
 import { mayUseNow, type ProvenKey } from "./binding.ts";
 import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
-const SIGNATURE_TYPE = "badge-signature+jwt";
-
-const encoder = new TextEncoder();
+const HEADERS = new JwtHeaders("badge-signature+jwt");
 
 /** What a device asks the service to sign. */
 export interface SignRequest {
@@ -63,9 +61,7 @@ export async function signBadge(
     ...(await statusClaim(context, application, badge.position)),
     ...(badge.keyThumbprint !== null && provenKey !== null && { cnf: { jwk: provenKey.jwk } }),
   };
-  return new CompactSign(encoder.encode(JSON.stringify(claims)))
-    .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: SIGNATURE_TYPE })
-    .sign(await context.custody.signingKey(application.id, key.kid, key));
+  return signJwt(HEADERS.of(key), claims, await context.custody.signingKey(application.id, key.kid, key));
 }
 
 /**

@@ -1,4 +1,3 @@
-import { CompactSign } from "jose";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import { parseApplicationId } from "../../shared/identifiers.ts";
 import { STATUS_BITS, STATUS_LIST_CACHE_SECONDS, STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
@@ -6,15 +5,14 @@ import { refuse, requireStatusLists } from "../applications/authentication.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { type EdgeCopy, findEdgeCopy, shareEdgeCopy } from "../edge-copies.ts";
+import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
 import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import { type BuiltList, buildList } from "./status-build.ts";
 import { listOf, listUri } from "./status-index.ts";
 
 /** `typ` of a status list (draft-ietf-oauth-status-list-20 section 5.1). */
-const STATUS_LIST_TYPE = "statuslist+jwt";
-
-const encoder = new TextEncoder();
+const HEADERS = new JwtHeaders("statuslist+jwt");
 
 /**
  * A status list: cached by this isolate or its data centre, or built. A cached one is found without asking which application that
@@ -100,7 +98,5 @@ async function sign(
     change,
     status_list: { bits: STATUS_BITS, lst },
   };
-  return new CompactSign(encoder.encode(JSON.stringify(claims)))
-    .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: STATUS_LIST_TYPE })
-    .sign(await custody.signingKey(application.id, key.kid, key));
+  return signJwt(HEADERS.of(key), claims, await custody.signingKey(application.id, key.kid, key));
 }

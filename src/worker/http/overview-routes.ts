@@ -8,7 +8,7 @@ import { HISTORY_CURSOR, pageHistory } from "../history/list.ts";
 import { invitationCursor, pageInvitations } from "../invitations/list.ts";
 import { Refusal } from "../refusal.ts";
 import { findSettings } from "../storage/settings.ts";
-import { EVENT_CURSOR, pageEvents, replay } from "../webhooks/deliveries.ts";
+import { EVENT_CURSOR, pageEvents, replay } from "../webhooks/list.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
 import { originOf } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";

@@ -2,7 +2,7 @@ import type { Context as HonoContext } from "hono";
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { digestOf } from "../../shared/identifiers.ts";
 import { clientBlock } from "../applications/client-address.ts";
-import { retryPlatform } from "../platform.ts";
+import { Unavailable } from "../platform.ts";
 import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import type { CheckedProof } from "./proof.ts";
@@ -111,7 +111,10 @@ function deviceKey(key: string, proof: CheckedProof | null): string {
   return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale`;
 }
 
+/** Without a deadline: the platform counts on the machine that serves the call, so this is no round trip. */
 async function requireWithin(limit: RateLimit, key: string): Promise<void> {
-  const { success } = await retryPlatform("rate limit", () => limit.limit({ key }));
+  const { success } = await limit.limit({ key }).catch((error) => {
+    throw new Unavailable("rate limit", error);
+  });
   if (!success) throw new Refusal("RATE_LIMITED");
 }

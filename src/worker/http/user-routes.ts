@@ -22,7 +22,9 @@ export const userRoutes = new Hono<HttpEnv>()
 
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
     const userId = requireUserId(c);
-    const origin = originOf(c, await readReason(c));
+    // It would name the person again, so the history does not keep it.
+    await readReason(c);
+    const origin = originOf(c);
     return jsonResponse(c, await eraseUser(c.get("context"), requireCaller(c), userId, origin));
   });
 

@@ -1,13 +1,21 @@
 import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
+import type { HomeClock } from "./home-clock.ts";
 
 /** Lets a home's clock tick, in an invocation of its own. */
 export async function callHomeClock(env: Env, home: Home): Promise<void> {
   try {
-    const { locationHint, jurisdiction } = objectPlace(home);
-    const namespace = jurisdiction ? env.HOME_CLOCK.jurisdiction(jurisdiction) : env.HOME_CLOCK;
-    await namespace.getByName(String(home.number), locationHint && { locationHint }).tick(home.number);
+    await stubOf(env, home).tick(home.number);
   } catch (error) {
     log("error", { event: "tick-failed", home: home.number, error });
   }
+}
+
+/** Has a home's scheduler carry out commands of the script. @throws what the object throws; the next tick does it again */
+export const wakeHomeClock = (env: Env, home: Home): Promise<void> => stubOf(env, home).wake(home.number);
+
+function stubOf(env: Env, home: Home): DurableObjectStub<HomeClock> {
+  const { locationHint, jurisdiction } = objectPlace(home);
+  const namespace = jurisdiction ? env.HOME_CLOCK.jurisdiction(jurisdiction) : env.HOME_CLOCK;
+  return namespace.getByName(String(home.number), locationHint && { locationHint });
 }

@@ -5,11 +5,14 @@ import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { stampClock } from "../storage/clock.ts";
 import { compareAllocators, wakeForCommands } from "./allocators.ts";
+import { carryOutHomeCommands } from "./home-commands.ts";
+import { NumberRegister } from "./number-register.ts";
+import { registerCopy } from "./register-copy.ts";
 import { recordTick, type Tick } from "./restores.ts";
-import type { Cursors } from "./retention.ts";
+import type { Checkpoints } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
 
-const cursor = z.array(z.string()).nullable();
+const checkpoint = z.tuple([z.string(), z.string()]).nullable();
 
 const tickRow = z.object({
   home: z.number(),
@@ -20,13 +23,17 @@ const tickRow = z.object({
 
 /**
  * One home's scheduler (contract section 17), named by the home's number: cron calls it every minute, in an invocation of its own,
- * so that no home waits for another. In between it sleeps.
+ * so that no home waits for another. In between it sleeps. Home 1's keeps the register of number ranges.
  */
 export class HomeClock extends DurableObject<Env> {
-  readonly #cursors: Cursors = {
-    get: (name) => cursor.parse(this.ctx.storage.kv.get(name) ?? null),
+  readonly #checkpoints: Checkpoints = {
+    get: (name) => checkpoint.parse(this.ctx.storage.kv.get(name) ?? null),
     set: (name, value) => this.ctx.storage.kv.put(name, value),
   };
+
+  readonly #register = new NumberRegister(this.ctx.storage.sql, () => Date.now());
+  /** The last work on the register. One begins when the one before has ended: between two of its calls of D1 nothing else changes. */
+  #registerWork: Promise<void> = Promise.resolve();
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
@@ -41,8 +48,25 @@ export class HomeClock extends DurableObject<Env> {
     await Promise.all([
       attempt(home, "compare", () => this.#compare(context)),
       attempt(home, "commands", () => wakeForCommands(context)),
-      sweepHome(context, this.#cursors),
+      attempt(home, "register", () => this.#keepRegister(context, this.#read()?.compareAfter != null)),
+      sweepHome(context, this.#checkpoints),
     ]);
+  }
+
+  /** Carries out commands of the script for this scheduler. @throws Unavailable */
+  wake(home: number): Promise<void> {
+    return this.#keepRegister(this.#open(home), false);
+  }
+
+  /** @param isInDoubt whether D1 may have been restored */
+  async #keepRegister({ home, db }: Context, isInDoubt: boolean): Promise<void> {
+    if (home !== 1) return;
+    const done = this.#registerWork.then(async () => {
+      if (isInDoubt) await this.#register.compare(registerCopy(db));
+      await carryOutHomeCommands(db, this.#register);
+    });
+    this.#registerWork = done.catch(() => {});
+    await done;
   }
 
   /** After a restore of D1: the home's allocators compare themselves with it, chunk by chunk. */
@@ -85,6 +109,6 @@ async function attempt(home: number, work: string, run: () => Promise<void>): Pr
   try {
     await run();
   } catch (error) {
-    log("error", { event: "tick-part-failed", home, part: work, error });
+    log("error", { event: "tick-part-failed", home, task: work, error });
   }
 }

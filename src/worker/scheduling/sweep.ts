@@ -1,25 +1,20 @@
 import {
-  MAX_APPLICATION_WAKE_UPS,
   MAX_LOGGED_UNREADABLE,
   MAX_PURGE_CHUNKS,
-  MAX_QUEUE_BATCH_MESSAGES,
   MAX_SWEEP_CHUNKS,
-  MAX_SWEEP_WAKE_UPS,
-  PLATFORM_DEADLINE_MILLISECONDS,
   SCRIPT_COMMAND_RETENTION_DAYS,
   SWEEP_CHUNK_ROWS,
   SWEEP_SHARE_MILLISECONDS,
-  WAKE_UP_GRACE_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { resealChunk } from "../keys/resealing.ts";
 import { log } from "../log.ts";
-import { withDeadline } from "../platform.ts";
 import { deleteOldCommands } from "../storage/script-commands.ts";
 import type { ReadPositions } from "../storage/sealed-values.ts";
-import { findDueEvents, releaseHeldEvents } from "../storage/webhook-backlog.ts";
-import { type Cursors, type Purge, purge } from "./retention.ts";
+import { releaseHeldEvents } from "../storage/webhook-backlog.ts";
+import { enqueueDueEvents, findUntriedEvents } from "../webhooks/backlog.ts";
+import { type Checkpoints, type Purge, purge } from "./retention.ts";
 
 /**
  * One chunk of one kind of work.
@@ -30,22 +25,22 @@ import { type Cursors, type Purge, purge } from "./retention.ts";
 type Chunk = (context: Context, counts: Record<string, number>) => Promise<{ count: number; more: boolean }>;
 
 /** The kinds of work of one sweep, by what its log line counts. */
-const kindsOfWork = (cursors: Cursors): Record<string, Chunk> => ({
+const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
   eventsReleased: releaseEvents,
-  eventsWoken: wakeEvents,
+  eventsEnqueued: enqueueEvents(),
   valuesResealed: resealValues(),
-  eventsDeleted: scan("eventsDeleted", cursors),
-  historyDeleted: scan("historyDeleted", cursors),
+  eventsDeleted: scan("eventsDeleted", checkpoints),
+  historyDeleted: scan("historyDeleted", checkpoints),
   commandsDeleted: deleteCommands,
 });
 
 /**
  * What a home's D1 needs once a minute besides what its objects do. The kinds of work run side by side, each for its share of
- * time and chunks; what is left, and what fails, is the next minute's. All of it may be repeated, even by two sweeps at once.
+ * time and chunks; the next sweep resumes or retries. All of it may be repeated, even by two sweeps at once.
  *
- * @param cursors where the scans for old rows go on
+ * @param checkpoints where the scans for old rows resume
  */
-export async function sweepHome(context: Context, cursors: Cursors): Promise<void> {
+export async function sweepHome(context: Context, checkpoints: Checkpoints): Promise<void> {
   const startedAt = context.now();
   const counts: Record<string, number> = {};
   let isFinished = true;
@@ -61,10 +56,10 @@ export async function sweepHome(context: Context, cursors: Cursors): Promise<voi
       if (more) isFinished = false;
     } catch (error) {
       isFinished = false;
-      log("error", { event: "sweep-part-failed", home: context.home, part: name, error });
+      log("error", { event: "sweep-part-failed", home: context.home, task: name, error });
     }
   };
-  await Promise.all(Object.entries(kindsOfWork(cursors)).map(([name, chunk]) => run(name, chunk)));
+  await Promise.all(Object.entries(kindsOfWork(checkpoints)).map(([name, chunk]) => run(name, chunk)));
   if (isFinished && Object.values(counts).every((count) => count === 0)) return;
   log("info", { event: "sweep", home: context.home, ...counts, isFinished, milliseconds: context.now() - startedAt });
 }
@@ -74,20 +69,15 @@ async function releaseEvents({ db }: Context): Promise<{ count: number; more: bo
   return { count, more: count > 0 };
 }
 
-/** Sends wake-ups for due events: the first one was lost, or the delay was too long for the queue. */
-async function wakeEvents({ db, queue, now }: Context): Promise<{ count: number; more: boolean }> {
-  const due = await findDueEvents(db, {
-    now: now(),
-    createdBefore: now() - WAKE_UP_GRACE_MILLISECONDS,
-    perApplication: MAX_APPLICATION_WAKE_UPS,
-    limit: MAX_SWEEP_WAKE_UPS,
-  });
-  for (let start = 0; start < due.length; start += MAX_QUEUE_BATCH_MESSAGES) {
-    const messages = due.slice(start, start + MAX_QUEUE_BATCH_MESSAGES).map((body) => ({ body }));
-    await withDeadline("queue", PLATFORM_DEADLINE_MILLISECONDS, () => queue.sendBatch(messages));
-  }
-  // The events stay due until they are claimed, so a second chunk would wake them twice.
-  return { count: due.length, more: false };
+/** What is due is enqueued once: it stays due until it is leased. What is found in later chunks is due in the next sweep. */
+function enqueueEvents(): Chunk {
+  let isEnqueued = false;
+  return async (context) => {
+    const isComplete = await findUntriedEvents(context);
+    const count = isEnqueued ? 0 : await enqueueDueEvents(context);
+    isEnqueued = true;
+    return { count, more: !isComplete };
+  };
 }
 
 /** A value that cannot be opened is skipped until the next sweep. The log has its IDs, never the value. */
@@ -108,10 +98,10 @@ function resealValues(): Chunk {
 }
 
 /** Some chunks of a scan for old rows. */
-function scan(name: Purge, cursors: Cursors): Chunk {
+function scan(name: Purge, checkpoints: Checkpoints): Chunk {
   let chunks = 0;
   return async (context) => {
-    const { deleted, isFinished } = await purge(context, name, cursors);
+    const { deleted, isFinished } = await purge(context, name, checkpoints);
     chunks++;
     return { count: deleted, more: !isFinished && chunks < MAX_PURGE_CHUNKS };
   };

@@ -112,7 +112,7 @@ export class Database {
       this.#bookmark = session.getBookmark();
       return result;
     } catch (error) {
-      throw error instanceof Unavailable ? error : new Unavailable("D1", error, true);
+      throw error instanceof Unavailable ? error : new Unavailable("D1", error);
     }
   }
 

@@ -2,9 +2,9 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { applicationHead, badge, clock } from "../../shared/schema.ts";
-import { Unavailable } from "../platform.ts";
 import { isRecent } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { isReadable, requireReadable } from "./readable.ts";
 import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 
 /**
@@ -76,8 +76,6 @@ type Authority =
 
 /** Whether the device has such a badge; the row is the application's head otherwise. */
 const isFound = sql<number>`${badge.number} IS NOT NULL`;
-/** The readers' flag: after a restore D1 lacks changes until the allocator has sent them again (contract section 21). */
-const isReadable = sql<number>`${applicationHead.sequence} >= ${applicationHead.readableFrom}`;
 
 interface Flags {
   isFound: number;
@@ -85,8 +83,8 @@ interface Flags {
 }
 
 /** The badge of the primary's row. @throws Unavailable while D1 lacks changes */
-function requireReadable<Badge extends Flags>(row: Badge | undefined): Badge | undefined {
-  if (row && row.isReadable === 0) throw new Unavailable("D1", new Error("D1 lacks changes since a restore"), true);
+function readBadge<Badge extends Flags>(row: Badge | undefined): Badge | undefined {
+  requireReadable(row);
   return row?.isFound === 1 ? row : undefined;
 }
 
@@ -140,7 +138,7 @@ export type StoredBadge = RowOfStatement<typeof OF_USER.atPrimary>;
 /** A user device's badge, in any state, by the primary. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
   const [found] = await db.allAtPrimary(OF_USER.atPrimary, userDevice);
-  return requireReadable(found);
+  return readBadge(found);
 }
 
 /**
@@ -167,12 +165,12 @@ async function lookNear<Values, Badge extends Flags>(
     const { rows, isPrimary } = await db.allNear(atPrimary, values, null);
     const [found] = rows;
     return isPrimary
-      ? { badge: requireReadable(found), authority: "primary" }
+      ? { badge: readBadge(found), authority: "primary" }
       : { badge: found?.isFound === 1 ? found : undefined, authority: "hint" };
   }
   const { rows, isPrimary } = await db.allNear(ofCopy, values, bookmark);
   const [found] = rows;
-  if (isPrimary) return { badge: requireReadable(found), authority: "primary" };
+  if (isPrimary) return { badge: readBadge(found), authority: "primary" };
   const isTrusted = found?.isReadable === 1 && isRecent(found.tickedAt, now);
   return { badge: found?.isFound === 1 ? found : undefined, authority: isTrusted ? "recent-copy" : "hint" };
 }
@@ -215,7 +213,7 @@ export type SigningBadge = RowOfStatement<typeof SIGNING.current.atPrimary>;
 /** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
   const [found] = await db.allAtPrimary(signingOf(signer).atPrimary, signer);
-  return requireReadable(found);
+  return readBadge(found);
 }
 
 /**

@@ -4,7 +4,6 @@ import { application, invitation } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, statement } from "./statement.ts";
 
-/** The plus sign keeps SQLite from searching by application, which would read all of its invitations. */
 const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: ApplicationId; digest: InvitationDigest }>) =>
   orm
     .select({
@@ -22,7 +21,7 @@ const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: Application
     })
     .from(invitation)
     .innerJoin(application, eq(application.id, invitation.applicationId))
-    .where(and(eq(invitation.digest, p.digest), sql`+${invitation.applicationId} = ${p.applicationId}`)),
+    .where(and(eq(invitation.digest, p.digest), eq(invitation.applicationId, p.applicationId))),
 );
 
 /** An invitation with the name of its application. One round trip, to the primary. */

@@ -2,6 +2,7 @@ import { and, desc, eq, getTableColumns, gt, isNotNull, type SQL, sql } from "dr
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { applicationHead, badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { isReadable } from "./readable.ts";
 import type { IssuedBadge } from "./rows.ts";
 import { orm, type Placeholders, statement } from "./statement.ts";
 
@@ -81,8 +82,7 @@ const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>
   orm
     .select({
       epoch: applicationHead.epoch,
-      sequence: applicationHead.sequence,
-      readableFrom: applicationHead.readableFrom,
+      isReadable: isReadable.as("is_readable"),
     })
     .from(applicationHead)
     .where(eq(applicationHead.applicationId, p.applicationId)),
@@ -100,8 +100,7 @@ const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId
 export interface Changes {
   /** Cursors of another epoch have expired. */
   epoch: string;
-  /** After a restore D1 lacks changes until the allocator has sent them again: then they may not be read. */
-  isReadable: boolean;
+  isReadable: number;
   badges: IssuedBadge[];
 }
 
@@ -117,6 +116,5 @@ export async function listChanges(
   );
   const [head] = SELECT_HEAD.rows(heads);
   if (!head) throw new Error("an application is made together with its head");
-  const isReadable = head.sequence >= head.readableFrom;
-  return { epoch: head.epoch, isReadable, badges: SELECT_CHANGES.rows(badges) };
+  return { epoch: head.epoch, isReadable: head.isReadable, badges: SELECT_CHANGES.rows(badges) };
 }

@@ -1,60 +1,96 @@
-import * as z from "zod";
+import { type SQL, sql } from "drizzle-orm";
+import { history, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { type Placeholders, query, type Statement, statement } from "./statement.ts";
 
-/** Rows that are deleted when they are old (contract section 18). Nothing that the uniqueness of a number rests on is. */
-export interface PurgeRule {
-  table: "webhook_event" | "history";
-  /** The key in whose order the table is scanned, in one text column: SQL expressions of a row. */
-  key: readonly string[];
-  /** An SQL condition on a row; its parameters begin with `?3`. */
-  isDeletable: string;
-  values: readonly (string | number)[];
+/** Rows that are deleted when they are old (contract section 18). */
+
+/** The last row that was scanned: its application and its ID. */
+export type Checkpoint = readonly [applicationId: string, id: string];
+
+interface ChunkValues {
+  afterApplication: string;
+  afterId: string;
+  limit: number;
 }
 
-/** @param made event IDs before these are old: of delivered events, and of exhausted and held ones */
-export const oldEvents = (made: { delivered: string; undelivered: string }): PurgeRule => ({
-  table: "webhook_event",
-  key: ["application_id", "id"],
-  isDeletable: "(state = 'delivered' AND id < ?3 OR state IN ('exhausted', 'held') AND id < ?4)",
-  values: [made.delivered, made.undelivered],
+/** The statements of one table's chunks. */
+interface Purge<Values extends object> {
+  /** The last row of a chunk; none if it is the table's last chunk. */
+  last: Statement<ChunkValues, { applicationId: string; id: string }>;
+  deleteOld: Statement<ChunkValues & Values, never>;
+}
+
+/** @param isOld whether a row of a chunk is deleted */
+function purgeOf<Values extends object>(
+  table: typeof webhookEvent | typeof history,
+  isOld: (placeholders: Placeholders<ChunkValues & Values>) => SQL,
+): Purge<Values> {
+  const key = sql`(${table.applicationId}, ${table.id})`;
+  const rows = (p: Placeholders<ChunkValues>) =>
+    sql`FROM ${table} WHERE ${key} > (${p.afterApplication}, ${p.afterId}) ORDER BY ${table.applicationId}, ${table.id}`;
+  return {
+    last: statement((p: Placeholders<ChunkValues>) =>
+      query(
+        { applicationId: sql<string>`${table.applicationId}`, id: sql<string>`${table.id}` },
+        (fields) => sql`SELECT ${fields} ${rows(p)} LIMIT 1 OFFSET ${p.limit} - 1`,
+      ),
+    ),
+    deleteOld: statement(
+      (p: Placeholders<ChunkValues & Values>) =>
+        sql`DELETE FROM ${table} WHERE ${key} IN (
+          SELECT ${table.applicationId}, ${table.id} ${rows(p)} LIMIT ${p.limit}) AND ${isOld(p)}`,
+    ),
+  };
+}
+
+const OLD_EVENTS = purgeOf<{ delivered: string; undelivered: string }>(webhookEvent, (p) => {
+  const { id, state } = webhookEvent;
+  return sql`(${state} = 'delivered' AND ${id} < ${p.delivered}
+    OR ${state} IN ('exhausted', 'held') AND ${id} < ${p.undelivered})`;
 });
 
-/** @param madeBefore history IDs before this are old */
-export const oldHistory = (madeBefore: string): PurgeRule => ({
-  table: "history",
-  key: ["application_id", "id"],
-  isDeletable: "id < ?3",
-  values: [madeBefore],
-});
+const OLD_HISTORY = purgeOf<{ before: string }>(history, (p) => sql`${history.id} < ${p.before}`);
 
-const lastRow = z.record(z.string(), z.string()).optional();
+/** What a chunk of a scan did: how many rows it deleted, and where the next one begins; null at the end of the table. */
+export interface PurgedChunk {
+  deleted: number;
+  next: Checkpoint | null;
+}
 
 /**
- * Scans the next rows of a table, and deletes the old ones of them. One round trip.
+ * Scans the next events, and deletes the old ones of them. One round trip.
  *
- * @param after the key of the last row that was scanned; null: from the beginning
- * @returns how many were deleted, and the key for the next chunk; null at the end
+ * @param before event IDs before these are old: of delivered events, and of exhausted and held ones
+ * @param after the last row that was scanned; null: from the beginning
  */
-export async function purgeChunk(
+export const purgeEvents = (
   db: Database,
-  { table, key, isDeletable, values }: PurgeRule,
-  after: readonly string[] | null,
+  before: { delivered: string; undelivered: string },
+  after: Checkpoint | null,
   limit: number,
-): Promise<{ deleted: number; next: string[] | null }> {
-  const columns = key.join(", ");
-  const start = JSON.stringify(after ?? key.map(() => ""));
-  const isAfter = `(${columns}) > (${key.map((_, index) => `?1 ->> '$[${index}]'`).join(", ")})`;
-  const chunk = `SELECT ${columns} FROM ${table} WHERE ${isAfter} ORDER BY ${columns} LIMIT ?2`;
-  const [last, deleted] = await db.run((d1) =>
-    d1.batch([
-      d1
-        .prepare(`SELECT ${columns} FROM ${table} WHERE ${isAfter} ORDER BY ${columns} LIMIT 1 OFFSET ?2 - 1`)
-        .bind(start, limit),
-      d1
-        .prepare(`DELETE FROM ${table} WHERE (${columns}) IN (${chunk}) AND ${isDeletable}`)
-        .bind(start, limit, ...values),
-    ]),
+): Promise<PurgedChunk> => purgeChunk(db, OLD_EVENTS, before, after, limit);
+
+/** The same for the history. @param before history IDs before this are old */
+export const purgeHistory = (
+  db: Database,
+  before: string,
+  after: Checkpoint | null,
+  limit: number,
+): Promise<PurgedChunk> => purgeChunk(db, OLD_HISTORY, { before }, after, limit);
+
+async function purgeChunk<Values extends object>(
+  db: Database,
+  { last, deleteOld }: Purge<Values>,
+  values: Values,
+  after: Checkpoint | null,
+  limit: number,
+): Promise<PurgedChunk> {
+  const [afterApplication, afterId] = after ?? ["", ""];
+  const chunk = { afterApplication, afterId, limit };
+  const [end, deleted] = await db.run((d1) =>
+    d1.batch([last.bind(d1, chunk), deleteOld.bind(d1, { ...chunk, ...values })]),
   );
-  const row = lastRow.parse(last?.results[0]);
-  return { deleted: deleted?.meta.changes ?? 0, next: row ? key.map((column) => row[column] ?? "") : null };
+  const [row] = last.rows(end);
+  return { deleted: deleted?.meta.changes ?? 0, next: row ? [row.applicationId, row.id] : null };
 }

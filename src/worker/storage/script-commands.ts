@@ -1,6 +1,6 @@
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import { scriptCommand } from "../../shared/schema.ts";
-import type { ScriptResult } from "../../shared/script-commands.ts";
+import type { HomeResult, ScriptResult } from "../../shared/script-commands.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";
 
@@ -11,7 +11,8 @@ const NOW = sql<number>`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
 
 const isOpen = and(isNull(scriptCommand.result), sql`${scriptCommand.createdAt} > ${NOW} - 3600000`);
 
-const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: number }>) =>
+/** Open commands for an allocator, or for the scheduler, oldest first. */
+export const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: number }>) =>
   orm
     .select({ id: scriptCommand.id, command: scriptCommand.command })
     .from(scriptCommand)
@@ -22,13 +23,13 @@ const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: numbe
 
 /**
  * The oldest open commands for an application's allocator, or for the scheduler. One that is older than an hour by D1's clock is
- * ignored: it was given up, and only a restore has brought it back. One round trip, to the primary.
+ * ignored: it was given up, and only a restore has brought it back. One round trip.
  */
 export const readCommands = (
   db: Database,
   recipient: string,
   limit: number,
-): Promise<{ id: string; command: string }[]> => db.allAtPrimary(SELECT_OPEN, { recipient, limit });
+): Promise<{ id: string; command: string }[]> => db.all(SELECT_OPEN, { recipient, limit });
 
 const STORE = statement(
   (p: Placeholders<{ id: string; result: string }>) =>
@@ -37,7 +38,7 @@ const STORE = statement(
 );
 
 /** Stores the result of a command that changes none of the application's rows. One round trip. */
-export async function storeResult(db: Database, id: string, result: ScriptResult): Promise<void> {
+export async function storeResult(db: Database, id: string, result: ScriptResult | HomeResult): Promise<void> {
   await db.write(STORE, { id, result: JSON.stringify(result) });
 }
 

@@ -3,6 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
 import { applicationHead, badge, statusList } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { isReadable, requireReadable } from "./readable.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";
 
 interface StatusListKey {
@@ -68,16 +69,15 @@ const SELECT_EXPIRED = statement((p: Placeholders<StatusListKey & { now: number 
   ),
 );
 
-const SELECT_LAST_POSITION = statement((p: Placeholders<{ applicationId: ApplicationId }>) => {
+const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) => {
   const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.position} FROM ${badge}
     WHERE ${badge.applicationId} = ${p.applicationId} AND (${badge.endedAt} IS NOT NULL) = ${isEnded}
       AND ${badge.position} IS NOT NULL
     ORDER BY ${badge.position} DESC LIMIT 1), 0)`;
-  const lastChange = sql<number>`coalesce((SELECT ${applicationHead.lastChange} FROM ${applicationHead}
-    WHERE ${applicationHead.applicationId} = ${p.applicationId}), 0)`;
   return query(
-    { lastPosition: sql<number>`max(${last(0)}, ${last(1)})`, lastChange },
-    (fields) => sql`SELECT ${fields}`,
+    { isReadable, lastPosition: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
+    (fields) =>
+      sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
   );
 });
 
@@ -94,7 +94,13 @@ interface StatusRows {
   lastChange: number;
 }
 
-/** What a list is built from. One round trip. @param now milliseconds @param limit of changed badges */
+/**
+ * What a list is built from. One round trip.
+ *
+ * @param now milliseconds
+ * @param limit of changed badges
+ * @throws Unavailable while D1 lacks changes
+ */
 export async function readStatusRows(
   db: Database,
   key: StatusListKey,
@@ -106,19 +112,20 @@ export async function readStatusRows(
       SELECT_SAVED.bind(d1, key),
       SELECT_CHANGED.bind(d1, { ...key, limit }),
       SELECT_EXPIRED.bind(d1, { ...key, now }),
-      SELECT_LAST_POSITION.bind(d1, key),
+      SELECT_HEAD.bind(d1, key),
     ]),
   );
   const [changed] = SELECT_CHANGED.rows(changedResult);
-  const [last] = SELECT_LAST_POSITION.rows(lastResult);
-  if (!changed || !last) throw new Error("an aggregate has one row");
+  const [head] = SELECT_HEAD.rows(lastResult);
+  if (!changed || !head) throw new Error("an application is made together with its head");
+  requireReadable(head);
   const { active, ended, paused, through, rows } = changed;
   return {
     saved: SELECT_SAVED.rows(savedResult)[0]?.lst ?? null,
     changed: { active: active ?? [], ended: ended ?? [], paused: paused ?? [], through, rows },
     expired: SELECT_EXPIRED.rows(expiredResult)[0]?.expired ?? [],
-    lastPosition: last.lastPosition,
-    lastChange: last.lastChange,
+    lastPosition: head.lastPosition,
+    lastChange: head.lastChange,
   };
 }
 

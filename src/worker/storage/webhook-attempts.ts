@@ -1,106 +1,100 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import type { ClaimedEvent, Endpoint } from "./webhook-events.ts";
+import { eachOf, type Placeholders, statement } from "./statement.ts";
+import type { Endpoint, EndpointHealth, LeasedEvent } from "./webhook-events.ts";
 
-/** What is stored about an attempt, for `webhook list` and `webhook test`. */
-interface AttemptRecord {
+/** An attempt and what follows from it, as it is stored. Times are milliseconds. */
+export interface CompletedAttempt {
+  event: LeasedEvent;
   status: number | null;
   /** One word. */
   outcome: string;
+  /** What `webhook list` and `webhook test` show of the response. */
   response: string | null;
   milliseconds: number;
+  state: EventState;
+  /** Of the next attempt; null: the due time stays as it is. */
+  dueAt: number | null;
+  deliveredAt: number | null;
 }
 
-/** Times are milliseconds. */
-export type NextState =
-  | { state: "delivered"; deliveredAt: number }
-  | { state: "pending"; dueAt: number }
-  | { state: "exhausted" }
-  | { state: "held" };
+const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
-export interface HealthChange {
-  failingSince: number | null;
-  failures: number;
-  heldAt: number | null;
-}
-
-export interface MadeAttempt {
-  claimed: ClaimedEvent;
-  /** State of the endpoint when the event was claimed. */
-  endpoint: Endpoint;
-  attempt: AttemptRecord;
-  next: NextState;
-  /** Null when the endpoint's health does not change. */
-  health: HealthChange | null;
-}
+/** A member of the row of the JSON array. */
+const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`)}`;
 
 /**
- * A success counts from any sender, so that no attempt follows it; a failure only from the holder of the lease. The response to a
- * payload whose person was erased meanwhile may repeat it.
+ * A success counts from any sender, so that no attempt follows it; a failure only if nobody has leased, tried or replayed the event
+ * since. The response to a payload whose person was erased meanwhile may repeat it.
  */
-const RECORD_ATTEMPTS = `
-  UPDATE webhook_event SET
-    state = made ->> 'state',
-    attempts = made ->> 'attempts',
-    due_at = coalesce(made ->> 'dueAt', due_at),
-    lease_until = 0,
-    delivered_at = coalesce(made ->> 'deliveredAt', delivered_at),
-    last_status = made ->> 'status',
-    last_outcome = made ->> 'outcome',
-    last_response = iif(payload = made ->> 'payload', made ->> 'response', NULL),
-    last_milliseconds = made ->> 'milliseconds'
-  FROM (SELECT value AS made FROM json_each(?1))
-  WHERE application_id = made ->> 'applicationId' AND id = made ->> 'eventId'
-    AND iif(made ->> 'state' = 'delivered', state <> 'delivered',
-      state = 'pending' AND lease_until = made ->> 'leaseUntil')`;
+const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[] }>) => {
+  const event = webhookEvent;
+  return sql`UPDATE ${event} SET
+      ${nameOf(event.state)} = ${made("state")},
+      ${nameOf(event.attempts)} = ${made("attempts")},
+      ${nameOf(event.dueAt)} = coalesce(${made("dueAt")}, ${event.dueAt}),
+      ${nameOf(event.leaseUntil)} = 0,
+      ${nameOf(event.deliveredAt)} = coalesce(${made("deliveredAt")}, ${event.deliveredAt}),
+      ${nameOf(event.lastStatus)} = ${made("status")},
+      ${nameOf(event.lastOutcome)} = ${made("outcome")},
+      ${nameOf(event.lastResponse)} = iif(${event.payload} = ${made("payload")}, ${made("response")}, NULL),
+      ${nameOf(event.lastMilliseconds)} = ${made("milliseconds")}
+    FROM ${eachOf(p.attempts)} AS made
+    WHERE ${event.applicationId} = ${made("applicationId")} AND ${event.id} = ${made("eventId")}
+      AND iif(${made("state")} = 'delivered', ${event.state} <> 'delivered', ${event.state} = 'pending'
+        AND ${event.leaseUntil} = ${made("leaseUntil")} AND ${event.dueAt} IS ${made("dueBefore")})`;
+});
+
+interface HealthValues extends EndpointHealth {
+  applicationId: ApplicationId;
+  url: string;
+  failuresBefore: number;
+  isNewlyHeld: number;
+}
 
 /**
  * A success or a new hold is always written; another failure only if the count has not changed since it was read. Nothing is
  * written if the application's URL has changed.
  */
-const RECORD_HEALTH = `
-  UPDATE application SET
-    webhook_failing_since = health ->> 'failingSince',
-    webhook_failures = health ->> 'failures',
-    webhook_held_at = health ->> 'heldAt'
-  FROM (SELECT value AS health FROM json_each(?1))
-  WHERE id = health ->> 'applicationId' AND webhook_url = health ->> 'url'
-    AND (health ->> 'failures' = 0
-      OR webhook_held_at IS NULL AND (health ->> 'isNewlyHeld' OR webhook_failures = health ->> 'failuresBefore'))`;
+const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
+  const { webhookFailingSince, webhookFailures, webhookHeldAt } = application;
+  return sql`UPDATE ${application} SET ${nameOf(webhookFailingSince)} = ${p.failingSince},
+      ${nameOf(webhookFailures)} = ${p.failures}, ${nameOf(webhookHeldAt)} = ${p.heldAt}
+    WHERE ${application.id} = ${p.applicationId} AND ${application.webhookUrl} = ${p.url}
+      AND (${p.failures} = 0
+        OR ${webhookHeldAt} IS NULL AND (${p.isNewlyHeld} OR ${webhookFailures} = ${p.failuresBefore}))`;
+});
 
-/** Records attempts of one claim and what they say of their endpoints, in one transaction. */
-export async function recordAttempts(db: Database, made: readonly MadeAttempt[]): Promise<void> {
-  const events = made.map(({ claimed: { applicationId, eventId, payload, leaseUntil, attempts }, attempt, next }) => ({
-    applicationId,
-    eventId,
-    payload,
-    leaseUntil,
-    attempts: attempts + 1,
+/**
+ * Records attempts at one endpoint that ended together, and its health after them, in one transaction.
+ *
+ * @param health the endpoint as it was before the attempts, and how it is after them
+ * @throws Unavailable
+ */
+export async function recordAttempts(
+  db: Database,
+  attempts: readonly CompletedAttempt[],
+  { endpoint, after }: { endpoint: Endpoint; after: EndpointHealth },
+): Promise<void> {
+  const rows = attempts.map(({ event, ...attempt }) => ({
+    applicationId: event.applicationId,
+    eventId: event.eventId,
+    payload: event.payload,
+    leaseUntil: event.leaseUntil,
+    dueBefore: event.dueAt,
+    attempts: event.attempts + 1,
     ...attempt,
-    ...next,
   }));
-  const health = [...newestHealth(made)].map(([{ applicationId, url, failures: failuresBefore, heldAt }, change]) => ({
-    applicationId,
-    url,
-    failuresBefore,
-    isNewlyHeld: heldAt === null && change.heldAt !== null,
-    ...change,
-  }));
+  const { applicationId, url, failures: failuresBefore, heldAt } = endpoint;
+  // A success of a healthy endpoint.
+  const isUnchanged = after.failures === failuresBefore && after.heldAt === heldAt;
+  const isNewlyHeld = heldAt === null && after.heldAt !== null ? 1 : 0;
   await db.run((d1) =>
     d1.batch([
-      d1.prepare(RECORD_ATTEMPTS).bind(JSON.stringify(events)),
-      ...(health.length === 0 ? [] : [d1.prepare(RECORD_HEALTH).bind(JSON.stringify(health))]),
+      RECORD_ATTEMPTS.bind(d1, { attempts: rows }),
+      ...(isUnchanged ? [] : [RECORD_HEALTH.bind(d1, { applicationId, url, failuresBefore, isNewlyHeld, ...after })]),
     ]),
   );
 }
-
-/** Attempts recorded together count as one per endpoint: a success if there is one, else a hold, else a failure. */
-function newestHealth(made: readonly MadeAttempt[]): Map<Endpoint, HealthChange> {
-  const newest = new Map<Endpoint, HealthChange>();
-  for (const { endpoint, health } of made) {
-    const known = newest.get(endpoint);
-    if (health && (!known || weightOf(health) > weightOf(known))) newest.set(endpoint, health);
-  }
-  return newest;
-}
-
-const weightOf = ({ failures, heldAt }: HealthChange): number => (failures === 0 ? 2 : heldAt !== null ? 1 : 0);

@@ -1,58 +1,136 @@
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
+import { eventIdPrefix, eventIdTime } from "../../shared/identifiers.ts";
+import { application, clock, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { type EventId, eventIdRow } from "./webhook-events.ts";
+import { orm, type Placeholders, query, statement } from "./statement.ts";
+import type { EventId } from "./webhook-events.ts";
 
 /**
- * The sweep's queries of the outbox. They take a limited number of each application's events, so that one receiver's
- * backlog does not delay the others' events (contract section 8). An application without events costs one index lookup.
- * Disabled applications are skipped: their events wait.
+ * The sweep's queries of the outbox. They take a limited number of each application's events, so that one receiver's backlog does
+ * not delay the others' events (contract section 8). An application without events costs one index lookup.
  */
 
-/** `rank`: an event's position among those of its application. */
-const SELECT_DUE = `
-  SELECT application_id, id FROM (
-    SELECT event.application_id, event.id, event.due_at,
-      row_number() OVER (PARTITION BY event.application_id ORDER BY event.due_at, event.id) AS rank
-    FROM application CROSS JOIN webhook_event AS event
-    WHERE application.disabled_at IS NULL AND event.application_id = application.id AND event.id IN (
-      SELECT own.id FROM webhook_event AS own
-      WHERE own.application_id = application.id AND own.state = 'pending' AND own.due_at <= ?1
-        AND own.lease_until <= ?1 AND own.created_at <= ?2
-      ORDER BY own.due_at, own.id LIMIT ?3))
-  ORDER BY rank, due_at LIMIT ?4`;
+const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
+
+const event = alias(webhookEvent, "event");
+const own = alias(webhookEvent, "own");
+
+const SELECT_DUE = statement((p: Placeholders<{ now: number; perApplication: number; limit: number }>) => {
+  const due = sql`SELECT ${own.id} FROM ${webhookEvent} AS own
+    WHERE ${own.applicationId} = ${application.id} AND ${own.state} = 'pending' AND ${own.dueAt} <= ${p.now}
+      AND ${own.leaseUntil} <= ${p.now}
+    ORDER BY ${own.dueAt}, ${own.id} LIMIT ${p.perApplication}`;
+  // `rank`: an event's position among those of its application.
+  const ranked = sql`SELECT ${event.applicationId}, ${event.id}, ${event.dueAt},
+      row_number() OVER (PARTITION BY ${event.applicationId} ORDER BY ${event.dueAt}, ${event.id}) AS rank
+    FROM ${application} CROSS JOIN ${webhookEvent} AS event
+    WHERE ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${due})`;
+  return query(
+    { applicationId: event.applicationId, eventId: event.id },
+    (fields) => sql`SELECT ${fields} FROM (${ranked}) AS event ORDER BY rank, ${event.dueAt} LIMIT ${p.limit}`,
+  );
+});
 
 /**
- * Due events whose wake-up may have been lost: each application's longest due first, and those due at once oldest first.
+ * Due events whose message may have been lost, or was too far away for the queue: each application's longest due first, and those
+ * due at once oldest first. Disabled applications' events wait. One round trip.
  *
- * @param now milliseconds, like `createdBefore`
+ * @param now milliseconds
  */
-export function findDueEvents(
+export const findDueEvents = (
   db: Database,
-  { now, createdBefore, perApplication, limit }: Record<"now" | "createdBefore" | "perApplication" | "limit", number>,
-): Promise<EventId[]> {
-  return db.rows(eventIdRow, SELECT_DUE, [now, createdBefore, perApplication, limit]);
-}
+  values: { now: number; perApplication: number; limit: number },
+): Promise<EventId[]> => db.all(SELECT_DUE, values);
 
 /**
- * The second condition on the state repeats that of the index `webhook_event_stopped`: without it SQLite reads every event
- * of the application. `due_at` becomes 0, as for events that were never tried, so that they are sent in the order in which
- * they were made.
+ * The second condition on the state repeats that of the index `webhook_event_stopped`: without it SQLite reads every event of the
+ * application. `due_at` becomes 0, as for events that were never tried, so that they are sent in the order in which they were made.
  */
-const RELEASE_HELD = `
-  UPDATE webhook_event SET state = 'pending', attempts = 0, due_at = 0
-  WHERE (application_id, id) IN (
-    SELECT event.application_id, event.id FROM application CROSS JOIN webhook_event AS event
-    WHERE application.webhook_held_at IS NULL AND application.webhook_url IS NOT NULL AND application.disabled_at IS NULL
-      AND event.application_id = application.id AND event.id IN (
-        SELECT own.id FROM webhook_event AS own
-        WHERE own.application_id = application.id AND own.state = 'held' AND own.state IN ('exhausted', 'held')
-        ORDER BY own.id LIMIT ?1))`;
+const RELEASE_HELD = statement((p: Placeholders<{ perApplication: number }>) => {
+  const held = sql`SELECT ${own.id} FROM ${webhookEvent} AS own
+    WHERE ${own.applicationId} = ${application.id} AND ${own.state} = 'held' AND ${own.state} IN ('exhausted', 'held')
+    ORDER BY ${own.id} LIMIT ${p.perApplication}`;
+  return sql`UPDATE ${webhookEvent} SET ${nameOf(own.state)} = 'pending', ${nameOf(own.attempts)} = 0, ${nameOf(own.dueAt)} = 0
+    WHERE (${nameOf(own.applicationId)}, ${nameOf(own.id)}) IN (
+      SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS event
+      WHERE ${application.webhookHeldAt} IS NULL AND ${application.webhookUrl} IS NOT NULL
+        AND ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${held}))`;
+});
 
 /**
- * Makes held events due again once their endpoint is released, oldest first.
+ * Makes held events due again once their endpoint is released, oldest first. One round trip.
  *
  * @param perApplication maximum number of events of one application
  * @returns how many events became due
  */
-export function releaseHeldEvents(db: Database, perApplication: number): Promise<number> {
-  return db.change(RELEASE_HELD, [perApplication]);
+export const releaseHeldEvents = (db: Database, perApplication: number): Promise<number> =>
+  db.write(RELEASE_HELD, { perApplication });
+
+interface UntriedValues {
+  /** IDs begin with these; those that begin with `until` are not concerned. */
+  from: string;
+  until: string;
+  limit: number;
+}
+
+/** Also those of disabled applications, so that nothing has to be done when they are enabled. */
+const GIVE_DUE_TIMES = statement(
+  (p: Placeholders<UntriedValues>) =>
+    sql`UPDATE ${webhookEvent} SET ${nameOf(own.dueAt)} = 0
+      WHERE (${nameOf(own.applicationId)}, ${nameOf(own.id)}) IN (
+        SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS event
+        WHERE ${event.applicationId} = ${application.id} AND ${event.id} >= ${p.from} AND ${event.id} < ${p.until}
+          AND ${event.state} = 'pending' AND ${event.dueAt} IS NULL LIMIT ${p.limit})`,
+);
+
+/**
+ * Gives pending events that have none a due time: at once.
+ *
+ * @param between when they were made: from the first moment on, and before the second, in milliseconds
+ * @returns how many; if `limit`, there may be more
+ */
+export const giveDueTimes = (db: Database, [from, until]: readonly [number, number], limit: number): Promise<number> =>
+  db.write(GIVE_DUE_TIMES, { from: eventIdPrefix(from), until: eventIdPrefix(until), limit });
+
+const SELECT_UNTRIED_FROM = statement((_: Placeholders<Record<never, never>>) =>
+  orm.select({ untriedFrom: clock.untriedFrom }).from(clock).where(eq(clock.id, 1)),
+);
+
+/** The lowest ID, or its start, that a pending event without a due time may have. One round trip. */
+export async function readUntriedFrom(db: Database): Promise<string> {
+  const [row] = await db.all(SELECT_UNTRIED_FROM, {});
+  return row?.untriedFrom ?? "";
+}
+
+const NOTE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFrom: string }>) =>
+  orm
+    .update(clock)
+    .set({ untriedFrom: sql`${p.untriedFrom}` })
+    .where(and(eq(clock.id, 1), eq(clock.untriedFrom, p.before))),
+);
+
+/**
+ * Moves it, unless D1 was restored meanwhile. One round trip.
+ *
+ * @param before as it was read
+ * @param moment pending events that were made before have due times, in milliseconds
+ */
+export async function noteUntriedFrom(db: Database, before: string, moment: number): Promise<void> {
+  await db.write(NOTE_UNTRIED_FROM, { before, untriedFrom: eventIdPrefix(moment) });
+}
+
+const SELECT_NEXT = statement((p: Placeholders<{ from: string }>) =>
+  query(
+    { id: sql<string | null>`min(next)` },
+    (fields) => sql`SELECT ${fields} FROM (
+      SELECT (SELECT min(${own.id}) FROM ${webhookEvent} AS own
+        WHERE ${own.applicationId} = ${application.id} AND ${own.id} >= ${p.from}) AS next FROM ${application})`,
+  ),
+);
+
+/** When the first event from this moment on was made, in milliseconds; null: there is none. One round trip. */
+export async function findNextEvent(db: Database, from: number): Promise<number | null> {
+  const [row] = await db.all(SELECT_NEXT, { from: eventIdPrefix(from) });
+  return row?.id == null ? null : eventIdTime(row.id);
 }

@@ -1,155 +1,182 @@
-import * as z from "zod";
-import { EVENTS, type EventName } from "../../shared/events.ts";
-import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
+import { type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
+import { application, applicationSecret, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { eachOf, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
 export interface EventId {
   applicationId: ApplicationId;
   eventId: string;
 }
 
-/** Rows of SQL that name an event by `application_id` and `id`. */
-export const eventIdRow = z
-  .object({ application_id: applicationId, id: z.string() })
-  .transform(({ application_id: applicationId, id: eventId }): EventId => ({ applicationId, eventId }));
-
-/** An event leased to one sender; no other sends it before the lease ends. */
-export interface ClaimedEvent extends EventId {
-  event: EventName;
-  payload: string;
-  attempts: number;
-  /** End of the lease in milliseconds. It also identifies the holder. */
-  leaseUntil: number;
-}
-
-/** An application's webhook endpoint and its health. Times are milliseconds. */
-export interface Endpoint {
-  applicationId: ApplicationId;
-  url: string;
+/** How an endpoint has been doing. Times are milliseconds since 1970-01-01 UTC. */
+export interface EndpointHealth {
+  /** First failure since the last success. */
   failingSince: number | null;
+  /** Failed attempts since the last success. */
   failures: number;
+  /** Set while deliveries are held. */
   heldAt: number | null;
-  /** The current one first. */
-  secrets: { id: string; sealed: string; sealingVersion: number }[];
 }
 
-/** Rows whose keys are in the JSON parameter: pairs of application ID and event ID. */
-const IS_ASKED = "(application_id, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))";
-
-/**
- * Holds due events that have no endpoint, or one that is held; those of a disabled application wait. Test events are sent
- * to a held endpoint too, to find out whether it works again; without a URL they are exhausted.
- */
-const HOLD = `
-  UPDATE webhook_event SET
-    state = iif(event = 'webhook:test', 'exhausted', 'held'),
-    last_outcome = iif(event = 'webhook:test', 'no-url', last_outcome)
-  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2 AND lease_until <= ?2
-    AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id
-      AND application.disabled_at IS NULL AND (application.webhook_url IS NULL
-        OR application.webhook_held_at IS NOT NULL AND webhook_event.event <> 'webhook:test'))`;
-
-/**
- * Compare-and-set: of two messages for one event, the second finds it leased. `?4` is set when the statement is retried:
- * then it also finds the events that the earlier try claimed, by the end of their lease.
- */
-const CLAIM = `
-  UPDATE webhook_event SET lease_until = ?3
-  WHERE ${IS_ASKED} AND state = 'pending' AND due_at <= ?2 AND (lease_until <= ?2 OR ?4 AND lease_until = ?3)
-    AND EXISTS (SELECT 1 FROM application WHERE application.id = webhook_event.application_id AND disabled_at IS NULL)
-  RETURNING application_id, id, event, payload, attempts, lease_until`;
-
-const SELECT_ENDPOINTS = `
-  SELECT application.id AS application_id, webhook_url, webhook_failing_since, webhook_failures, webhook_held_at,
-    (SELECT json_group_array(json_object('id', id, 'sealed', sealed, 'sealingVersion', sealing_version) ORDER BY role = 'current' DESC)
-      FROM application_secret WHERE application_secret.application_id = application.id) AS secrets
-  FROM application
-  WHERE application.id IN (SELECT value ->> 0 FROM json_each(?1)) AND webhook_url IS NOT NULL`;
-
-const claimedRows = z.array(
-  z.object({
-    application_id: applicationId,
-    id: z.string(),
-    event: z.enum(EVENTS),
-    payload: z.string(),
-    attempts: z.number(),
-    lease_until: z.number(),
-  }),
-);
-
-/** Oldest first: SQLite does not define the order of RETURNING. */
-function parseClaimed(results: unknown): ClaimedEvent[] {
-  return claimedRows
-    .parse(results)
-    .sort((one, other) => (one.id < other.id ? -1 : 1))
-    .map(({ application_id: applicationId, id: eventId, lease_until: leaseUntil, event, payload, attempts }) => ({
-      applicationId,
-      eventId,
-      leaseUntil,
-      event,
-      payload,
-      attempts,
-    }));
+interface LeaseValues {
+  /** Pairs of application ID and event ID. */
+  ids: readonly (readonly [ApplicationId, string])[];
+  /** Milliseconds. */
+  now: number;
+  leaseUntil: number;
+  /** Whether an earlier try may have leased events already. */
+  isRepeated: number;
 }
 
-const secretRows = z.array(z.object({ id: z.string(), sealed: z.string(), sealingVersion: z.number() }));
+type Ids = Pick<Placeholders<LeaseValues>, "ids">;
 
-const endpointRows = z.array(
-  z
-    .object({
-      application_id: applicationId,
-      webhook_url: z.string(),
-      webhook_failing_since: z.number().nullable(),
-      webhook_failures: z.number(),
-      webhook_held_at: z.number().nullable(),
-      secrets: z.string().transform((text) => secretRows.parse(JSON.parse(text))),
-    })
-    .transform((row) => ({
-      applicationId: row.application_id,
-      url: row.webhook_url,
-      failingSince: row.webhook_failing_since,
-      failures: row.webhook_failures,
-      heldAt: row.webhook_held_at,
-      secrets: row.secrets,
-    })),
+const { state, dueAt, leaseUntil, lastOutcome } = webhookEvent;
+const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
+
+const isAsked = ({ ids }: Ids): SQL =>
+  sql`(${webhookEvent.applicationId}, ${webhookEvent.id}) IN (SELECT value ->> 0, value ->> 1 FROM ${eachOf(ids)})`;
+
+const isPending = sql`${state} = 'pending'`;
+
+/** Disabled applications' events wait. */
+const isEnabled = (more: SQL = sql`true`): SQL =>
+  sql`EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${webhookEvent.applicationId}
+    AND ${application.disabledAt} IS NULL AND ${more})`;
+
+const isDue = ({ now }: Pick<Placeholders<LeaseValues>, "now">): SQL =>
+  sql`(${dueAt} IS NULL OR ${dueAt} <= ${now}) AND ${leaseUntil} <= ${now}`;
+
+/**
+ * Holds due events that have no endpoint, or one that is held. Test events are sent to a held endpoint too, to find out whether
+ * it works again; without a URL they are exhausted.
+ */
+const HOLD = statement((p: Placeholders<Pick<LeaseValues, "ids" | "now">>) => {
+  const isTest = sql`${webhookEvent.event} = 'webhook:test'`;
+  const hasNoEndpoint = sql`(${application.webhookUrl} IS NULL
+    OR ${application.webhookHeldAt} IS NOT NULL AND NOT ${isTest})`;
+  return sql`UPDATE ${webhookEvent} SET ${nameOf(state)} = iif(${isTest}, 'exhausted', 'held'),
+      ${nameOf(lastOutcome)} = iif(${isTest}, 'no-url', ${lastOutcome})
+    WHERE ${isAsked(p)} AND ${isPending} AND ${isDue(p)} AND ${isEnabled(hasNoEndpoint)}`;
+});
+
+const FIELDS = {
+  applicationId: webhookEvent.applicationId,
+  eventId: webhookEvent.id,
+  event: webhookEvent.event,
+  payload: webhookEvent.payload,
+  attempts: webhookEvent.attempts,
+  dueAt,
+  leaseUntil,
+};
+
+/**
+ * Compare-and-set: of two messages for one event, the second finds it leased. A repeated try also finds the events that the
+ * earlier one leased, by the end of their lease.
+ */
+const LEASE = statement((p: Placeholders<LeaseValues>) =>
+  query(
+    FIELDS,
+    (fields) => sql`UPDATE ${webhookEvent} SET ${nameOf(leaseUntil)} = ${p.leaseUntil}
+      WHERE ${isAsked(p)} AND ${isPending} AND ${dueAt} <= ${p.now}
+        AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil}) AND ${isEnabled()}
+      RETURNING ${fields}`,
+  ),
 );
 
 /**
- * Claims the events that are due, and loads their endpoints. One round trip. Events of a disabled application stay as they
- * are.
+ * Events that nobody has tried need no lease, which would be a second written row of every delivery: two messages for one are
+ * rare, and a receiver that gets it twice recognizes its ID (contract section 8).
+ */
+const SELECT_UNTRIED = statement((p: Placeholders<Pick<LeaseValues, "ids">>) =>
+  query(
+    FIELDS,
+    (fields) => sql`SELECT ${fields} FROM ${webhookEvent}
+      WHERE ${isAsked(p)} AND ${isPending} AND ${dueAt} IS NULL AND ${isEnabled()}`,
+  ),
+);
+
+/** An event that is to be sent. No other sender takes it before its lease ends. */
+export type LeasedEvent = RowOfStatement<typeof LEASE>;
+
+interface Secret {
+  id: string;
+  sealed: string;
+  sealingVersion: number;
+}
+
+const SELECT_ENDPOINTS = statement(({ ids }: Placeholders<Pick<LeaseValues, "ids">>) => {
+  const secret = applicationSecret;
+  const { id, sealed, sealingVersion } = secret;
+  const secrets = sql`(SELECT json_group_array(
+      json_object('id', ${id}, 'sealed', ${sealed}, 'sealingVersion', ${sealingVersion}) ORDER BY ${secret.role} = 'current' DESC)
+    FROM ${secret} WHERE ${secret.applicationId} = ${application.id})`;
+  const fields = {
+    applicationId: application.id,
+    url: sql<string>`${application.webhookUrl}`,
+    failingSince: application.webhookFailingSince,
+    failures: application.webhookFailures,
+    heldAt: application.webhookHeldAt,
+    /** The current one first. */
+    secrets: secrets.mapWith((json): Secret[] => JSON.parse(String(json))),
+  };
+  return query(
+    fields,
+    (selected) => sql`SELECT ${selected} FROM ${application}
+      WHERE ${application.id} IN (SELECT value ->> 0 FROM ${eachOf(ids)}) AND ${application.webhookUrl} IS NOT NULL`,
+  );
+});
+
+/** An application's webhook endpoint with its health. */
+export type Endpoint = RowOfStatement<typeof SELECT_ENDPOINTS>;
+
+/**
+ * Takes the events that are due, and loads their endpoints. Events that have a due time are leased; those that nobody has tried
+ * are only read. Events of a disabled application stay as they are. One round trip.
  *
- * @param random in [0, 1): varies the end of the lease, so that a retried claim recognizes the events it has claimed and
- *   they need not wait for the lease to end
+ * @param random in [0, 1): varies the end of the lease, so that a repeated try recognizes the events it has leased and they
+ *   need not wait for the lease to end
  * @returns the events oldest first
+ * @throws Unavailable
  */
-export async function claimEvents(
+export async function leaseEvents(
   db: Database,
-  ids: readonly EventId[],
+  events: readonly EventId[],
   { now, random }: { now: number; random: number },
-): Promise<{ events: ClaimedEvent[]; endpoints: Map<string, Endpoint> }> {
-  const asked = JSON.stringify(ids.map(({ applicationId, eventId }) => [applicationId, eventId]));
-  const leaseUntil = now + DELIVERY_LEASE_SECONDS * 1000 + Math.floor(random * DELIVERY_LEASE_SPREAD_MILLISECONDS);
+): Promise<{ events: LeasedEvent[]; endpoints: Map<ApplicationId, Endpoint> }> {
+  const ids = idsOf(events);
+  const spread = Math.floor(random * DELIVERY_LEASE_SPREAD_MILLISECONDS);
+  const leaseUntil = now + DELIVERY_LEASE_SECONDS * 1000 + spread;
   let tries = 0;
-  const [, claimed, endpoints] = await db.run((d1) => {
-    const isRepeated = tries++ > 0;
+  const [, leased, untried, endpoints] = await db.run((d1) => {
+    const isRepeated = tries++ > 0 ? 1 : 0;
     return d1.batch([
-      d1.prepare(HOLD).bind(asked, now),
-      d1.prepare(CLAIM).bind(asked, now, leaseUntil, isRepeated ? 1 : 0),
-      d1.prepare(SELECT_ENDPOINTS).bind(asked),
+      HOLD.bind(d1, { ids, now }),
+      LEASE.bind(d1, { ids, now, leaseUntil, isRepeated }),
+      SELECT_UNTRIED.bind(d1, { ids }),
+      SELECT_ENDPOINTS.bind(d1, { ids }),
     ]);
   });
-  const rows = endpointRows.parse(endpoints?.results);
   return {
-    events: parseClaimed(claimed?.results),
-    endpoints: new Map(rows.map((endpoint) => [endpoint.applicationId, endpoint])),
+    // SQLite does not define the order of RETURNING.
+    events: [...LEASE.rows(leased), ...SELECT_UNTRIED.rows(untried)].sort((one, other) =>
+      one.eventId < other.eventId ? -1 : 1,
+    ),
+    endpoints: new Map(SELECT_ENDPOINTS.rows(endpoints).map((endpoint) => [endpoint.applicationId, endpoint])),
   };
 }
 
-const MARK_DEAD_LETTERED = `
-  UPDATE webhook_event SET last_outcome = 'dead-lettered' WHERE application_id = ?1 AND id = ?2 AND state = 'pending'`;
+const MARK_DEAD_LETTERED = statement(
+  (p: Placeholders<Pick<LeaseValues, "ids">>) =>
+    sql`UPDATE ${webhookEvent} SET ${nameOf(lastOutcome)} = 'dead-lettered'
+      WHERE ${isAsked(p)} AND ${isPending}`,
+);
 
-/** Records that an event's wake-up reached the dead-letter queue. The event stays due, so the sweep finds it. */
-export async function markDeadLettered(db: Database, { applicationId, eventId }: EventId): Promise<void> {
-  await db.change(MARK_DEAD_LETTERED, [applicationId, eventId]);
+/** Records that events' messages reached the dead-letter queue. They stay pending, so the tick finds them. One round trip. */
+export async function markDeadLettered(db: Database, events: readonly EventId[]): Promise<void> {
+  await db.write(MARK_DEAD_LETTERED, { ids: idsOf(events) });
 }
+
+const idsOf = (events: readonly EventId[]): LeaseValues["ids"] =>
+  events.map(({ applicationId, eventId }) => [applicationId, eventId]);

@@ -1,26 +1,29 @@
 import { and, eq, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import * as z from "zod";
 import type { Origin } from "../../shared/actor.ts";
 import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { type EventState, webhookEvent } from "../../shared/schema.ts";
+import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.ts";
+import { application, type EventState, history, webhookEvent } from "../../shared/schema.ts";
 import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
-import { byShape, type Placeholders } from "./statement.ts";
+import { byShape, orm, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
 /** Events as an application's server sees them (contract section 19). */
 
-/** Conditions for an application's pending events to be sent. */
-const endpointState = z.object({
-  webhookUrl: z.string().nullable(),
-  heldAt: z.number().nullable(),
-  disabledAt: z.number().nullable(),
-});
-export type EndpointState = z.infer<typeof endpointState>;
+const SELECT_ENDPOINT = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
+  orm
+    .select({
+      webhookUrl: application.webhookUrl,
+      heldAt: application.webhookHeldAt,
+      disabledAt: application.disabledAt,
+    })
+    .from(application)
+    .where(eq(application.id, p.applicationId)),
+);
 
-const SELECT_ENDPOINT = `
-  SELECT webhook_url AS webhookUrl, webhook_held_at AS heldAt, disabled_at AS disabledAt FROM application WHERE id = ?1`;
+/** Conditions for an application's pending events to be sent. */
+export type EndpointState = RowOfStatement<typeof SELECT_ENDPOINT>;
 
 const scanned = alias(webhookEvent, SCANNED);
 
@@ -31,11 +34,19 @@ interface EventShape extends Record<string, string | boolean | null> {
 }
 
 const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
-  const { index, range } = rangeOf(state, areFewPending);
+  const isStopped = state === "exhausted" || state === "held";
   return scanStatements((p: Placeholders<{ applicationId: ApplicationId; after: string | null }>) => ({
-    table: sql`${webhookEvent}${index}`,
+    table: isStopped ? sql`${webhookEvent} INDEXED BY webhook_event_stopped` : webhookEvent,
     ranges: [
-      and(eq(webhookEvent.applicationId, p.applicationId), range, isFirst ? undefined : lt(webhookEvent.id, p.after)),
+      and(
+        eq(webhookEvent.applicationId, p.applicationId),
+        // The second condition is that of the index.
+        isStopped
+          ? sql`${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')`
+          : undefined,
+        areFewPending ? sql`${webhookEvent.id} IN (${pendingEventIds(p.applicationId)})` : undefined,
+        isFirst ? undefined : lt(webhookEvent.id, p.after),
+      ),
     ],
     order: sql`${sql.identifier(webhookEvent.id.name)} DESC`,
     // Delivered events have no index: most events are delivered.
@@ -49,7 +60,7 @@ const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
       state: scanned.state,
       attempts: scanned.attempts,
       /** When the next attempt is due, or if one is running, when it would be repeated should its result not come. */
-      dueAt: sql<number>`max(${scanned.dueAt}, ${scanned.leaseUntil})`,
+      dueAt: sql<number>`max(coalesce(${scanned.dueAt}, 0), ${scanned.leaseUntil})`,
       lastStatus: scanned.lastStatus,
       lastOutcome: scanned.lastOutcome,
       lastResponse: scanned.lastResponse,
@@ -77,55 +88,63 @@ export async function listEvents(
   const areFewPending = state === "pending" && (await countPending(db, applicationId, limit)) < limit;
   const pages = PAGES({ state, isFirst: after === null, areFewPending });
   const events = await scanPage(db, pages, { applicationId, after }, perPage, limit);
-  const [endpoint] = await db.rows(endpointState, SELECT_ENDPOINT, [applicationId]);
+  const [endpoint] = await db.all(SELECT_ENDPOINT, { applicationId });
   return { ...events, endpoint };
 }
 
-/**
- * The index of pending events orders them by due time. So a few are all read and put into order; of many, the newest events have enough.
- */
-function rangeOf(state: EventState | null, areFewPending: boolean): { index: SQL; range: SQL | undefined } {
-  if (areFewPending) return { index: sql` INDEXED BY webhook_event_due`, range: eq(webhookEvent.state, "pending") };
-  if (state === "exhausted" || state === "held") {
-    // The second condition is that of the index.
-    const range = sql`${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')`;
-    return { index: sql` INDEXED BY webhook_event_stopped`, range };
-  }
-  return { index: sql``, range: undefined };
+/** No index has the pending events by ID. So a few are all read and put into order; of many, the newest events have enough. */
+const COUNT_PENDING = statement((p: Placeholders<{ applicationId: ApplicationId; limit: number }>) =>
+  query({ rows: pendingEventRows(p.applicationId, p.limit) }, (fields) => sql`SELECT ${fields}`),
+);
+
+/** How many rows reading all of an application's pending events takes, counted to twice the limit. */
+async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
+  const [row] = await db.all(COUNT_PENDING, { applicationId, limit });
+  return row?.rows ?? 0;
 }
 
-const COUNT_PENDING = `
-  SELECT count(*) AS pending FROM (SELECT 1 FROM webhook_event INDEXED BY webhook_event_due
-    WHERE application_id = ?1 AND state = 'pending' LIMIT ?2)`;
-
-const pendingRow = z.object({ pending: z.number() });
-
-async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
-  const [row] = await db.rows(pendingRow, COUNT_PENDING, [applicationId, limit]);
-  return pendingRow.parse(row).pending;
+interface ReplayValues {
+  applicationId: ApplicationId;
+  eventId: string;
+  /** Of the row of history. */
+  historyId: string;
+  at: number;
+  actorKind: Origin["actor"]["kind"];
+  actorName: string | null;
+  requestId: string | null;
 }
 
 /** `due_at` -1: before all other events of its application, because somebody is waiting for it. */
-const REPLAY = `
-  UPDATE webhook_event SET
-    state = iif((SELECT webhook_url IS NOT NULL AND webhook_held_at IS NULL FROM application WHERE id = ?1),
-      'pending', 'held'),
-    attempts = 0, due_at = -1, lease_until = 0, delivered_at = NULL
-  WHERE application_id = ?1 AND id = ?2
-  RETURNING state`;
+const REPLAY = statement((p: Placeholders<Pick<ReplayValues, "applicationId" | "eventId">>) => {
+  const { state, attempts, dueAt, leaseUntil, deliveredAt } = webhookEvent;
+  const isReady = sql`(SELECT ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL
+    FROM ${application} WHERE ${application.id} = ${p.applicationId})`;
+  return query(
+    { state: sql<"pending" | "held">`${state}` },
+    (fields) => sql`UPDATE ${webhookEvent} SET ${nameOf(state)} = iif(${isReady}, 'pending', 'held'),
+        ${nameOf(attempts)} = 0, ${nameOf(dueAt)} = -1, ${nameOf(leaseUntil)} = 0, ${nameOf(deliveredAt)} = NULL
+      WHERE ${isEvent(p)} RETURNING ${fields}`,
+  );
+});
 
 /** In the same transaction, and before it. */
-const NOTE_REPLAY = `
-  INSERT INTO history (application_id, id, at, action, actor_kind, actor_name, request_id, detail)
-  SELECT ?1, ?3, ?4, 'event:replayed', ?5, ?6, ?7, json_object('eventId', ?2)
-  WHERE EXISTS (SELECT 1 FROM webhook_event WHERE application_id = ?1 AND id = ?2)
-  ON CONFLICT DO NOTHING`;
+const NOTE_REPLAY = statement((p: Placeholders<ReplayValues>) => {
+  const { applicationId, id, at, action, actorKind, actorName, requestId, detail } = history;
+  const columns = [applicationId, id, at, action, actorKind, actorName, requestId, detail].map(nameOf);
+  return sql`INSERT INTO ${history} (${sql.join(columns, sql`, `)})
+    SELECT ${p.applicationId}, ${p.historyId}, ${p.at}, 'event:replayed', ${p.actorKind}, ${p.actorName}, ${p.requestId},
+      json_object('eventId', ${p.eventId})
+    WHERE EXISTS (SELECT 1 FROM ${webhookEvent} WHERE ${isEvent(p)}) ON CONFLICT DO NOTHING`;
+});
 
-const replayedRows = z.array(z.object({ state: z.enum(["pending", "held"]) }));
+const isEvent = (p: Pick<Placeholders<ReplayValues>, "applicationId" | "eventId">): SQL | undefined =>
+  and(eq(webhookEvent.applicationId, p.applicationId), eq(webhookEvent.id, p.eventId));
+
+const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
 /**
  * Makes an event due at once with all its attempts ahead of it, whatever its state; held if the application has no endpoint
- * or a held one. It does not wait for a running attempt, so the receiver may get the event twice.
+ * or a held one. It does not wait for a running attempt, so the receiver may get the event twice. One round trip.
  *
  * @param origin who replays it, for the history
  * @param now milliseconds
@@ -138,12 +157,10 @@ export async function replayEvent(
   { actor, requestId = null }: Origin,
   now: number,
 ): Promise<"pending" | "held" | undefined> {
-  const id = historyId(now);
+  const event = { applicationId, eventId };
+  const note = { historyId: historyId(now), at: now, actorKind: actor.kind, actorName: actor.name ?? null, requestId };
   const [, replayed] = await db.run((d1) =>
-    d1.batch([
-      d1.prepare(NOTE_REPLAY).bind(applicationId, eventId, id, now, actor.kind, actor.name ?? null, requestId),
-      d1.prepare(REPLAY).bind(applicationId, eventId),
-    ]),
+    d1.batch([NOTE_REPLAY.bind(d1, { ...event, ...note }), REPLAY.bind(d1, event)]),
   );
-  return replayedRows.parse(replayed?.results)[0]?.state;
+  return REPLAY.rows(replayed)[0]?.state;
 }

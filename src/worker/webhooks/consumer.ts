@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { type EventId, markDeadLettered } from "../storage/webhook-events.ts";
 import { deliverEvents } from "./deliver.ts";
-import { wakeUp } from "./wake-up.ts";
+import { deliveryMessage } from "./delivery-message.ts";
 
 /** The context of a home; undefined if it is not bound. */
 export type ContextOf = (home: number) => Context | undefined;
@@ -14,39 +14,48 @@ interface HomeBatch {
   messages: readonly { message: Message; id: EventId }[];
 }
 
-/**
- * Handles a batch of the webhook queue: one claim for each home. If a home's claim fails, only that home's messages are
- * redelivered.
- */
-export async function consumeWakeUps(contextOf: ContextOf, batch: MessageBatch): Promise<void> {
-  const homes = readBatch(contextOf, batch);
-  const claims = deliverEvents(homes.map(({ context, messages }) => ({ context, ids: messages.map(({ id }) => id) })));
-  await Promise.all(homes.map((home, index) => retryIfFailed(home, async () => claims[index])));
-}
+/** Handles a batch of the webhook queue. If a home's D1 fails, only that home's messages are redelivered. */
+export const consumeDeliveries = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
+  inEachHome(contextOf, batch, deliverEvents);
 
 /**
- * Handles messages that the queue gave up on after D1 had failed for too long. The sweep still finds their events in D1;
- * this only makes the failure visible.
+ * Handles messages that the queue gave up on after D1 had failed for too long. The tick finds their events in D1; this makes the
+ * failure visible.
  */
-export async function consumeDeadLetters(contextOf: ContextOf, batch: MessageBatch): Promise<void> {
+export const consumeDeadLetters = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
+  inEachHome(contextOf, batch, async ({ db }, ids) => {
+    for (const { applicationId, eventId } of ids) {
+      log("error", { event: "dead-letter", application: applicationId, eventId });
+    }
+    await markDeadLettered(db, ids);
+  });
+
+async function inEachHome(
+  contextOf: ContextOf,
+  batch: MessageBatch,
+  handle: (context: Context, ids: readonly EventId[]) => Promise<void>,
+): Promise<void> {
   await Promise.all(
-    readBatch(contextOf, batch).map((home) =>
-      retryIfFailed(home, async () => {
-        for (const { id } of home.messages) {
-          log("error", { event: "dead-letter", application: id.applicationId, eventId: id.eventId });
-          await markDeadLettered(home.context.db, id);
-        }
-      }),
-    ),
+    readBatch(contextOf, batch).map(async ({ context, messages }) => {
+      try {
+        await handle(
+          context,
+          messages.map(({ id }) => id),
+        );
+      } catch (error) {
+        log("warn", { event: "messages-postponed", home: context.home, messages: messages.length, error });
+        for (const { message } of messages) message.retry();
+      }
+    }),
   );
 }
 
-/** A message that is not understood is logged and dropped: redelivery would not fix it. */
+/** A malformed message is logged and dropped: redelivery would not fix it. */
 function readBatch(contextOf: ContextOf, batch: MessageBatch): HomeBatch[] {
   const read = batch.messages.flatMap((message) => {
-    const { data: id } = wakeUp.safeParse(message.body);
+    const { data: id } = deliveryMessage.safeParse(message.body);
     if (id) return [{ message, id }];
-    log("error", { event: "message-not-understood", queue: batch.queue, messageId: message.id });
+    log("error", { event: "malformed-message", queue: batch.queue, messageId: message.id });
     return [];
   });
   return [...Map.groupBy(read, ({ id }) => homeOf(id.applicationId))].flatMap(([home, messages]) => {
@@ -55,13 +64,4 @@ function readBatch(contextOf: ContextOf, batch: MessageBatch): HomeBatch[] {
     log("error", { event: "home-not-bound", home, messages: messages.length });
     return [];
   });
-}
-
-async function retryIfFailed({ context, messages }: HomeBatch, work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    log("warn", { event: "messages-postponed", home: context.home, messages: messages.length, error });
-    for (const { message } of messages) message.retry();
-  }
 }

@@ -8,6 +8,7 @@ import {
 } from "../../shared/limits.ts";
 import type { webhookEvent } from "../../shared/schema.ts";
 import type { UrlRefusal } from "../../shared/webhook-url.ts";
+import type { EndpointHealth } from "../storage/webhook-events.ts";
 
 /**
  * The delivery policy (contract section 8): what an attempt's outcome means, when the next attempt is due, and when an
@@ -46,7 +47,7 @@ export function maxAttemptsOf(event: (typeof webhookEvent.$inferSelect)["event"]
  * @param maxAttempts attempts the event gets in all (`maxAttemptsOf`)
  * @param random in [0, 1): spreads the retries of events that failed at the same time
  */
-export function decide(attempt: {
+export function nextStepAfter(attempt: {
   attemptsBefore: number;
   outcome: AttemptOutcome;
   random: number;
@@ -103,29 +104,25 @@ function meaningOfStatus(status: number): Meaning {
   return status === 429 ? "overload" : "failure";
 }
 
-/** How an endpoint has been doing. Times are milliseconds since 1970-01-01 UTC. */
-export interface EndpointHealth {
-  /** First failure since the last success. */
-  failingSince: number | null;
-  /** Failed attempts since the last success. */
-  failures: number;
-  /** Set while deliveries are held. */
-  heldAt: number | null;
-}
-
 /** The health of an endpoint that was just set or has just succeeded. */
 export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt: null };
 
 /**
- * The endpoint's health after an attempt. A success resets it and ends a hold. 410 holds the endpoint at once; so do at
- * least `HOLD_AFTER_ATTEMPTS` failures without a success in `HOLD_AFTER_SECONDS`.
+ * The endpoint's health after attempts that ended together, which count as one: a success if there is one, else a 410, else a
+ * failure. A success resets it and ends a hold. 410 holds the endpoint at once; so do at least `HOLD_AFTER_ATTEMPTS` failures
+ * without a success in `HOLD_AFTER_SECONDS`.
  */
-export function afterAttempt(health: EndpointHealth, step: NextStep, nowMilliseconds: number): EndpointHealth {
-  if (step.kind === "delivered") return HEALTHY;
+export function healthAfter(
+  health: EndpointHealth,
+  steps: readonly NextStep[],
+  nowMilliseconds: number,
+): EndpointHealth {
+  const has = (kind: NextStep["kind"]) => steps.some((step) => step.kind === kind);
+  if (has("delivered")) return HEALTHY;
   // If the clock went backwards, `failingSince` would lie in the future: start counting again.
   const failingSince = Math.min(health.failingSince ?? nowMilliseconds, nowMilliseconds);
   const failures = health.failures + 1;
-  const dead = nowMilliseconds - failingSince >= HOLD_AFTER_SECONDS * 1000 && failures >= HOLD_AFTER_ATTEMPTS;
-  const heldNow = step.kind === "gone" || dead ? nowMilliseconds : null;
+  const isDead = nowMilliseconds - failingSince >= HOLD_AFTER_SECONDS * 1000 && failures >= HOLD_AFTER_ATTEMPTS;
+  const heldNow = has("gone") || isDead ? nowMilliseconds : null;
   return { failingSince, failures, heldAt: health.heldAt ?? heldNow };
 }

@@ -39,8 +39,12 @@ describe("what a console secret may do (contract section 24)", () => {
       const { body } = await requestBadge(application, `phone for ${route.name}`, { userId: "user" });
       const { path, body: sent } = requestOf(route, { ...NOTHING, badge: String(body.badgeId) });
       const answer = await call(route.method, path, { headers, body: sent });
-      const isUnknown = path.includes("/events/") && changes === "200";
-      expect({ path, is: outcome(answer) }).toEqual({ path, is: isUnknown ? "404 UNKNOWN_EVENT" : changes });
+      const unknown = /\/(event|invitation)s?\//.exec(path)?.[1];
+      const isUnknown = unknown !== undefined && changes === "200";
+      expect({ path, is: outcome(answer) }).toEqual({
+        path,
+        is: isUnknown ? `404 UNKNOWN_${unknown.toUpperCase()}` : changes,
+      });
     }
     const created = await call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
     expect(outcome(created)).toBe(invites === "200" ? "201" : invites);

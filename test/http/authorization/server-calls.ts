@@ -3,6 +3,7 @@ import { RECORDED_EVENTS, readRows } from "../../invitations/support/storage.ts"
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
+import { invite } from "../support/invitations.ts";
 import { NOTHING, ROUTES, type Route, requestOf } from "../support/routes.ts";
 
 const CALLS = ROUTES.filter(({ by }) => by === "server");
@@ -11,7 +12,8 @@ async function owner() {
   const application = await createApplication({ ...RECORDED_EVENTS, statusList: true });
   const { body } = await requestBadge(application, "phone", { userId: "user" });
   const [event] = (await readRows(application)).events;
-  const subjects = { ...NOTHING, badge: String(body.badgeId), event: event?.id ?? "" };
+  const invitation = (await invite(application)).id;
+  const subjects = { ...NOTHING, badge: String(body.badgeId), event: event?.id ?? "", invitation };
   const send = (route: Route, headers: Record<string, string>) => {
     const { path, body: sent } = requestOf(route, subjects);
     return call(route.method, path, { headers: { udid: "phone", ...headers }, body: sent });

@@ -1,8 +1,10 @@
 import { expect } from "vitest";
 import { z } from "zod";
+import { takeOver } from "../../support/allocator.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { homeDatabase } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { countBadges } from "../../support/rows.ts";
 
 const anyPage = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
 const listed = z.array(z.strictObject({ id: z.string(), userId: z.string(), metadata: z.unknown().optional() }));
@@ -56,14 +58,16 @@ export async function issue(application: TestApplication, udid: string, userId: 
  * Badges as the service writes them, without the time that issuing takes: one for each of these users, in this order. They are
  * the first of the application; the next that it issues comes after them.
  */
-export async function insert({ id, firstNumber }: TestApplication, userIds: readonly string[]): Promise<void> {
+export async function insert(application: TestApplication, userIds: readonly string[]): Promise<void> {
   const d1 = homeDatabase();
+  const { id, firstNumber } = application;
   const badges = d1.prepare(
-    `INSERT INTO badge (number, application_id, device, user_id, position, turn)
-     SELECT ?3 + key, ?2, 'device ' || key, value, key + 1, 1 FROM json_each(?1)`,
+    `INSERT INTO badge (number, application_id, device, user_id, position, turn, change)
+     SELECT ?3 + key, ?2, 'device ' || key, value, key + 1, 1, key + 1 FROM json_each(?1)`,
   );
-  const position = d1.prepare("UPDATE position SET last_position = ?1 WHERE application_id = ?2");
-  await d1.batch([badges.bind(JSON.stringify(userIds), id, firstNumber), position.bind(userIds.length, id)]);
+  const head = countBadges(application, userIds.length);
+  await d1.batch([badges.bind(JSON.stringify(userIds), id, firstNumber), head]);
+  await takeOver(application);
 }
 
 export const users = (count: number) => Array.from({ length: count }, (_, place) => `user ${place}`);

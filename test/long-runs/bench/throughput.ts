@@ -17,8 +17,8 @@ const BUSY_GENERATOR = 0.7;
 /** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
 const WEBHOOKS_SECONDS = 20;
 
-/** Runs all operations against the sides and checks every response. */
-export async function measureThroughput(sides: readonly Side[], plan: typeof FULL) {
+/** Runs operations against the sides and checks every response. @param only the name of one operation; undefined: all */
+export async function measureThroughput(sides: readonly Side[], plan: typeof FULL, only?: string) {
   const { unmeasuredCalls } = plan;
   const receiver = await startReceiver();
 
@@ -58,7 +58,8 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
 
   const joined = sides.map((side) => newContestant(side, APPLICATIONS, receiver.url(side.name)));
   try {
-    return await inRounds(plan, OPERATIONS, await Promise.all(joined), measure);
+    const measured = OPERATIONS.filter(({ name }) => only === undefined || name === only);
+    return await inRounds(plan, measured, await Promise.all(joined), measure);
   } finally {
     receiver.close();
   }
@@ -68,7 +69,8 @@ const FIGURES = ["rps", "p50Ms", "p99Ms", "cpuMs"] as const;
 
 /** Medians of each side, and the ratios of the rounds. */
 export function reportThroughput(measurements: Awaited<ReturnType<typeof measureThroughput>>) {
-  const operations = OPERATIONS.map(({ name }) => {
+  const measured = new Set(measurements.map(({ operation }) => operation));
+  const operations = OPERATIONS.filter(({ name }) => measured.has(name)).map(({ name }) => {
     const of = (figure: (typeof FIGURES)[number]) => summarize(measurements, name, figure);
     return { name, rps: of("rps"), p50Ms: of("p50Ms"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
   });

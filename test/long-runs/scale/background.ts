@@ -1,4 +1,4 @@
-import { COMPARE_AFTER_MILLISECONDS, INBOX_POLL_MILLISECONDS } from "../../../src/shared/limits.ts";
+import { COMPARE_AFTER_MILLISECONDS } from "../../../src/shared/limits.ts";
 import { BACKGROUND_COSTS, type Cost } from "./cost.ts";
 
 /** A line of a month's bill. */
@@ -9,8 +9,6 @@ export interface Line {
   cost: Cost;
   /** How many in a month. */
   count: number;
-  /** How long one keeps an object in memory, besides what its calls take: a pending timer does. */
-  awakeSeconds?: number;
 }
 
 export const DAYS_A_MONTH = 30;
@@ -33,7 +31,6 @@ interface Month {
 /** Every object, alarm and deletion that no call causes. */
 export function backgroundLines(month: Month): Line[] {
   const { homes, applications, entries } = month;
-  const looks = (homes * SECONDS_A_MONTH * 1000) / INBOX_POLL_MILLISECONDS;
   const mostAlarms = (applications * SECONDS_A_MONTH * 1000) / COMPARE_AFTER_MILLISECONDS;
   const alarms = Math.min(entries, mostAlarms);
   return [
@@ -43,11 +40,8 @@ export function backgroundLines(month: Month): Line[] {
       cost: BACKGROUND_COSTS.idleTickOfApplication,
       count: MINUTES_A_MONTH * applications,
     },
-    { name: "clocks: looks for commands", cost: BACKGROUND_COSTS.look, count: looks },
-    // A timer is pending from one look to the next, so the object never sleeps.
-    { name: "clocks: kept awake", cost: BACKGROUND_COSTS.nothing, count: homes, awakeSeconds: SECONDS_A_MONTH },
     { name: "allocators: alarms", cost: BACKGROUND_COSTS.alarm, count: alarms },
-    { name: "alarms set", cost: BACKGROUND_COSTS.setAlarm, count: looks + alarms },
+    { name: "alarms set", cost: BACKGROUND_COSTS.setAlarm, count: alarms },
     // As many as are made: each entry is forgotten once.
     { name: "allocators: old entries deleted", cost: BACKGROUND_COSTS.deletedEntry, count: entries },
     { name: "old events deleted", cost: BACKGROUND_COSTS.deletedEvent, count: month.deletedEvents },

@@ -1,16 +1,17 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
-import { deviceId } from "../../../src/shared/identifiers.ts";
 import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits.ts";
-import type { StoredEntry } from "../../../src/worker/storage/entry.ts";
+import type { CallResult } from "../../../src/worker/allocator/commands.ts";
+import type { Counters } from "../../../src/worker/allocator/counters.ts";
+import { type EntryChanges, NO_CHANGES } from "../../../src/worker/allocator/entry.ts";
 
-/** Bytes of one row with all its indexes. */
-export type Bytes = Record<"badge" | "event" | "invitation" | "entry", number>;
+/** Bytes of one row with all its indexes: of D1, then of the allocator. */
+export type Bytes = Record<"badge" | "event" | "invitation" | "entry" | "ownBadge" | "ownInvitation", number>;
 
 /** As `npm run scale -- --measure 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
-export const BYTES: Bytes = { badge: 574, event: 455, invitation: 367, entry: 2054 };
+export const BYTES: Bytes = { badge: 574, event: 455, invitation: 420, entry: 4106, ownBadge: 395, ownInvitation: 216 };
 
 const text = (length: number): string => `substr(hex(randomblob(${length})), 1, ${length})`;
 const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
@@ -22,6 +23,50 @@ const SIGNING_KEY_ID = 7_353_931_268_060_995;
 /** Of an application's badges so far. */
 const COUNTED = 1_000_000;
 const NOW = "1763730000000 + n";
+
+const json = (value: object): string => `'${JSON.stringify(value)}'`;
+
+const ALLOCATOR_MIGRATIONS = join(import.meta.dirname, "../../../src/worker/allocator/tables/migrations");
+
+const STATISTICS: Counters["statistics"] = {
+  badges: { active: COUNTED, suspended: 1000, revoked: 1000, replaced: 0, expired: 1000 },
+  invitations: { pending: 1000, claimed: 1000, revoked: 1000, expired: 1000 },
+  ...{ retired: 1000, freed: 1000, newBadges: { from: 20_414, counts: Array.from({ length: 90 }, () => 1000) } },
+};
+
+/** A new badge as its entry has it. */
+const BADGE_COLUMNS = {
+  ...{ number: 1_004_831_324, device: "0".repeat(22), userId: "0".repeat(36), metadata: METADATA.slice(1, -1) },
+  ...{ signingKeyId: SIGNING_KEY_ID, eventId: "evt_01JD7X2M8Q4V6W000000000000", position: COUNTED, turn: 1 },
+  ...{ issuedAt: 1_763_730_000_000, state: "active", change: COUNTED, changedAt: 1_763_730_000_000 },
+};
+
+/** An entry of one new badge. */
+function newBadgeEntry(): { counters: Counters; changes: EntryChanges; calls: CallResult[] } {
+  const { number, userId, metadata, eventId: id, issuedAt: createdAt } = BADGE_COLUMNS;
+  const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
+  const payload = JSON.stringify({ id, event: "badge:created", createdAt: new Date(createdAt).toISOString(), data });
+  return {
+    counters: {
+      ...{ lastPosition: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID, epoch: "0".repeat(16) },
+      fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
+      ...{ hour: 489_925, hourUsed: 100, statistics: STATISTICS },
+    },
+    changes: {
+      ...NO_CHANGES,
+      rows: [
+        {
+          ...{ op: "insert", table: "badge" },
+          ...{ columns: Object.keys(BADGE_COLUMNS), rows: [Object.values(BADGE_COLUMNS)] },
+        },
+      ],
+      events: [{ id, event: "badge:created", payload, createdAt, number }],
+    },
+    calls: [{ id: "0".repeat(16), until: createdAt, result: { kind: "created", number, keyThumbprint: null } }],
+  };
+}
+
+const ENTRY = newBadgeEntry();
 
 /** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
 const INSERTS: Record<keyof Bytes, string> = {
@@ -36,45 +81,23 @@ const INSERTS: Record<keyof Bytes, string> = {
   invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
       created_at)
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-  entry: `INTO journal_entry (place, id, since, is_untold, body)
-    SELECT n * 64, ${text(16)}, ${NOW}, 0, '${JSON.stringify(newBadgeEntry())}'`,
+  entry: `INTO entry (sequence, id, counters, changes, calls, kept_at)
+    SELECT n, ${text(16)}, ${json(ENTRY.counters)}, ${json(ENTRY.changes)}, ${json(ENTRY.calls)}, ${NOW}`,
+  ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, position, turn, issued_at, change, changed_at)
+    SELECT ${NUMBER}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
+  ownInvitation: `INTO invitation (digest, number, state, creator_device, expires_at, expires_at_time, created_at)
+    SELECT ${text(43)}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
 };
-
-/** What the object keeps of a group of one new badge. */
-function newBadgeEntry(): StoredEntry & { version: 1; calls: { id: string; outcome: object }[] } {
-  const [id, userId, device, now] = ["0".repeat(16), "0".repeat(36), deviceId.parse("0".repeat(22)), 1_763_730_000_000];
-  const [eventId, number] = ["evt_01JD7X2M8Q4V6W000000000000", 1_004_831_324];
-  const metadata = METADATA.slice(1, -1);
-  const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
-  const payload = JSON.stringify({ id: eventId, event: "badge:created", createdAt: new Date(now).toISOString(), data });
-  const columns = {
-    ...{ number, device, userId, metadata, signingKeyId: SIGNING_KEY_ID, eventId },
-    ...{ position: COUNTED, turn: 1, issuedAt: now, state: "active", change: COUNTED, changedAt: now },
-  };
-  return {
-    version: 1,
-    id,
-    previous: id,
-    position: {
-      ...{ sequence: COUNTED, entry: id, lastPosition: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID },
-      fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
-      ...{ epoch: id, hourStartedAt: 0, hourUsed: 0 },
-    },
-    writes: [{ op: "insert", table: "badge", columns: Object.keys(columns), rows: [Object.values(columns)] }],
-    events: [{ id: eventId, event: "badge:created", payload, createdAt: now }],
-    calls: [{ id, outcome: { kind: "created", number, keyThumbprint: null } }],
-    ...{ results: [], erasures: [], keys: [], lastNumber: null, lossAcceptedAt: null },
-    unless: { devices: [device], users: [userId] },
-  };
-}
 
 /** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows. */
 export function measureBytes(rows: number): Bytes {
-  const [d1, object] = [new DatabaseSync(":memory:"), new DatabaseSync(":memory:")];
+  const [d1, allocator] = [new DatabaseSync(":memory:"), new DatabaseSync(":memory:")];
   for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
-  // The object makes its tables itself, in one script.
-  const path = join(import.meta.dirname, "../../../src/worker/core/journal.ts");
-  object.exec(/CREATE TABLE IF NOT EXISTS journal_base[^`]*/.exec(readFileSync(path, "utf8"))?.[0] ?? "");
+  for (const file of readdirSync(ALLOCATOR_MIGRATIONS)
+    .filter((name) => name.endsWith(".sql"))
+    .toSorted()) {
+    allocator.exec(readFileSync(join(ALLOCATOR_MIGRATIONS, file), "utf8"));
+  }
   const bytesOf = (kind: keyof Bytes, db: DatabaseSync): number => {
     const before = sizeOf(db);
     const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows})`;
@@ -82,7 +105,8 @@ export function measureBytes(rows: number): Bytes {
     return Math.round((sizeOf(db) - before) / Number(changes));
   };
   const ofD1 = { badge: bytesOf("badge", d1), event: bytesOf("event", d1), invitation: bytesOf("invitation", d1) };
-  return { ...ofD1, entry: bytesOf("entry", object) };
+  const own = { ownBadge: bytesOf("ownBadge", allocator), ownInvitation: bytesOf("ownInvitation", allocator) };
+  return { ...ofD1, entry: bytesOf("entry", allocator), ...own };
 }
 
 function sizeOf(db: DatabaseSync): number {

@@ -1,4 +1,4 @@
-import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS, JOURNAL_BYTES, JOURNAL_DAYS } from "../../../src/shared/limits.ts";
+import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS, LOG_DAYS, MAX_STORED_BYTES } from "../../../src/shared/limits.ts";
 import { backgroundLines, DAYS_A_MONTH, type Line } from "./background.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost } from "./cost.ts";
@@ -98,7 +98,8 @@ export function loadOf(devices: number, parameters: Parameters) {
     objectCalls: sum(({ cost }) => cost.objectCalls),
     badges,
     d1Gigabytes: (badges * BYTES.badge + events * BYTES.event + invitations * BYTES.invitation) / 1e9,
-    objectGigabytes: (entriesOf(devices, parameters) * BYTES.entry * JOURNAL_DAYS) / DAYS_A_MONTH / 1e9,
+    logGigabytes: (entriesOf(devices, parameters) * BYTES.entry * LOG_DAYS) / DAYS_A_MONTH / 1e9,
+    ownGigabytes: (badges * BYTES.ownBadge + invitations * BYTES.ownInvitation) / 1e9,
   };
 }
 
@@ -131,11 +132,11 @@ export function zipf({ devices, applications, skew }: Parameters): number[] {
 export const whole = (...counts: number[]): string =>
   counts.map((count) => Math.round(count).toLocaleString("en-US")).join(", ");
 
-/** An object's journal forgets its oldest entries when it is too large. */
-const journalGigabytes = ({ objectGigabytes }: { objectGigabytes: number }): number =>
-  Math.min(objectGigabytes, JOURNAL_BYTES / 1e9);
+/** An allocator's rows and its log, which forgets its oldest entries when it is too large. */
+const allocatorGigabytes = ({ logGigabytes, ownGigabytes }: ReturnType<typeof loadOf>): number =>
+  Math.min(logGigabytes, Math.max(0, MAX_STORED_BYTES / 1e9 - ownGigabytes)) + ownGigabytes;
 
-const billed = ({ cost, count, awakeSeconds = 0 }: Line): prices.Billed => [cost, count, awakeSeconds];
+const billed = ({ cost, count }: Line): prices.Billed => [cost, count];
 
 /** Everything that a month is billed for, but storage and the plan. All requests succeed; a delivery's log line is always written. */
 function linesOf(parameters: Parameters, homes: number, logSample: number): Line[] {
@@ -186,27 +187,27 @@ export function month(parameters: Parameters): Map<string, string> {
   const part = loadOf(Math.min(largest, capacity), parameters);
   const billWith = (sample: number) => prices.billOf(linesOf(parameters, homes, sample).map(billed), true);
   const [bill, billOfEveryLine] = [billWith(logSample), billWith(1)];
-  const journal = sizes.reduce((sum, size) => sum + journalGigabytes(loadOf(size, parameters)), 0);
-  const storage = prices.storageDollars({ ...all, objectGigabytes: journal });
+  const owned = sizes.reduce((sum, size) => sum + allocatorGigabytes(loadOf(size, parameters)), 0);
+  const storage = prices.storageDollars({ ...all, objectGigabytes: owned });
   const beyondDefaultRange = sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE);
   return new Map([
     ["requests/s", whole(all.requests)],
     ["reads/s: copies, primaries", whole(all.near, all.reads)],
-    ["writes/s, object calls/s", whole(all.writes, all.objectCalls)],
+    ["writes/s, allocator calls/s", whole(all.writes, all.objectCalls)],
     ["queue messages/s", whole(all.messages)],
-    ["D1 GB, object GB", whole(all.d1Gigabytes, journal)],
+    ["D1 GB, allocator GB", whole(all.d1Gigabytes, owned)],
     ["devices in a home", whole(capacity)],
     ["  and what ends it", limit],
     ["homes", whole(homes)],
     ["largest application, devices", whole(largest)],
-    ["  object of a part: calls/s, GB", whole(part.objectCalls, journalGigabytes(part))],
+    ["  allocator of a part: calls/s, GB", whole(part.objectCalls, allocatorGigabytes(part))],
     ["applications to divide", tooLarge.length === 0 ? "0" : `${tooLarge.length} into ${parts}`],
     ["applications past a default range", whole(beyondDefaultRange.length)],
     [`dollars a month, LOG_SAMPLE ${logSample}`, whole(prices.PLAN_DOLLARS + prices.total(bill) + storage)],
     ["  the same, LOG_SAMPLE 1", whole(prices.PLAN_DOLLARS + prices.total(billOfEveryLine) + storage)],
     ["  logs: sampled, all lines", whole(bill.logs, billOfEveryLine.logs)],
     ["  requests and CPU", whole(bill.worker)],
-    ["  D1 and object rows", whole(bill.d1, bill.object)],
+    ["  D1 and allocator rows", whole(bill.d1, bill.object)],
     ["  storage", whole(storage)],
     ["  queues, plan", whole(bill.queue + prices.PLAN_DOLLARS)],
   ]);

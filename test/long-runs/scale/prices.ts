@@ -44,7 +44,7 @@ const PRICES: {
   part: keyof Bill;
   dollars: number;
   included: number;
-  of: (cost: Cost, awakeSeconds: number) => number;
+  of: (cost: Cost) => number;
 }[] = [
   // /workers/platform/pricing: requests, and milliseconds of CPU.
   { part: "worker", dollars: 0.3, included: 10, of: ({ invocations }) => invocations },
@@ -57,10 +57,7 @@ const PRICES: {
   { part: "d1", dollars: 1, included: 50, of: ({ d1RowsWritten }) => d1RowsWritten },
   // /durable-objects/platform/pricing: calls, gigabyte-seconds and rows.
   { part: "object", dollars: 0.15, included: 1, of: ({ objectCalls }) => objectCalls },
-  {
-    ...{ part: "object", dollars: 12.5, included: 0.4 },
-    of: ({ objectCalls }, awakeSeconds) => objectCalls * GIGABYTE_SECONDS + awakeSeconds * OBJECT_GIGABYTES_OF_MEMORY,
-  },
+  { part: "object", dollars: 12.5, included: 0.4, of: ({ objectCalls }) => objectCalls * GIGABYTE_SECONDS },
   { part: "object", dollars: 0.001, included: 25_000, of: ({ objectRowsRead }) => objectRowsRead },
   { part: "object", dollars: 1, included: 50, of: ({ objectRowsWritten }) => objectRowsWritten },
   // /queues/platform/pricing
@@ -69,14 +66,14 @@ const PRICES: {
 
 export const total = (bill: Bill): number => Object.values(bill).reduce((all, dollars) => all + dollars, 0);
 
-/** How many of an operation, and how long each keeps an object in memory besides its calls. */
-export type Billed = readonly [cost: Cost, count: number, awakeSeconds?: number];
+/** How many of an operation. */
+export type Billed = readonly [cost: Cost, count: number];
 
 /** What these operations cost together. @param isPlanUsed whether what the plan includes is taken off */
 export function billOf(operations: readonly Billed[], isPlanUsed: boolean): Bill {
   const bill: Bill = { worker: 0, d1: 0, object: 0, queue: 0, logs: 0 };
   for (const { part, dollars, included, of } of PRICES) {
-    const millions = operations.reduce((sum, [cost, count, awake = 0]) => sum + count * of(cost, awake), 0) / 1e6;
+    const millions = operations.reduce((sum, [cost, count]) => sum + count * of(cost), 0) / 1e6;
     bill[part] += Math.max(0, millions - (isPlanUsed ? included : 0)) * dollars;
   }
   return bill;

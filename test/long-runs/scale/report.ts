@@ -2,6 +2,7 @@ import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
 import { doorsTable } from "./doors.ts";
+import { floodReport } from "./flood.ts";
 import { billLines, limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
 
@@ -9,7 +10,9 @@ const STORED = {
   badge: BYTES.badge,
   "badge and its event": BYTES.badge + BYTES.event,
   "invitation, besides its badge": BYTES.invitation,
-  "a new badge's entry, in the object": BYTES.entry,
+  "in the allocator: badge": BYTES.ownBadge,
+  "  a new badge's entry": BYTES.entry,
+  "  invitation": BYTES.ownInvitation,
 };
 
 /** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */
@@ -31,7 +34,7 @@ export function report(parameters: Parameters): string {
   const ofRollOut = new Map(billLines(rollOut).map(({ name, dollars }) => [name, dollars]));
   const { devices, applications, skew, nearShare, places, fill } = parameters;
   return [
-    table(["dollars a million", "Worker", "D1", "object", "queue", "logs", "all"], priced),
+    table(["dollars a million", "Worker", "D1", "alloc.", "queue", "logs", "all"], priced),
     table(["bytes stored, with indexes", "", "10 GB hold"], stored),
     table(
       ["devices that a full home holds", "usual month", "roll-out month"],
@@ -60,5 +63,6 @@ signatures near, callers in ${places} places; homes filled to ${fill} of a limit
       ["doors", "calls", "object requests", "hours awake", "dollars"],
       doorsTable([100, 1000, 5000], parameters.logSample),
     ),
+    floodReport(),
   ].join("\n\n");
 }

@@ -3,6 +3,8 @@ import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
 import { Option } from "commander";
 import { runCommand, wholeNumber } from "../command-line.ts";
+import type { Kind } from "./kinds.ts";
+import { makeLimitsVariable } from "./limits.ts";
 import { PLANTED, plant } from "./planted.ts";
 import { runSeeds, type SeedOptions, seedCommand } from "./seeds.ts";
 
@@ -12,13 +14,21 @@ response that the service kept its promises. The same seed is the same history.`
 
 const options = seedCommand("simulate", DESCRIPTION)
   .addOption(new Option("--plant <fault>", "puts a fault into the service first").choices(Object.keys(PLANTED)))
+  .addOption(
+    new Option("--only <kind>", "only seeds in which this happens").choices([
+      "ancient",
+      "lost",
+      "restored",
+      "planted",
+    ] satisfies Kind[]),
+  )
   .option(
     "--isolation <seconds>",
     "how fast one application is while another one is attacked, for so long",
     wholeNumber,
   )
   .parse()
-  .opts<SeedOptions & { plant?: string; isolation?: number }>();
+  .opts<SeedOptions & { plant?: string; only?: Kind; isolation?: number }>();
 
 await runCommand(async () => {
   // Wrangler's bundler imports SQL as text, and JSON without an attribute.
@@ -38,6 +48,7 @@ await runCommand(async () => {
         ? { url: new URL("platform/workers.ts", import.meta.url).href, shortCircuit: true }
         : next(specifier, context),
   });
+  makeLimitsVariable();
   if (options.plant !== undefined) plant(options.plant);
   const { simulate } = await import("./simulation.ts");
   const { installGlobals } = await import("./platform/globals.ts");
@@ -46,5 +57,7 @@ await runCommand(async () => {
     const { checkIsolation } = await import("./isolation/isolation.ts");
     return checkIsolation(options.seed ?? 1, options.isolation);
   }
-  return runSeeds("simulate", options, simulate);
+  const { isOfKind } = await import("./kinds.ts");
+  const { only } = options;
+  return runSeeds("simulate", options, simulate, (seed) => only === undefined || isOfKind(seed, only));
 });

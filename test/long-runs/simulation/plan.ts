@@ -20,6 +20,7 @@ export function makePlan(dice: Dice) {
   const length = dice.chance(0.2) ? 2 : 1;
   const applications = Array.from({ length }, (_, place) => planApplication(dice, place));
   const restorations = dice.of("restorations");
+  const rounds = restorations.chance(0.4) ? restorations.between(1, 3) : 0;
   return {
     applications,
     /** Longest time between two acts of one actor. */
@@ -31,9 +32,16 @@ export function makePlan(dice: Dice) {
     /** How far a machine's clock may be off. */
     clockErrorMilliseconds: dice.oneOf([0, 0, 400]),
     /** How often everybody goes on while D1s or objects are restored. */
-    restorations: restorations.chance(0.4) ? restorations.between(1, 3) : 0,
+    restorations: rounds,
     /** Whether objects are restored, or lose their storage. */
     forgetful: restorations.chance(0.5),
+    /**
+     * How often another application's row comes under a number that is about to be drawn, when somebody acts. After a restoration the
+     * number may have been returned already, of which nobody can promise anything.
+     */
+    plantChance: rounds === 0 && dice.of("planted").chance(0.3) ? 0.15 : 0,
+    /** How often D1 goes away for a while when somebody acts. */
+    outageChance: dice.of("outages").chance(0.2) ? 0.1 : 0,
     /** Between two sweeps, at most; the real cron trigger comes every minute, when it comes. */
     sweepMilliseconds: Math.max(1000, dice.oneOf([1, 3]) * thinkMilliseconds),
   };

@@ -1,9 +1,11 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the faults are pieces of code.
+
 import { readFileSync } from "node:fs";
 import { registerHooks, stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-interface Fault {
+interface Replacement {
   /** In src/worker. */
   file: string;
   /** Text that is there once, and what stands there instead. */
@@ -11,40 +13,258 @@ interface Fault {
   to: string;
 }
 
-/** Faults that the simulation must find, by name: what the service then does, or does not do. The last two: with `--isolation`. */
+interface Fault extends Replacement {
+  /** Where two places keep one promise, the other one. */
+  and?: Replacement;
+  /** Where it is seen; if not given, by the simulation. */
+  foundBy?: string;
+}
+
+const FENCE = "allocator/replica/head.ts";
+const ENGINE = "allocator/engine.ts";
+const GROUP = "allocator/group.ts";
+const CALLS = "allocator/calls.ts";
+const REPLICATOR = "allocator/replica/replicator.ts";
+const COPY = "allocator/replica/copy.ts";
+const REPUBLISH = "allocator/replica/republish.ts";
+const RENDER = "allocator/replica/render.ts";
+
+/**
+ * Faults that the simulation must find, by name: what the service then does, or does not do. Each breaks one rule of
+ * docs/architecture.md. The last one: with `--isolation`.
+ */
 export const PLANTED: Readonly<Record<string, Fault>> = {
-  "abandons-without-an-empty-entry": {
-    file: "core/group.ts",
-    from: "this.#settlingEntry(toEntry(position, await this.#draft([], NOTHING_READ, position, now()), NOTHING_TOLD));",
+  // The normal path.
+  "fences-by-number": {
+    file: FENCE,
+    from: "AND ${head.entry} = ${p.from}`",
+    to: "AND (${head.entry} = ${p.from} OR ${head.sequence} < ${p.sequence})`",
+  },
+  "replies-before-D1-has-it": {
+    file: ENGINE,
+    from: "if (group.sequence !== null && standing.at.sequence < group.sequence) return;",
     to: "",
   },
-  "applies-what-was-given-up": {
-    file: "core/journal.ts",
-    from: "place = (SELECT max(place) FROM",
-    to: "place = (SELECT max(journal_entry.place) FROM",
+  "decides-while-D1-is-behind": {
+    file: ENGINE,
+    from: 'if (replicator.behind > 0) return (await this.#send()) ? "done" : "failed";',
+    to: 'if (replicator.behind > 0 && this.#calls.isEmpty) return (await this.#send()) ? "done" : "failed";',
   },
-  "keeps-what-D1-did-not-choose": { file: "core/journal.ts", from: "AND id <> ?", to: "AND id <> ? AND false" },
-  "forgets-that-a-range-grew": { file: "storage/entry-writes.ts", from: "lastNumber === null", to: "lastNumber !== 0" },
-  "forgets-signing-keys": { file: "storage/entry-writes.ts", from: "keys.length > 0", to: "keys.length < 0" },
-  "ignores-that-D1-is-ahead": { file: "core/catch-up.ts", from: "at.sequence > last.sequence", to: "false" },
-  "skips-an-entry": {
-    file: "core/journal.ts",
-    from: "lastPlace(sequence), this.#fromPlace - 1",
-    to: "lastPlace(sequence + 1), this.#fromPlace - 1",
+  "does-not-touch-for-a-result-without-a-change": {
+    file: GROUP,
+    from: "if (sequence === null) tables.touch();",
+    to: "",
   },
-  "notices-no-restoration": { file: "clock/home-clock.ts", from: "tick?.compareAfter == null", to: "tick !== null" },
-  "blocks-without-pauses": { file: "core/allocator.ts", from: "USER_PAUSE_FACTOR * taken", to: "0" },
-  "counts-in-one-chunk": { file: "../shared/limits.ts", from: "_CHUNK_ROWS = 2000;", to: "_CHUNK_ROWS = 200_000;" },
+  "decides-a-call-again": { file: GROUP, from: "if (known) return known;", to: "" },
+  "forgets-calls-of-the-instance-before": {
+    file: CALLS,
+    from: "MAX_RECENT_ENTRIES)) this.#remember(call);",
+    to: "0)) this.#remember(call);",
+  },
+  "decides-after-the-deadline": {
+    file: ENGINE,
+    from: "const isLate = waiting.call.until !== null && now >= waiting.call.until;",
+    to: "const isLate = false && now > 0;",
+    and: {
+      file: CALLS,
+      from: "this.#giveUp(({ until }) => until !== null && now >= until);",
+      to: "this.#giveUp(() => now < 0);",
+    },
+  },
+  "sends-an-event-with-the-next-entry": {
+    file: "allocator/transaction.ts",
+    from: "this.#draft.events.push({ id, event, payload, createdAt: this.now, number });",
+    to: "if (this.#draft.history.length > 0) this.#draft.events.push({ id, event, payload, createdAt: this.now, number });",
+  },
+  "blocks-first": {
+    file: "allocator/decide/block.ts",
+    from: `const numbers = tables.badgesOfUser(userId, "revocable", MAX_USER_BADGES).map((badge) => {
+    transaction.allowSplit();
+    return applyTransition(transaction, origin, badge, { kind: "revoke" }).number;
+  });
+  // Last: while D1 has only a part of this, nobody sees a blocked user with badges.
+  transaction.insertBlock({ userId, blockedAt: now, userDigest: null });`,
+    to: `transaction.insertBlock({ userId, blockedAt: now, userDigest: null });
+  const numbers = tables.badgesOfUser(userId, "revocable", MAX_USER_BADGES).map((badge) => {
+    transaction.allowSplit();
+    return applyTransition(transaction, origin, badge, { kind: "revoke" }).number;
+  });`,
+  },
+  // D1 is behind.
+  "compares-nothing-at-first": {
+    file: REPLICATOR,
+    from: "this.#parts = parts;",
+    to: 'this.#parts = parts; const at = parts.log.head(); if (at) this.#standing = { kind: "following", at };',
+  },
+  "compares-by-no-alarm": { file: "allocator/allocator.ts", from: "engine.doubt();\n      if (await", to: "if (await" },
+  "notices-no-restoration": {
+    file: "scheduling/home-clock.ts",
+    from: "tick?.compareAfter == null",
+    to: "tick !== null",
+  },
+  "stamps-the-clock-too-early": {
+    file: "scheduling/restores.ts",
+    from: "if (compareAfter === null) await stampClock",
+    to: "await stampClock",
+  },
+  "catches-up-in-view-of-readers": { file: REPLICATOR, from: "this.#readableFrom = newest.sequence;", to: "" },
+  "lowers-the-readers-flag": {
+    file: FENCE,
+    from: "max(iif(${p.keeps}, ${head.readableFrom}, 0), ${p.readableFrom})",
+    to: "max(0, ${p.readableFrom})",
+  },
+  "keeps-sent-entries-no-longer": { file: REPLICATOR, from: "log.renewAfter(head.sequence, now());", to: "" },
+  "forgets-signing-keys": { file: RENDER, from: "add(ENSURE_KEYS, keys);", to: "" },
+  "forgets-that-a-range-grew": {
+    file: RENDER,
+    from: "if (lastNumber !== null) statements",
+    to: "if (lastNumber === 0) statements",
+  },
+  // The allocator has no rows.
+  "copies-without-moving-the-head": {
+    file: COPY,
+    from: "fence(session, applicationId, from.entry, { ...to, readableFrom: { keep: false, sequence: 0 } }),",
+    to: "SELECT_HEAD.bind(session, { applicationId }),",
+  },
+  "counts-the-copied-rows": {
+    file: COPY,
+    from: "const counters = { ...countersOf(from), epoch",
+    to: "const counters = { ...countersOf(from), lastChange: Math.max(0, from.lastChange - 1), epoch",
+  },
+  "is-ready-before-the-last-page": {
+    file: COPY,
+    from: "tables.changeSelf(isDone ? { copiedAt: now(), copyAfter: null } : { copyAfter: place ?? null });",
+    to: "tables.changeSelf({ copiedAt: now(), copyAfter: null });",
+  },
+  "copies-pages-of-another-head": {
+    file: COPY,
+    from: "if (head?.entry !== begun.entry) {",
+    to: "if (head === undefined) {",
+  },
+  "keeps-the-feeds-epoch": { file: COPY, from: "isNew ? from.epoch : newRandomId()", to: "from.epoch" },
+  "decides-calls-of-before-the-copy": {
+    file: ENGINE,
+    from: "const isOld = until !== null && until - CALL_DEADLINE_MILLISECONDS <= copiedAt;",
+    to: "const isOld = until !== null && copiedAt < 0;",
+  },
+  // D1's head is unknown.
+  "leaves-an-unknown-D1-open": {
+    file: REPLICATOR,
+    from: "await closeToReaders(db, applicationId, head.entry);",
+    to: "{}",
+  },
+  "decides-while-D1-is-unknown": { file: REPLICATOR, from: "if (!head || !log.has(head)) {", to: "if (!head) {" },
+  "republishes-without-a-write": { file: REPUBLISH, from: "tables.touch();", to: "" },
+  "leaves-newer-events": {
+    file: REPUBLISH,
+    from: 'DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),',
+    to: "[],",
+  },
+  "does-not-send-the-logs-events": {
+    file: REPUBLISH,
+    from: "for (const { changes } of log.walk(through)) {",
+    to: "for (const { changes } of log.walk(-2)) {",
+  },
+  "lets-readers-in-while-it-republishes": {
+    file: REPUBLISH,
+    from: "readableFrom: { keep: false, sequence: Number.MAX_SAFE_INTEGER } }, statements);",
+    to: "readableFrom: { keep: false, sequence: 0 } }, statements);",
+  },
+  "republishes-with-lower-counters": {
+    file: REPUBLISH,
+    from: "lastChange: Math.max(own.lastChange, other.lastChange),",
+    to: "lastChange: Math.max(0, own.lastChange - 1),",
+  },
+  "keeps-the-epoch-when-it-republishes": { file: REPUBLISH, from: "epoch: newRandomId() };", to: "};" },
+  "leaves-rows-when-it-republishes": {
+    file: REPUBLISH,
+    from: "for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);",
+    to: "",
+  },
+  // A number that is somebody else's.
+  "overwrites-other-applications-rows": {
+    file: RENDER,
+    from: "WHERE ${sql.identifier(getTableName(target))}.${identifier(target.applicationId)} = ${applicationId}`;",
+    to: "`;",
+  },
+  "stores-invitations-of-refused-numbers": {
+    file: RENDER,
+    from: 'if (table !== "invitation" && table !== "freedNumber") return',
+    to: "return",
+  },
+  "sends-events-of-refused-numbers": {
+    file: RENDER,
+    from: 'WHERE ${isNotForeign(field("number"), applicationId)}',
+    to: "WHERE true",
+  },
+  "withdraws-nothing": { file: REPLICATOR, from: "if (refused.length > 0)\n", to: "if (refused.length < 0)\n" },
+  "forgets-refusals-of-a-lost-response": {
+    file: REPLICATOR,
+    from: "if (head.refused.length > 0) withdraw",
+    to: "if (head.refused.length < 0) withdraw",
+  },
+  "returns-withdrawn-numbers": {
+    file: ENGINE,
+    from: "splitByNumbers(group.decided, numbers)",
+    to: "splitByNumbers(group.decided, [])",
+  },
+  "draws-a-withdrawn-number-again": {
+    file: GROUP,
+    from: "if (freed) transaction.deleteFreed(freed);",
+    to: "if (!freed) transaction.insertFreed({ number, freedAt: 0 });",
+  },
+  // Section 4, and what else is promised.
+  "carries-commands-out-side-by-side": {
+    file: "allocator/allocator.ts",
+    from: "const done = this.#commands.then(() =>",
+    to: "const done = Promise.resolve().then(() =>",
+  },
+  "trusts-the-open-commands": {
+    file: "allocator/script-commands.ts",
+    from: "head.sequence >= before.at.sequence && log.has(head)",
+    to: "head.sequence >= 0",
+  },
+  "writes-columns-of-the-wrong-place": {
+    file: "allocator/net-changes.ts",
+    from: 'const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.retiredAt != null);',
+    to: 'const gives = ({ op }: NetChange) => op === "insert";',
+  },
+  "combines-changes-wrongly": {
+    file: "allocator/net-changes.ts",
+    from: 'if (before.op === "delete") return { ...change, op: "update" };',
+    to: 'if (before.op === "delete") return change;',
+  },
+  miscounts: {
+    file: "allocator/statistics.ts",
+    from: "if (was !== null) statistics.badges[was]--;",
+    to: 'if (was !== null && was !== "suspended") statistics.badges[was]--;',
+  },
+  "records-no-ends": {
+    file: "allocator/alarms.ts",
+    from: "if (end === null || end > Date.now()) return true;",
+    to: "return true;",
+  },
+  "blocks-at-once-in-D1": {
+    file: "../shared/limits.ts",
+    from: "MAX_SEND_PAUSE_MILLISECONDS = 500;",
+    to: "MAX_SEND_PAUSE_MILLISECONDS = 0;",
+    foundBy: "isolation",
+  },
 };
 
 /** Puts a fault into the service. Called before anything of it is loaded. */
 export function plant(name: string): void {
   const fault = PLANTED[name];
   if (!fault) throw new Error(`there is no fault ${name}`);
-  const path = join(import.meta.dirname, "../../../src/worker", fault.file);
-  const parts = readFileSync(path, "utf8").split(fault.from);
-  if (parts.length !== 2) throw new Error(`${fault.file} has ${parts.length - 1} times: ${fault.from}`);
-  const source = stripTypeScriptTypes(parts.join(fault.to));
+  replace(fault);
+  if (fault.and) replace(fault.and);
+}
+
+function replace({ file, from, to }: Replacement): void {
+  const path = join(import.meta.dirname, "../../../src/worker", file);
+  const parts = readFileSync(path, "utf8").split(from);
+  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times: ${from}`);
+  const source = stripTypeScriptTypes(parts.join(to));
   const { href } = pathToFileURL(path);
   registerHooks({
     load: (url, context, next) =>

@@ -31,12 +31,14 @@ export async function runSeeds(
   script: string,
   options: SeedOptions,
   simulate: (seed: number) => ReturnType<Ground["run"]>,
+  isWanted: (seed: number) => boolean = () => true,
 ) {
   const { first, seeds } = options.seed === undefined ? options : { first: options.seed, seeds: 1 };
   const startedAt = performance.now();
   let allSteps = 0;
   const failed: number[] = [];
   for (let seed = first; seed < first + seeds; seed++) {
+    if (!isWanted(seed)) continue;
     const { breach, history, steps } = await simulate(seed);
     allSteps += steps;
     const digest = digestOf(history);

@@ -2,9 +2,12 @@ import { Actors } from "./actors/actors.ts";
 import { liveOn } from "./actors/aftermath.ts";
 import { liveThroughRestorations } from "./actors/restoration.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
+import { loadLimits } from "./limits.ts";
 import { HOUR, MINUTE } from "./plan.ts";
 import type { Row } from "./platform/sqlite.ts";
 import { World } from "./world.ts";
+
+const setLimits = await loadLimits();
 
 /** Rounds in which everything that is due gets done; each has time for one attempt of every event. */
 const MAX_DRAIN_ROUNDS = 60;
@@ -15,6 +18,8 @@ const MAX_DRAIN_ROUNDS = 60;
  */
 export function simulate(seed: number) {
   const world = new World(seed);
+  const limits = setLimits(world.dice.of("limits"));
+  world.trace.add("seed", `limits: ${JSON.stringify(limits)}`);
   return world.run(() => live(world));
 }
 
@@ -64,8 +69,8 @@ async function drain(world: World): Promise<void> {
 
 /** What only the sweep does, and when it is due, in milliseconds. */
 const LEFT_OVER = [
-  `'event' AS what, id, max(due_at, lease_until) AS due FROM webhook_event
-    WHERE state = 'pending' AND due_at IS NOT NULL`,
+  `'event' AS what, id, max(coalesce(due_at, created_at), lease_until) AS due FROM webhook_event
+    WHERE state = 'pending'`,
   `'held event', webhook_event.id, 0 FROM webhook_event JOIN application ON application.id = application_id
     WHERE state = 'held' AND webhook_held_at IS NULL AND webhook_url IS NOT NULL`,
   "'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'",

@@ -1,12 +1,13 @@
 import { Administrator } from "./actors/administrator.ts";
 import { Clients } from "./actors/clients.ts";
+import { Planter } from "./actors/planter.ts";
 import { Receivers } from "./actors/receivers.ts";
 import { Ground } from "./ground.ts";
 import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
-import { Replica } from "./invariants/replica.ts";
 import { History } from "./invariants/history.ts";
+import { Replica } from "./invariants/replica.ts";
 import { Rows } from "./invariants/rows.ts";
 import { Told } from "./invariants/told.ts";
 import { makePlan } from "./plan.ts";
@@ -21,6 +22,7 @@ export class World extends Ground {
   readonly plan = makePlan(this.dice.of("plan"));
   /** The service's own dice: `Math.random` and `crypto.getRandomValues`. */
   readonly serviceDice = this.dice.of("service");
+  readonly replayDice = this.dice.of("replays");
   readonly clockDice = this.dice.of("clocks");
 
   readonly env = env;
@@ -38,6 +40,7 @@ export class World extends Ground {
   readonly told: Told = new Told(this);
   readonly deliveries = new Deliveries(this);
 
+  readonly planter = new Planter(this);
   readonly receivers = new Receivers(this);
   readonly administrator = new Administrator(this);
   readonly clients = new Clients(this);

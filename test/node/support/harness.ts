@@ -1,4 +1,3 @@
-import { isNull } from "drizzle-orm";
 import { inject } from "vitest";
 import * as z from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
@@ -7,9 +6,8 @@ import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { restD1 } from "../../../src/admin/platform/rest-d1.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
+import { type HomeSubmitter, plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
 import { applicationId, newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
-import { inbox } from "../../../src/shared/schema.ts";
-import { aroundSteps } from "./homes.ts";
 import { captured, type Printed } from "./script.ts";
 
 const credentials = z.object({ applicationId, applicationSecret: z.string() });
@@ -23,6 +21,8 @@ export interface Harness extends z.infer<typeof credentials> {
   /** What the Worker writes to in home 1. */
   database: Database;
   homes: Homes;
+  /** Has home 1's scheduler carry out a command. */
+  submit: HomeSubmitter;
   /** Runs the administration script on the same homes, in this process. */
   admin(...words: string[]): Promise<Printed>;
 }
@@ -55,24 +55,16 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   const { origin, demo } = described.parse(await ask("/"));
   const own = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
   const homes = new Homes([homeOf(1), homeOf(2)]);
-  await createApplication(homes, { name: "Test", webhookUrl, credentials: own });
-  // A command that waits for the Worker is carried out at once, not when its clock looks for commands.
-  const prompt = aroundSteps(homes, async (_, take) => {
-    const result = await take();
-    const isWrite = typeof result === "object" && result !== null && "meta" in result;
-    if (!isWrite) return result;
-    const waiting = await homes.everywhere(({ database }) =>
-      database.run((orm) => orm.$count(inbox, isNull(inbox.result))),
-    );
-    if (waiting.some((count) => count > 0)) await ask("/clock");
-    return result;
-  });
+  // As `npm start` runs the cron trigger when the script has a command for the service.
+  const wake = async () => void (await ask("/clock"));
+  const submit = plainHomeSubmitter({ homes, wake });
+  await createApplication(homes, submit, { name: "Test", webhookUrl, credentials: own });
   const opened = {
-    ...{ homes: prompt.homes, database: prompt.homes.first.database },
+    ...{ homes, database: homes.first.database, wake },
     ...{ place: { environment: "test" }, close: () => Promise.resolve() },
   };
   return {
-    ...{ origin, demo, ...own, database: homes.first.database, homes },
+    ...{ origin, demo, ...own, database: homes.first.database, homes, submit },
     admin: (...words) =>
       captured(() =>
         run(

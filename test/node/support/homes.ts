@@ -2,8 +2,17 @@ import { getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Database } from "../../../src/admin/platform/database.ts";
 import { type Home, Homes } from "../../../src/admin/platform/homes.ts";
-import { application, applicationSecret, numberRange, sealingKey, signingKey } from "../../../src/shared/schema.ts";
+import {
+  application,
+  applicationHead,
+  applicationSecret,
+  numberRange,
+  scriptCommand,
+  sealingKey,
+  signingKey,
+} from "../../../src/shared/schema.ts";
 import { byEffort } from "../../support/effort.ts";
+import type { RegisterInProcess } from "./register.ts";
 
 /** Called for each step of the work on any home, with the step's number from 1 and what takes it. */
 type AroundStep = <T>(step: number, take: () => Promise<T>) => Promise<T>;
@@ -41,14 +50,16 @@ export const killIn = (step: number, homes: Homes) =>
     return result;
   });
 
-const TABLES = [numberRange, applicationSecret, signingKey, application, sealingKey] as const;
+const TABLES = [numberRange, applicationHead, applicationSecret, signingKey, application, sealingKey] as const;
 
 const deleteAll = ({ database }: Home, tables: readonly SQLiteTable[]) =>
   database.run((_, d1) => d1.batch(tables.map((table) => d1.prepare(`DELETE FROM ${getTableName(table)}`))));
 
-/** Deletes what a test has made, in every home. The sealing keys stay. */
-export async function clearHomes(homes: Homes): Promise<void> {
-  await homes.everywhere((home) => deleteAll(home, [numberRange, applicationSecret, signingKey, application]));
+/** Deletes what a test has made, in every home and in the register of numbers. The sealing keys stay. */
+export async function clearHomes(homes: Homes, register: RegisterInProcess): Promise<void> {
+  const tables = [scriptCommand, numberRange, applicationHead, applicationSecret, signingKey, application];
+  await homes.everywhere((home) => deleteAll(home, tables));
+  register.lose();
 }
 
 /** Remembers what a home has. @returns a function that restores the home to it, as D1's Time Travel does */

@@ -4,12 +4,15 @@ import { join } from "node:path";
 import { afterAll, expect, vi } from "vitest";
 import * as z from "zod";
 import { type OpenedHomes, openHomes } from "../../../src/admin/command-line/session.ts";
+import { isLocked } from "../../../src/admin/platform/file-lock.ts";
 import { localState } from "../../../src/admin/platform/paths.ts";
+import { localWake } from "../../../src/admin/platform/wake.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import { ensureLocalSealing } from "../../../src/admin/sealing-key/local.ts";
 import { applicationId } from "../../../src/shared/identifiers.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { byEffort } from "../../support/effort.ts";
+import { RegisterInProcess } from "./register.ts";
 import { sqliteHomes } from "./sqlite-homes.ts";
 
 /** What a command printed, and its exit code. */
@@ -19,19 +22,24 @@ export interface Printed {
   stderr: string;
 }
 
+/** Local homes, with a register of number ranges in this process where no service runs. */
+interface LocalHomes extends OpenedHomes {
+  register: RegisterInProcess;
+}
+
 /** By state folder. To open one takes as long as fifty commands on it. */
-const opened = new Map<string, Promise<OpenedHomes>>();
+const opened = new Map<string, Promise<LocalHomes>>();
 
 /**
  * The local database of a state folder, which the script opens at the first use. It stays open until `closeHomes`. Where no
  * other program has made it, it is a SQLite of this process; `npm run test:full` makes a real one.
  */
-export function openedHomes(stateFolder: string): Promise<OpenedHomes> {
+export function openedHomes(stateFolder: string): Promise<LocalHomes> {
   const open = opened.get(stateFolder);
   if (open !== undefined) return open;
   process.env.BADGE_STATE_DIR = stateFolder;
   const isReal = byEffort(existsSync(join(stateFolder, "v3")), true);
-  const opening = isReal ? openHomes(undefined) : openSqlite();
+  const opening = withRegister(isReal ? openHomes(undefined) : openSqlite());
   opened.set(stateFolder, opening);
   opening.catch(() => opened.delete(stateFolder));
   return opening;
@@ -39,7 +47,17 @@ export function openedHomes(stateFolder: string): Promise<OpenedHomes> {
 
 async function openSqlite(): Promise<OpenedHomes> {
   const homes = sqliteHomes();
-  return { homes, database: homes.first.database, place: { local: localState() }, close: () => Promise.resolve() };
+  const local = localState();
+  return {
+    ...{ homes, database: homes.first.database, place: { local }, wake: localWake(local) },
+    close: () => Promise.resolve(),
+  };
+}
+
+async function withRegister(opening: Promise<OpenedHomes>): Promise<LocalHomes> {
+  const opened = await opening;
+  const register = new RegisterInProcess(opened.homes);
+  return isLocked(localState().serviceLock) ? { ...opened, register } : { ...opened, register, wake: register.wake };
 }
 
 /** Every file that runs commands here ends with this, before it removes their state. */
@@ -69,7 +87,7 @@ export async function localHomes() {
   sealingKey ??= generateSealingKey();
   writeFileSync(localState().sealingKeys, `SEALING_KEY_1=${(await sealingKey).privateKey}\n`);
   await ensureLocalSealing(opened.homes, localState());
-  return { ...opened, folder, ...commandsIn(folder) };
+  return { ...opened, submit: opened.register.submit, folder, ...commandsIn(folder) };
 }
 
 /**

@@ -8,6 +8,7 @@ import { createApplication } from "../../../src/admin/application/create.ts";
 import { healthProblem } from "../../../src/admin/deploy/address.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
+import { plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
 import { newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
@@ -78,7 +79,8 @@ async function startService() {
   ]);
   const key = { version: 1, publicKey, createdAt: Date.now() };
   await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
-  await createApplication(homes, { name: "Demo", credentials: demo });
+  const wake = async () => void (await worker.scheduled({ cron: "* * * * *" }));
+  await createApplication(homes, plainHomeSubmitter({ homes, wake }), { name: "Demo", credentials: demo });
   const databases = new Map(Object.entries({ "1": DB, "2": DB_2 }));
   const keepAlive = setInterval(() => healthProblem(url.origin), KEEP_ALIVE_MILLISECONDS);
   const close = (): Promise<void> => {

@@ -3,7 +3,7 @@ import { viewBadge } from "../../../shared/badge-life/view.ts";
 import type { EventName } from "../../../shared/events.ts";
 import { isoTime } from "../../../shared/time.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
-import { badgeCreatedPayload } from "../../webhooks/event.ts";
+import { badgeCreatedPayload } from "../../webhooks/badge-created-payload.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** Records a webhook event about a badge as it is now (contract section 18). */

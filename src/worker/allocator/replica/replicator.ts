@@ -68,6 +68,11 @@ export class Replicator {
     return this.#bookmark;
   }
 
+  /** Sequence of the last entry that D1 is known to have. */
+  get sentThrough(): number {
+    return this.#standing.kind === "following" ? this.#standing.at.sequence : 0;
+  }
+
   /** How many entries D1 lacks. */
   get behind(): number {
     const head = this.#parts.log.head();
@@ -160,6 +165,8 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
+      // D1 has it: if D1 is seen there again, it was restored.
+      this.#sentFrom = null;
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
       const events = rendered.newEvents(results);
@@ -169,9 +176,9 @@ export class Replicator {
       return true;
     } catch (error) {
       this.#standing = { kind: "unknown" };
-      const isDefinite = isRefusal(error);
-      const event = isDefinite ? "entry-refused" : "entry-unknown";
-      logLine(isDefinite ? "error" : "warn", { event, application: applicationId, sequence: last.sequence, error });
+      const fields = { application: applicationId, sequence: last.sequence, error };
+      if (isRefusal(error)) logLine("error", { event: "entry-refused", ...fields });
+      else logLine("warn", { event: "entry-unknown", ...fields });
       return false;
     }
   }

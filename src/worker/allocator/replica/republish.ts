@@ -113,7 +113,7 @@ const DELETE_STATUS_LISTS = statement<{ applicationId: ApplicationId }, SQL>(
   (p) => sql`DELETE FROM ${statusList} WHERE ${statusList.applicationId} = ${p.applicationId}`,
 );
 
-/** Deletes D1's rows. A number that D1 alone has as a badge was issued by somebody: it is never drawn. */
+/** Deletes D1's rows. A number that D1 alone has as an issued badge is somebody's: it is never drawn. */
 async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable): Promise<void> {
   const { db, applicationId, tables } = parts;
   const { counters } = mover;
@@ -125,14 +125,16 @@ async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable):
     );
     const { rows } = readPage(table, result, limit);
     if (rows.length === 0) return;
-    const keys = rows
-      .map((row) => row[ROW_KEYS[table]])
-      .filter((key) => typeof key === "string" || typeof key === "number");
+    const keys = keysOf(table, rows);
     const write: RowWrite = { op: "delete", table, columns: [ROW_KEYS[table]], rows: keys.map((key) => [key]) };
     await mover.move((session) => render(parts, session, { ...NO_CHANGES, rows: [write] }));
-    if (table === "badge") counters.statistics.freed -= tables.deleteFreedNumbers(keys);
+    const issued = table === "badge" ? rows.filter(({ position }) => position !== null) : [];
+    counters.statistics.freed -= tables.deleteFreedNumbers(keysOf(table, issued));
   }
 }
+
+const keysOf = (table: RowTable, rows: readonly Record<string, unknown>[]): (string | number)[] =>
+  rows.map((row) => row[ROW_KEYS[table]]).filter((key) => typeof key === "string" || typeof key === "number");
 
 async function insertRows(parts: RepublishParts, mover: Mover, table: RowTable): Promise<void> {
   const { tables } = parts;

@@ -1,4 +1,5 @@
 import { getTableColumns, inArray, sql } from "drizzle-orm";
+import { INSERTED_ROWS } from "../../../shared/limits.ts";
 import { ROW_KEYS, type RowTable } from "../entry.ts";
 import { badge, blockedUser, erasure, freedNumber, invitation } from "./schema.ts";
 import type { Orm } from "./tables.ts";
@@ -13,9 +14,12 @@ export function insertRows(orm: Orm, table: RowTable, rows: readonly StoredRow[]
   const names = Object.keys(getTableColumns(ROW_TABLES[table]));
   const columns = Object.values(getTableColumns(ROW_TABLES[table])).map(({ name }) => sql.identifier(name));
   const values = names.map((_, index) => sql`value ->> ${sql.raw(`'$[${index}]'`)}`);
-  const json = JSON.stringify(rows.map((row) => names.map((name) => row[name] ?? null)));
-  orm.run(sql`INSERT OR REPLACE INTO ${ROW_TABLES[table]} (${sql.join(columns, sql`, `)})
-    SELECT ${sql.join(values, sql`, `)} FROM json_each(${json})`);
+  for (let start = 0; start < rows.length; start += INSERTED_ROWS) {
+    const some = rows.slice(start, start + INSERTED_ROWS);
+    const json = JSON.stringify(some.map((row) => names.map((name) => row[name] ?? null)));
+    orm.run(sql`INSERT OR REPLACE INTO ${ROW_TABLES[table]} (${sql.join(columns, sql`, `)})
+      SELECT ${sql.join(values, sql`, `)} FROM json_each(${json})`);
+  }
 }
 
 export function clearRows(orm: Orm): void {

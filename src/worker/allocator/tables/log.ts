@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
 import type { Counters, Mark } from "../counters.ts";
 import { NO_CHANGES } from "../entry.ts";
@@ -66,9 +66,13 @@ export class Log {
       .all();
   }
 
-  /** D1 is at an earlier entry: it may have had those that follow. They are kept for the whole time again. */
+  /**
+   * D1 is at an earlier entry: it may have had those that follow. They are kept for the whole time again, and so is that entry:
+   * D1 may be restored to this moment.
+   */
   renewAfter(sequence: number, now: number): void {
-    this.#orm.update(entry).set({ keptAt: now, isAgain: true }).where(gt(entry.sequence, sequence)).run();
+    this.#orm.update(entry).set({ keptAt: now }).where(gte(entry.sequence, sequence)).run();
+    this.#orm.update(entry).set({ isAgain: true }).where(gt(entry.sequence, sequence)).run();
   }
 
   /** Results of calls that may still be repeated. @param now milliseconds */
@@ -81,6 +85,13 @@ export class Log {
       .all()
       .flatMap(({ calls }) => calls)
       .filter(({ until }) => now < until);
+  }
+
+  /** Numbers that the last entries have withdrawn: another application has them. */
+  recentlyWithdrawn(limit: number): number[] {
+    const recent = sql`(SELECT changes FROM ${entry} ORDER BY sequence DESC LIMIT ${limit})`;
+    const query = sql<{ number: number }>`SELECT value AS number FROM ${recent}, json_each(changes, '$.withdrawn')`;
+    return this.#orm.all<{ number: number }>(query).map(({ number }) => number);
   }
 
   /** What was logged, oldest first, in steps. */

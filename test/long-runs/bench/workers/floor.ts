@@ -1,11 +1,15 @@
 /**
- * The floor: the smallest hand-written Worker that makes the same platform calls as the service, in the same order, with
- * the same crypto, by the service's own SQL and objects. No router, no validation, no error responses, no headers,
- * no log line, no query builder: what the service costs more than this is the code of its Worker. It serves the benchmark's
- * requests and no others.
+ * The floor: what a bare Worker of Hono and Drizzle has to do for the same responses. It makes the same platform calls, with the
+ * same statements and the same crypto, by the service's own objects, and verifies a user token where one is needed. It validates
+ * nothing, refuses nothing and logs nothing: what the service costs more than this is the code of its Worker. It serves the
+ * benchmark's requests and no others.
  */
 import { env as bindings } from "cloudflare:workers";
+import { and, eq, isNotNull, sql } from "drizzle-orm";
+import { type Context, Hono } from "hono";
+import { createRemoteJWKSet, jwtVerify } from "jose";
 import {
+  type ApplicationId,
   base64Url,
   type DeviceId,
   deviceId,
@@ -16,17 +20,20 @@ import {
   parseApplicationId,
 } from "../../../../src/shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
-import type { Call, Command, Outcome, Rules } from "../../../../src/worker/allocator/commands.ts";
+import { badge as table } from "../../../../src/shared/schema.ts";
+import type { Reply } from "../../../../src/worker/allocator/calls.ts";
+import type { Call, Command, Rules } from "../../../../src/worker/allocator/commands.ts";
+import { userDigestOf } from "../../../../src/worker/applications/devices.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
 import { OF_USER, SIGNING } from "../../../../src/worker/storage/device-badges.ts";
-import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
+import { orm, type Placeholders, statement } from "../../../../src/worker/storage/statement.ts";
+import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
-export { WebhookSender } from "../../../../src/worker/webhooks/sender.ts";
 
 export interface Application extends Registered {
   hmacKey: CryptoKey;
@@ -47,26 +54,51 @@ const CACHE_MILLISECONDS = 20_000;
 const encoder = new TextEncoder();
 const applications = new Map<string, Application>();
 
+const app = new Hono<{ Bindings: Env }>()
+  .post("/v1/badge", async (c) => badge(await admit(c)))
+  .post("/v1/badge/sign", async (c) => sign(await admit(c)))
+  .post("/v1/invitation", async (c) => invite(await admit(c)))
+  .get("/v1/badges", async (c) => page(c));
+
 export default {
-  async fetch(request: Request, env: Env): Promise<Response> {
-    const { pathname, searchParams } = new URL(request.url);
-    const application = await findApplication(env, request.headers.get("applicationid") ?? "");
-    if (request.method === "GET") return page(request, env, application, searchParams);
-    const udid = encoder.encode(request.headers.get("udid") ?? "");
-    const digest = await crypto.subtle.sign("HMAC", application.hmacKey, udid);
-    const device = deviceId.parse(base64Url(new Uint8Array(digest, 0, 16)));
-    await Promise.all([
-      env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
-      env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
-    ]);
-    const call = { request, env, application, device };
-    if (pathname === "/v1/badge") return badge(call);
-    return pathname === "/v1/invitation" ? invite(call) : sign(call);
-  },
+  fetch: app.fetch,
   /** The service's own deliveries: what they cost is the same on both sides. */
   queue: (batch: MessageBatch, _: Env, execution: ExecutionContext) =>
-    consumeWakeUps(() => createContext(bindings, (work) => execution.waitUntil(work), firstHome(bindings)), batch),
+    consumeDeliveries(() => createContext(bindings, (work) => execution.waitUntil(work), firstHome(bindings)), batch),
 };
+
+async function admit({ req: { raw: request }, env }: Context<{ Bindings: Env }>): Promise<Asked> {
+  const application = await findApplication(env, request.headers.get("applicationid") ?? "");
+  const udid = encoder.encode(request.headers.get("udid") ?? "");
+  const digest = await crypto.subtle.sign("HMAC", application.hmacKey, udid);
+  const device = deviceId.parse(base64Url(new Uint8Array(digest, 0, 16)));
+  await Promise.all([
+    env.DEVICE_LIMIT.limit({ key: `${application.id}:${device}` }),
+    env.CLIENT_IP_LIMIT.limit({ key: `${application.id}:unknown` }),
+  ]);
+  return { request, env, application, device };
+}
+
+/** The headers that the service's responses have, too. */
+const HEADERS = new Headers({
+  "Cache-Control": "no-store",
+  "Strict-Transport-Security": "max-age=15552000; includeSubDomains",
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "SAMEORIGIN",
+  "Referrer-Policy": "no-referrer",
+  "Content-Type": "application/json",
+});
+const DEVICE_HEADERS = new Headers(HEADERS);
+DEVICE_HEADERS.set("Access-Control-Allow-Origin", "*");
+DEVICE_HEADERS.set("Access-Control-Expose-Headers", "x-request-id,retry-after,dpop-nonce,www-authenticate,bookmark");
+
+/** @param own headers of this response alone */
+function respond(body: object, headers: Headers, own: Record<string, string> = {}, status = 200): Response {
+  const response = new Response(JSON.stringify(body), { status, headers });
+  response.headers.set("X-Request-Id", crypto.randomUUID());
+  for (const [name, value] of Object.entries(own)) response.headers.set(name, value);
+  return response;
+}
 
 export async function findApplication(env: Env, id: string): Promise<Application> {
   const cached = applications.get(id);
@@ -87,34 +119,51 @@ export async function findApplication(env: Env, id: string): Promise<Application
 }
 
 /** What a badge call tells its device of the session that it was served by (contract section 16). */
-const bookmarkOf = (session: D1DatabaseSession) => ({ headers: { bookmark: `1.${session.getBookmark()}` } });
+const bookmarkOf = (session: D1DatabaseSession) => ({ bookmark: `1.${session.getBookmark()}` });
+
+/** Of issuers. jose fetches a key set once and keeps it. */
+const keySets = new Map<string, ReturnType<typeof createRemoteJWKSet>>();
+
+async function verifyUser({ users }: Application, authorization: string | null, userId: string): Promise<void> {
+  if (users === null) return;
+  let keySet = keySets.get(users.issuer);
+  if (!keySet) {
+    const discovered = await fetch(`${users.issuer}/.well-known/openid-configuration`);
+    keySet = createRemoteJWKSet(new URL((await discovered.json<{ jwks_uri: string }>()).jwks_uri));
+    keySets.set(users.issuer, keySet);
+  }
+  const token = authorization?.slice("Bearer ".length) ?? "";
+  const { payload } = await jwtVerify(token, keySet, { issuer: users.issuer, audience: users.audience });
+  if (payload[users.claim] !== userId) throw new Error("a benchmark's users log in as themselves");
+}
 
 async function badge({ request, env, application, device }: Asked): Promise<Response> {
   const body = await request.json<{ userId: string; metadata?: object; invitationToken?: string }>();
   const { userId, invitationToken: token } = body;
+  await verifyUser(application, request.headers.get("authorization"), userId);
   const digest = token === undefined ? null : await invitationDigestOf(token);
   const session = env.DB.withSession("first-unconstrained");
   const look = OF_USER.atPrimary.bind(session, { applicationId: application.id, device, userId });
-  const [existing] = (await look.all<{ number: number }>()).results;
-  if (existing) return Response.json({ badgeId: String(existing.number) }, bookmarkOf(session));
+  const [existing] = OF_USER.atPrimary.rows(await look.all());
+  if (existing) return respond({ badgeId: String(existing.number) }, DEVICE_HEADERS, bookmarkOf(session));
   const outcome = await carryOut(env, application, {
     kind: "badge",
     rules: application.rules,
     device,
     userId,
+    userDigest: await userDigestOf(createContext(env, () => {}, firstHome(env)).custody, application, userId),
     metadata: body.metadata ? JSON.stringify(body.metadata) : null,
     keyThumbprint: null,
     isVerified: true,
-    isNew: true,
     invitation: digest && token !== undefined ? { digest, token } : null,
   });
   if (outcome.kind !== "created") throw new Error(`a new badge was ${outcome.kind}`);
   const { publicKey } = application.signingKey;
-  return Response.json({ badgeId: String(outcome.number), publicKey }, { status: 201 });
+  return respond({ badgeId: String(outcome.number), publicKey }, DEVICE_HEADERS, {}, 201);
 }
 
-/** Calls the application's object, which writes one entry to its journal and one batch to D1. */
-async function carryOut(env: Env, { id }: Application, command: Command): Promise<Outcome> {
+/** Calls the application's allocator, which writes one entry to its log and one batch to D1. */
+async function carryOut(env: Env, { id }: Application, command: Command): Promise<Reply["outcome"]> {
   const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
   const call: Call = { id: newRandomId(), until, origin: { actor: { kind: "device" } }, command };
   return (await env.ALLOCATOR.getByName(id).call(id, call)).outcome;
@@ -125,13 +174,13 @@ async function sign({ request, env, application, device }: Asked): Promise<Respo
   const { id: applicationId, signingKey, privateKey, signatureLifetimeSeconds: lifetime } = application;
   const session = env.DB.withSession("first-primary");
   const signer = { applicationId, device, thumbprint: null, number: null };
-  const [current] = await SIGNING.current.atPrimary.bind(session, signer).raw<[number]>();
+  const [current] = await SIGNING.current.atPrimary.all(session, signer);
   if (!current) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
   const claims = {
     client_signature: base64,
-    sub: String(current[0]),
+    sub: String(current.number),
     aud: applicationId,
     iat,
     ...(lifetime !== null && { exp: iat + lifetime }),
@@ -140,32 +189,54 @@ async function sign({ request, env, application, device }: Asked): Promise<Respo
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
   const signature = await crypto.subtle.sign(algorithm, privateKey, encoder.encode(content));
   const text = `${content}.${base64Url(new Uint8Array(signature))}`;
-  return Response.json({ signature: text }, bookmarkOf(session));
+  return respond({ signature: text }, DEVICE_HEADERS, bookmarkOf(session));
 }
 
 const part = (value: object): string => base64Url(encoder.encode(JSON.stringify(value)));
 
-const SELECT_PAGE = `
-  SELECT number, user_id, metadata, position, state, expires_at FROM badge
-  WHERE application_id = ?1 AND (ended_at IS NOT NULL) = 0 AND position IS NOT NULL ORDER BY position LIMIT ?2`;
+/** As the service's own statement of an unfiltered page. */
+const PAGE = statement((p: Placeholders<{ applicationId: ApplicationId; limit: number }>) =>
+  orm
+    .select({
+      number: table.number,
+      userId: table.userId,
+      name: table.name,
+      metadata: table.metadata,
+      position: table.position,
+      state: table.state,
+      startsAt: table.startsAt,
+      expiresAt: table.expiresAt,
+    })
+    .from(table)
+    .where(
+      and(eq(table.applicationId, p.applicationId), sql`(${table.endedAt} IS NOT NULL) = 0`, isNotNull(table.position)),
+    )
+    .orderBy(table.position)
+    .limit(p.limit),
+);
 
-async function page(request: Request, env: Env, application: Application, query: URLSearchParams) {
+async function page({ req: { raw: request }, env }: Context<{ Bindings: Env }>): Promise<Response> {
+  const application = await findApplication(env, request.headers.get("applicationid") ?? "");
   const digest = encoder.encode(await digestOf(request.headers.get("applicationsecret") ?? ""));
   const isKnown = (known: string) => crypto.subtle.timingSafeEqual(digest, encoder.encode(known));
   if (!application.secrets.some(({ digest }) => isKnown(digest))) throw new Error("a benchmark knows its own secrets");
-  const perPage = Number(query.get("per_page") ?? 100);
-  const rows = await env.DB.prepare(SELECT_PAGE)
-    .bind(application.id, perPage + 1)
-    .raw<[number, string, string | null, number]>();
+  const perPage = Number(new URL(request.url).searchParams.get("per_page") ?? 100);
+  const rows = await PAGE.all(env.DB, { applicationId: application.id, limit: perPage + 1 });
+  const now = Date.now();
   const shown = rows.slice(0, perPage);
-  const badges = shown.map(([number, userId, metadata]) => ({
-    id: String(number),
-    userId,
-    ...(metadata !== null && { metadata: JSON.parse(metadata) }),
-  }));
-  const last = shown.at(-1)?.[3] ?? 0;
-  const headers: HeadersInit = rows.length > perPage ? { "pagination-cursor": BADGE_CURSOR.encode(last) } : {};
-  return Response.json({ badges }, { headers });
+  const badges = shown
+    .filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
+    .map(({ number, userId, name, metadata, state, startsAt, expiresAt }) => ({
+      id: String(number),
+      userId,
+      ...(name !== null && { name }),
+      ...(metadata !== null && { metadata: JSON.parse(metadata) }),
+      ...(state === "suspended" && { state }),
+      ...(startsAt !== null && { startsAt: new Date(startsAt).toISOString() }),
+      ...(expiresAt !== null && { expiresAt: new Date(expiresAt).toISOString() }),
+    }));
+  const last = shown.at(-1)?.position ?? 0;
+  return respond({ badges }, HEADERS, rows.length > perPage ? { "pagination-cursor": BADGE_CURSOR.encode(last) } : {});
 }
 
 async function invite({ request, env, application, device: creatorDevice }: Asked): Promise<Response> {
@@ -181,11 +252,12 @@ async function invite({ request, env, application, device: creatorDevice }: Aske
   });
   const [result] = outcome.kind === "invitations" ? outcome.results : [];
   if (!result || !("number" in result)) throw new Error(`an invitation was ${outcome.kind}`);
-  return Response.json({ id: token, badgeId: String(result.number), expiresAt }, { status: 201 });
+  return respond({ id: token, badgeId: String(result.number), expiresAt }, DEVICE_HEADERS, {}, 201);
 }
 
 /** An invitation of a device that says nothing of the badge. */
 const WITHOUT_MORE = {
+  byReception: false,
   badgeExpiresAt: null,
   badgeExpiresAtTime: null,
   badgeStartsAt: null,

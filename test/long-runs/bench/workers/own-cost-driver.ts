@@ -45,10 +45,15 @@ function memoised(env: Env): Env {
     return statement;
   };
   const limit = (binding: RateLimit): RateLimit => ({ limit: once(() => binding.limit({ key: "own-cost" })) });
-  const session = standIn<D1DatabaseSession>("a session of the memoised D1", { prepare, getBookmark: () => BOOKMARK });
+  const batch = memoisedBatches(env.DB);
+  const session = standIn<D1DatabaseSession>("a session of the memoised D1", {
+    prepare,
+    batch,
+    getBookmark: () => BOOKMARK,
+  });
   return {
     ...env,
-    DB: standIn<D1Database>("the memoised D1", { prepare, withSession: () => session }),
+    DB: standIn<D1Database>("the memoised D1", { prepare, batch, withSession: () => session }),
     DEVICE_LIMIT: limit(env.DEVICE_LIMIT),
     CLIENT_IP_LIMIT: limit(env.CLIENT_IP_LIMIT),
   };
@@ -66,12 +71,30 @@ function memoisedStatement(statement: D1PreparedStatement): D1PreparedStatement 
   return standIn<D1PreparedStatement>("a memoised statement", { bind });
 }
 
-const memoisedResults = (statement: D1PreparedStatement): D1PreparedStatement =>
-  standIn<D1PreparedStatement>("a memoised bound statement", {
+/** The platform's own statements, which a batch takes. */
+const originals = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
+
+function memoisedResults(statement: D1PreparedStatement): D1PreparedStatement {
+  const bound = standIn<D1PreparedStatement>("a memoised bound statement", {
     all: once(() => statement.all()),
     first: once(() => statement.first()),
     raw: once(() => statement.raw()),
   });
+  originals.set(bound, statement);
+  return bound;
+}
+
+/** A batch is known by its first statement: a call has one batch that begins with it. */
+function memoisedBatches(d1: D1Database): (statements: D1PreparedStatement[]) => Promise<D1Result[]> {
+  const asked = new WeakMap<D1PreparedStatement, () => Promise<D1Result[]>>();
+  return (statements) => {
+    const [first] = statements;
+    if (!first) throw new Error("a batch has a statement");
+    const ask = asked.get(first) ?? once(() => d1.batch(statements.map((one) => originals.get(one) ?? one)));
+    asked.set(first, ask);
+    return ask();
+  };
+}
 
 /** Each call gives a new promise, as the platform does. */
 function once<Result>(ask: () => Promise<Result>): () => Promise<Result> {

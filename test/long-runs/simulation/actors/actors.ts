@@ -6,6 +6,8 @@ import { Device } from "./device.ts";
 import { askEverythingAgain } from "./reunion.ts";
 import { Server } from "./server.ts";
 
+const OUTAGE_MILLISECONDS = 20_000;
+
 /** One application with those who use it. */
 export interface Party {
   application: ApplicationPlan;
@@ -74,8 +76,22 @@ export class Actors extends Member {
       await act();
       // The cron trigger: it may come late, not at all, or while the sweep before it runs.
       if (dice.chance(0.2)) timeline.after(dice.below(plan.sweepMilliseconds), () => void isolates.sweep());
+      if (dice.chance(plan.plantChance)) await this.#plantOne(dice);
+      if (dice.chance(plan.outageChance)) this.#takeD1Away(dice);
       if (dice.chance(this.#lossChance)) timeline.after(dice.below(50), () => this.#lose(dice));
     }
+  }
+
+  async #plantOne(dice: Dice): Promise<void> {
+    const application = dice.pick(this.world.plan.applications);
+    if (application && this.world.faults.isOn) await this.world.planter.plant(application);
+  }
+
+  /** Longer than some callers wait. */
+  #takeD1Away(dice: Dice): void {
+    const { faults, timeline } = this.world;
+    faults.away.add("d1");
+    timeline.after(dice.below(OUTAGE_MILLISECONDS), () => faults.away.delete("d1"));
   }
 
   /** An isolate or the objects end, without any reason of ours. */

@@ -101,11 +101,20 @@ export class Administrator extends Member {
       { kind: "unblock", userId },
       { kind: "reconcile", verify: true, republish: false, skip: 0 },
     ]);
+    this.#ask(application, command);
+  }
+
+  /** `reconcile ID --republish` (contract section 21). */
+  republish(application: ApplicationPlan): void {
+    this.#ask(application, { kind: "reconcile", verify: true, republish: true, skip: 0 });
+  }
+
+  #ask({ id }: ApplicationPlan, command: AllocatorCommand): void {
     const request = JSON.stringify({ command, actor: { kind: "administrator", name: "ada" } });
-    const row = { id: `command ${++this.#commands}`, recipient: application.id, command: request };
-    const created = { created_at: timeline.now };
-    const what = `asks for ${JSON.stringify(command)}`;
-    this.#write(application, what, insertInto("script_command", { ...row, ...created }));
+    const created = { created_at: this.world.timeline.now };
+    const row = { id: `command ${++this.#commands}`, recipient: id, command: request, ...created };
+    this.world.trace.add("administrator", `asks for ${JSON.stringify(command)}`);
+    this.world.d1.of(id).execute([insertInto("script_command", row)]);
   }
 
   #growRange(application: ApplicationPlan): void {

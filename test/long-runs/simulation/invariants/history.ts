@@ -1,6 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { homeOf } from "../../../../src/shared/homes.ts";
 import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
+import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import { type Change, SERVICE_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -68,7 +69,7 @@ export class History extends Member {
   restored(home: number): void {
     this.#restorations.push({ home, at: this.world.timeline.now });
     for (const table of SERVICE_TABLES) {
-      const rows = this.world.d1.at(home).look(`SELECT * FROM ${table}`);
+      const rows = this.world.d1.at(home).look(`SELECT * FROM ${table} WHERE application_id <> ?`, STRANGER);
       const there = new Map(rows.map((row) => [nameOfRow(table, row), row]));
       const isOpen = ({ to, row }: Span) =>
         to === Number.POSITIVE_INFINITY && homeOf(applicationId.parse(row.application_id)) === home;

@@ -79,11 +79,13 @@ function hasNewEpoch({ replica }: World, { request }: Attempt<CallName>): boolea
   return replica.hasNewEpoch(request.applicationId);
 }
 
-function mayBeExhausted({ book, plan }: World, { request }: Attempt<CallName>): boolean {
+function mayBeExhausted({ book, plan, planter }: World, { request }: Attempt<CallName>): boolean {
   const { applicationId } = request;
   const isReserved = "token" in request && request.token !== null;
   const application = plan.applications.find(({ id }) => id === applicationId);
-  return !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0);
+  return (
+    !isReserved && book.demandOf(applicationId) >= (application?.numbersAtFirst ?? 0) - planter.countOf(applicationId)
+  );
 }
 
 /** Whether D1 lacked something at that time, which reads may show until it is there again. */
@@ -91,11 +93,14 @@ function isWhileLacking({ replica }: World, { request, from, to }: Attempt<CallN
   return replica.lacked(request.applicationId, from, to);
 }
 
-function isWithoutSecret({ history }: World, { request, from, to }: Attempt<CallName>): boolean {
+function isWithoutSecret({ history, plan }: World, { request, from, to }: Attempt<CallName>): boolean {
   if (!("secret" in request)) return false;
+  // An application with a user issuer always requires the secret (contract section 5).
+  const { verifiesUsers } = plan.applications.find(({ id }) => id === request.applicationId) ?? {};
+  if (request.secret === null) return verifiesUsers === true;
   const spans = history.during("application_secret", { sealed: request.secret }, from, to);
   const isLive = spans.some((span) => span.from < from) && spans.some((span) => span.to > to);
-  return request.secret !== null && !isLive;
+  return !isLive;
 }
 
 function hasBadgeIn(...states: string[]): IsTrue {

@@ -35,13 +35,26 @@ export class Replica extends Member {
   readonly #highest = new Map<string, number>();
   readonly #gaps: Gap[] = [];
   readonly #losses: Gap[] = [];
+  /** Numbers that were withdrawn, and whose they were. */
+  readonly #burned = new Map<number, string>();
   readonly #epochs = new Map<string, Set<string>>();
 
   /** An allocator logs an entry. */
-  noteLogged(applicationId: string, sequence: number, id: string): void {
+  noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
+    const { withdrawn }: { withdrawn: number[] } = JSON.parse(changes);
+    for (const number of withdrawn) this.#burned.set(number, applicationId);
+    const isPlanted = withdrawn.every((number) =>
+      this.world.planter.planted.some((planted) => planted.number === number),
+    );
+    this.world.verdict.expect(isPlanted, "only a number that somebody else has is withdrawn", withdrawn);
     const logged = this.#logged.get(applicationId) ?? [];
     logged.push({ id, sequence, at: this.world.timeline.now });
     this.#logged.set(applicationId, logged);
+  }
+
+  /** How many numbers of an application were withdrawn. */
+  countBurned(applicationId: string): number {
+    return [...this.#burned.values()].filter((id) => id === applicationId).length;
   }
 
   /** An allocator has lost its rows: it responds when it has copied them from D1. */
@@ -146,7 +159,13 @@ export class Replica extends Member {
     const name = `${id} ${entry}`;
     const known = this.#rows.get(name);
     const isSame = known === undefined || known === now || refused !== "[]";
-    this.world.verdict.expect(isSame, "an entry that is applied again does what it did", now, "instead of", known ?? "");
+    this.world.verdict.expect(
+      isSame,
+      "an entry that is applied again does what it did",
+      now,
+      "instead of",
+      known ?? "",
+    );
     if (known === undefined) this.#rows.set(name, now);
   }
 

@@ -1,6 +1,8 @@
+import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
+import type { World } from "../world.ts";
 import { digestOf, isIssued } from "./history.ts";
 
 /** What never changes: of an issued badge, of an invitation, and of an event. */
@@ -27,8 +29,10 @@ export class Rows extends Member {
   /** Whose each number is, also after a restoration has made D1 forget it. */
   readonly #owners = new Map<number, string>();
 
-  see(changes: readonly Change[], lateMilliseconds: number): void {
+  see(all: readonly Change[], lateMilliseconds: number): void {
     const { replica, history } = this.world;
+    const changes = all.filter(({ before, after }) => (after ?? before)?.application_id !== STRANGER);
+    verdictOnStrangers(this.world, all);
     const isRepeated = replica.see(changes, lateMilliseconds);
     for (const change of changes) history.see(change);
     // An entry that is applied again does what it did, when all of this was looked at.
@@ -40,6 +44,7 @@ export class Rows extends Member {
       const { table } = change;
       if (table === "badge") this.#checkBadge(change, isFolded(changes));
       if (table === "invitation") this.#checkInvitation(change);
+      if (table === "blocked_user") this.#checkBlock(change);
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "script_command") this.#checkCommand(change);
     }
@@ -120,10 +125,30 @@ export class Rows extends Member {
     this.#expect(change, isPossible === true, "a number is reserved until its invitation ends, for a reason", badge);
   }
 
+  /** Also while D1 has only a part of the block's entries. */
+  #checkBlock(change: Change): void {
+    if (change.before !== null || change.after === null) return;
+    const { application_id = null, user_id = null } = change.after;
+    const sql = `SELECT * FROM badge WHERE application_id = ? AND user_id = ? AND position IS NOT NULL
+      AND state IN ('active', 'suspended')`;
+    const live = this.world.d1.look(sql, application_id, user_id);
+    this.#expect(change, live.length === 0, "nobody sees a blocked user with a badge", live);
+  }
+
   #checkCommand(change: Change): void {
     const { before, after } = change;
-    // What says only how D1 and the object compare may be said again.
-    if (!after?.result || String(after.command).includes('"reconcile"')) return;
+    if (!after?.result) return;
+    if (String(after.command).includes('"reconcile"')) {
+      // What says only how D1 and the allocator compare may be said again.
+      const { differences } = JSON.parse(String(after.result));
+      const isLacking = this.world.replica.lacked(
+        String(after.recipient),
+        Number(after.created_at),
+        this.world.timeline.now,
+      );
+      this.#expect(change, isLacking || !differences || differences.count === 0, "a comparison finds no difference");
+      return;
+    }
     const isFirst = before?.result === null && !this.#carriedOut.has(String(after.id));
     this.#expect(change, isFirst, "a command of the script is carried out once");
     this.#carriedOut.add(String(after.id));
@@ -131,12 +156,22 @@ export class Rows extends Member {
 
   #checkEvent(change: Change): void {
     const { before, after } = change;
+    if (before === null && after !== null) this.#checkSubject(change, after);
     const isKept = before === null || isSame(change, FIXED.webhook_event);
     this.#expect(change, isKept, "an event's payload never changes");
     const isAlone = before?.state !== "delivered" || isSame(change, ["state", "due_at"]);
     this.#expect(change, isAlone, "a delivered event is left alone");
     const isTaken = after?.state !== "delivered" || this.world.deliveries.accepted.has(String(after.id));
     this.#expect(change, isTaken, "a delivered event was taken by its receiver");
+  }
+
+  /** Nobody hears of a number that another application has. */
+  #checkSubject(change: Change, { application_id, payload }: Row): void {
+    const { data } = JSON.parse(String(payload));
+    const sql = "SELECT 1 FROM badge WHERE number = ? AND application_id <> ?";
+    const isForeign =
+      data?.id !== undefined && this.world.d1.look(sql, Number(data.id), application_id ?? null).length > 0;
+    this.#expect(change, !isForeign, "an event is about a badge of its application");
   }
 
   /** Positions and change numbers grow from commit to commit; a change that callers see has a number, and no other has. */
@@ -199,6 +234,12 @@ export class Rows extends Member {
     const told = application.events.includes(event) ? [[event, after.number, change].join(" ")] : [];
     return event === "badge:replaced" ? [...told, `replacing ${after.number}`] : told;
   }
+}
+
+/** Nobody writes another application's rows. */
+function verdictOnStrangers({ verdict }: World, changes: readonly Change[]): void {
+  const touched = changes.filter(({ before }) => before?.application_id === STRANGER);
+  verdict.expect(touched.length === 0, "nobody changes a row of another application", touched);
 }
 
 /** Whether an entry changed a badge more than once: then its row shows the last change only. */

@@ -128,9 +128,10 @@ export class Scene {
       [id, firstNumber, USERS * BADGES_OF_USER],
     );
     const fresh = JSON.stringify([{ first: firstNumber, size: numbersAtFirst, used: numbersAtFirst }]);
-    const counters = "UPDATE application_head SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
+    const counters =
+      "UPDATE application_head SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
     this.d1.sqlite.run(counters, [fresh, id]);
-    this.world.objects.evict(id);
+    this.world.objects.lose(id);
     return this.#callOften(60_000 / (ADDRESSES * CLIENT_IP_CALLS_PER_MINUTE), async (call) => {
       const phone = `phone ${call % PHONES}`;
       const kinds = [

@@ -1,5 +1,5 @@
-import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
-import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
+import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
+import type { DeliveryMessage } from "../../../../src/worker/webhooks/delivery-message.ts";
 import { D1_READ_MILLISECONDS, D1_WRITE_MILLISECONDS } from "../../scale/prices.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
@@ -97,7 +97,7 @@ export function shareHome(world: World, applications: ApplicationPlan[]): Shared
     await timeline.sleep(way);
     return result;
   };
-  const waiting: WakeUp[] = [];
+  const waiting: DeliveryMessage[] = [];
   let consumers = 0;
   const consume = async () => {
     if (consumers === MAX_CONSUMERS || waiting.length === 0) return;
@@ -105,7 +105,7 @@ export function shareHome(world: World, applications: ApplicationPlan[]): Shared
     const messages = waiting.splice(0, MAX_BATCH_MESSAGES);
     const brought = messages.map((body) => ({ body, retry: () => queue.take(body, QUEUE_RETRY_MILLISECONDS) }));
     const batch = standIn<MessageBatch>("a batch of messages", { queue: "badge-webhooks", messages: brought });
-    await isolates.enter((contextOf) => consumeWakeUps(contextOf, batch));
+    await isolates.enter((contextOf) => consumeDeliveries(contextOf, batch));
     consumers--;
     await consume();
   };

@@ -48,6 +48,8 @@ const STOP_CHANCES = [0, 0.05, 0.2] as const;
 
 /** Of the transaction that runs. */
 let changes: Change[] = [];
+/** What a restoration changes is no transaction of anybody. */
+let isWatched = true;
 let dice = new Dice(0);
 let now = () => 0;
 
@@ -76,6 +78,7 @@ function makeHome() {
 /** SQLite itself tells of every changed row, whoever changed it. */
 function watch({ db }: Sqlite, table: string): void {
   const columns = db.prepare(`SELECT * FROM ${table}`).columns();
+  db.function("is_watched", () => Number(isWatched));
   const json = (row: string) => `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(", ")})`;
   db.function(`changed_${table}`, (before, after) => {
     changes.push({ table, before: JSON.parse(String(before)), after: JSON.parse(String(after)) });
@@ -86,7 +89,7 @@ function watch({ db }: Sqlite, table: string): void {
     ["UPDATE", json("OLD"), json("NEW")],
     ["DELETE", json("OLD"), "'null'"],
   ]) {
-    db.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table}
+    db.exec(`CREATE TEMP TRIGGER watch_${table}_${event} AFTER ${event} ON ${table} WHEN is_watched()
       BEGIN SELECT changed_${table}(${before}, ${after}); END`);
   }
 }
@@ -160,6 +163,12 @@ class D1Server extends Member {
   /** From now on it is not restored to what it was before. */
   keepFrom(): void {
     this.earliest = this.position;
+  }
+
+  /** The first moment to which it may be restored, of those since a time in milliseconds. */
+  earliestSince(time: number): number {
+    const since = this.#commits.findIndex(({ at }) => at >= time);
+    return Math.max(this.earliest, since === -1 ? this.position : since);
   }
 
   /** Since when the primary is at a position, in milliseconds; Infinity: it is not there yet. */
@@ -245,6 +254,7 @@ class D1Server extends Member {
     this.#replay(this.#copy, 0, position);
     this.#copied = position;
     const { rows: ranges } = this.#copy.run("SELECT last_number, id FROM application");
+    isWatched = false;
     this.#commit(() => {
       for (const table of RESTORED_TABLES) this.#primary.run(`DELETE FROM ${table}`);
       this.#replay(this.#primary, 0, position, (table) => RESTORED_TABLES.includes(table));
@@ -252,6 +262,7 @@ class D1Server extends Member {
         this.#primary.run("UPDATE application SET last_number = ? WHERE id = ?", Object.values(range));
       }
     });
+    isWatched = true;
     this.#oldest = this.position;
     this.#restoredAt = this.world.timeline.now;
   }

@@ -185,7 +185,9 @@ export class ObjectHost extends Member {
   #execute(name: string, storage: ObjectStorage, sql: string, parameters: readonly Value[]) {
     const result = storage.execute(sql, parameters);
     if (/^update "allocator" set "copied_at"/.test(sql) && parameters[0] !== null) this.world.replica.noteCopied(name);
-    if (/^insert into "entry"/.test(sql)) this.world.replica.noteLogged(name, Number(parameters[0]), String(parameters[1]));
+    if (/^insert into "entry"/.test(sql)) {
+      this.world.replica.noteLogged(name, Number(parameters[0]), String(parameters[1]), String(parameters[3]));
+    }
     return result;
   }
 

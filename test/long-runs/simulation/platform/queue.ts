@@ -1,5 +1,5 @@
-import { consumeWakeUps } from "../../../../src/worker/webhooks/consumer.ts";
-import type { WakeUp } from "../../../../src/worker/webhooks/wake-up.ts";
+import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
+import type { DeliveryMessage } from "../../../../src/worker/webhooks/delivery-message.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { requireProcess } from "./process.ts";
@@ -11,9 +11,9 @@ const RETRY_DELAY_MILLISECONDS = 10_000;
 /** The queue: at least once, in no order. It gives nothing up here. */
 export class QueueServer extends Member {
   readonly #dice = this.world.dice.of("queue");
-  #ready: WakeUp[] = [];
+  #ready: DeliveryMessage[] = [];
 
-  take(message: WakeUp, delayMilliseconds: number): void {
+  take(message: DeliveryMessage, delayMilliseconds: number): void {
     this.world.timeline.after(delayMilliseconds + this.#dice.below(50), () => {
       this.#ready.push(message);
       this.world.timeline.after(this.#dice.below(5), () => void this.#deliver());
@@ -26,21 +26,21 @@ export class QueueServer extends Member {
     const inAnyOrder = this.#dice.shuffled(this.#ready);
     const messages = inAnyOrder.slice(0, MAX_BATCH_MESSAGES);
     this.#ready = inAnyOrder.slice(MAX_BATCH_MESSAGES);
-    const retried = new Set<WakeUp>();
+    const retried = new Set<DeliveryMessage>();
     const brought = messages.map((body) => ({ body, retry: () => void retried.add(body) }));
     const batch = standIn<MessageBatch>("a batch of messages", { queue: "badge-webhooks", messages: brought });
-    const handled = await isolates.enter((contextOf) => consumeWakeUps(contextOf, batch)).catch(() => null);
+    const handled = await isolates.enter((contextOf) => consumeDeliveries(contextOf, batch)).catch(() => null);
     for (const message of handled ? retried : messages) this.take(message, RETRY_DELAY_MILLISECONDS);
   }
 }
 
 /** The queue as the service sees it, in whatever process the service runs. */
-export const queueBinding = standIn<Queue<WakeUp>>("the queue", {
-  send: (body: WakeUp, options: QueueSendOptions = {}) => send([{ body, ...options }]),
-  sendBatch: (messages: MessageSendRequest<WakeUp>[]) => send(messages),
+export const queueBinding = standIn<Queue<DeliveryMessage>>("the queue", {
+  send: (body: DeliveryMessage, options: QueueSendOptions = {}) => send([{ body, ...options }]),
+  sendBatch: (messages: MessageSendRequest<DeliveryMessage>[]) => send(messages),
 });
 
-function send(messages: readonly MessageSendRequest<WakeUp>[]): Promise<void> {
+function send(messages: readonly MessageSendRequest<DeliveryMessage>[]): Promise<void> {
   const { wire, queue } = requireProcess().world;
   return wire.call({
     part: "queue",

@@ -1,7 +1,7 @@
 import type { Dice } from "../../dice.ts";
 import { Member } from "../member.ts";
 import type { World } from "../world.ts";
-import { type Row, Sqlite, type Value } from "./sqlite.ts";
+import type { Row, Sqlite, Value } from "./sqlite.ts";
 
 /** How long a write takes until it is durable, in milliseconds; and where a seed has slow storage, now and then. */
 const FLUSH_MILLISECONDS = 5;

@@ -1,6 +1,7 @@
 import type { Origin } from "../../../../src/shared/actor.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
 import * as authentication from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
 import type { Application } from "../../../../src/worker/applications/registry.ts";
@@ -11,7 +12,6 @@ import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts"
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
 import { changeBadge, changeBlock } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
-import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
 import { parseBookmark } from "../../../../src/worker/http/bookmark.ts";
 import { createInvitations } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";

@@ -4,7 +4,6 @@ import { findHome, homesOf } from "../../../../src/worker/homes.ts";
 import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
 import { callHomeClock } from "../../../../src/worker/scheduling/client.ts";
 import type { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
-import { type Delivery, sendAll } from "../../../../src/worker/webhooks/sender.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { d1Binding } from "../platform/d1-binding.ts";
@@ -51,10 +50,7 @@ export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string; WEBHOOKS
 
 /** An isolate, with what it keeps between invocations. */
 class Isolate extends Process {
-  readonly #kept = {
-    ...createIsolate(env),
-    sender: { send: (deliveries: readonly Delivery[]) => sendAll(this.contextOf(1), deliveries) },
-  };
+  readonly #kept = createIsolate(env);
 
   readonly contextOf = (number: number): Context => {
     const home = findHome(env, number);

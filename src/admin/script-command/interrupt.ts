@@ -1,3 +1,5 @@
+export type Interrupt = ReturnType<typeof catchInterrupt>;
+
 /**
  * Catches Ctrl-C until `release`, in place of others: the library that runs local databases would end this process before the
  * command is withdrawn. A second Ctrl-C ends it.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
-import { claimEvents } from "../../src/worker/storage/webhook-events.ts";
+import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
@@ -13,8 +13,15 @@ const receiver = useReceivers();
 
 useQuietLog();
 
-/** D1 whose response to a claim is lost so often, after the claim was committed. */
-function losingClaims(times: number, afterwards: () => Promise<unknown> = async () => {}): Database {
+/** An event with a due time, as after a failed attempt. @returns its ID */
+async function dueEvent(outbox: Outbox): Promise<string> {
+  const event = await outbox.issue();
+  await outbox.change(event, { dueAt: outbox.now });
+  return event;
+}
+
+/** D1 whose response to a lease is lost so often, after the lease was committed. */
+function losingLeases(times: number, afterwards: () => Promise<unknown> = async () => {}): Database {
   let losses = 0;
   const around: AroundTrip = async (statements, send) => {
     const result = await send();
@@ -26,29 +33,29 @@ function losingClaims(times: number, afterwards: () => Promise<unknown> = async 
   return new Database(aroundD1(homeDatabase(), around));
 }
 
-describe("a claim whose response is lost (contract section 8: found and sent within about a minute)", () => {
+describe("a lease whose response is lost (contract section 8: found and sent within about a minute)", () => {
   it.each([1, 2])(
     "%d times recognizes its own lease when it is repeated, and the events are sent at once",
     async (times) => {
       const endpoint = receiver();
       const outbox = await Outbox.open({ webhookUrl: endpoint.url });
-      const events = [await outbox.issue(), await outbox.issue()];
-      outbox.context = { ...outbox.context, db: losingClaims(times) };
+      const events = [await dueEvent(outbox), await dueEvent(outbox)];
+      outbox.context = { ...outbox.context, db: losingLeases(times) };
       await outbox.deliver(...events);
       expect(endpoint.received.map(({ headers }) => headers.get("webhook-id"))).toEqual(events);
       expect(await outbox.events()).toMatchObject([1, 2].map(() => ({ state: "delivered", attempts: 1 })));
     },
   );
 
-  it("takes no event that another consumer claimed in the same millisecond", async () => {
+  it("takes no event that another consumer leased in the same millisecond", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
-    const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
-    const claim = (db: Database, random: number) => claimEvents(db, ids, { now: outbox.now, random });
-    const rival = () => claim(outbox.context.db, 0.5);
-    // The rival comes between the lost claim and its repetition, and finds nothing due.
-    const rivals: Awaited<ReturnType<typeof claim>>[] = [];
-    const lost = await claim(
-      losingClaims(1, async () => rivals.push(await rival())),
+    const ids = [{ applicationId: outbox.application.id, eventId: await dueEvent(outbox) }];
+    const lease = (db: Database, random: number) => leaseEvents(db, ids, { now: outbox.now, random });
+    const rival = () => lease(outbox.context.db, 0.5);
+    // The rival comes between the lost lease and its repetition, and finds nothing due.
+    const rivals: Awaited<ReturnType<typeof lease>>[] = [];
+    const lost = await lease(
+      losingLeases(1, async () => rivals.push(await rival())),
       0.25,
     );
     expect(lost.events).toHaveLength(1);
@@ -56,15 +63,15 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
     // One that comes first with its own response lost leaves the other with nothing, however often that repeats.
     outbox.now += 70_000;
     expect((await rival()).events).toHaveLength(1);
-    expect((await claim(losingClaims(2), 0.75)).events).toEqual([]);
+    expect((await lease(losingLeases(2), 0.75)).events).toEqual([]);
   });
 
-  it("claims only due events at its first try, even if its random part equals another's", async () => {
+  it("leases only due events at its first try, even if its random part equals another's", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
-    const ids = [{ applicationId: outbox.application.id, eventId: await outbox.issue() }];
-    const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
-    expect((await claim()).events).toHaveLength(1);
-    expect((await claim()).events).toEqual([]);
+    const ids = [{ applicationId: outbox.application.id, eventId: await dueEvent(outbox) }];
+    const lease = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
+    expect((await lease()).events).toHaveLength(1);
+    expect((await lease()).events).toEqual([]);
   });
 
   it("reserves the event for 60 to 70 seconds", async () => {
@@ -73,9 +80,9 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
       [0.999_999, 69_999, 70_000],
     ] as const) {
       const outbox = await Outbox.open({ webhookUrl: receiver().url });
-      const event = await outbox.issue();
+      const event = await dueEvent(outbox);
       const ids = [{ applicationId: outbox.application.id, eventId: event }];
-      await claimEvents(outbox.context.db, ids, { now: outbox.now, random });
+      await leaseEvents(outbox.context.db, ids, { now: outbox.now, random });
       const { leaseUntil } = await outbox.event(event);
       expect(leaseUntil - outbox.now).toBeGreaterThanOrEqual(least);
       expect(leaseUntil - outbox.now).toBeLessThanOrEqual(most);
@@ -83,33 +90,33 @@ describe("a claim whose response is lost (contract section 8: found and sent wit
   });
 });
 
-describe("an event that a sender has claimed (contract section 8)", () => {
-  async function claimedEvent() {
+describe("an event that a sender has leased (contract section 8)", () => {
+  async function leasedEvent() {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
-    const eventId = await outbox.issue();
+    const eventId = await dueEvent(outbox);
     const ids = [{ applicationId: outbox.application.id, eventId }];
-    const claim = () => claimEvents(outbox.context.db, ids, { now: outbox.now, random: 0 });
-    expect((await claim()).events).toHaveLength(1);
-    return { outbox, eventId, claim };
+    const lease = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0 });
+    expect((await lease()).events).toHaveLength(1);
+    return { outbox, eventId, lease };
   }
 
   it("is not held while its attempt runs, even if the endpoint is; it is once the lease has ended", async () => {
-    const { outbox, eventId, claim } = await claimedEvent();
+    const { outbox, eventId, lease } = await leasedEvent();
     await outbox.setUrl(null);
     outbox.now += 59_999;
-    expect((await claim()).events).toEqual([]);
+    expect((await lease()).events).toEqual([]);
     expect(await outbox.event(eventId)).toMatchObject({ state: "pending" });
     outbox.now += 1;
-    expect((await claim()).events).toEqual([]);
+    expect((await lease()).events).toEqual([]);
     expect(await outbox.event(eventId)).toMatchObject({ state: "held" });
   });
 
   it("is sent at once when it is replayed, without waiting for the running attempt (contract section 19)", async () => {
-    const { outbox, eventId, claim } = await claimedEvent();
-    expect((await claim()).events).toEqual([]);
+    const { outbox, eventId, lease } = await leasedEvent();
+    expect((await lease()).events).toEqual([]);
     expect(
       await replayEvent(outbox.context.db, outbox.application.id, eventId, { actor: { kind: "server" } }, outbox.now),
     ).toBe("pending");
-    expect((await claim()).events).toMatchObject([{ eventId, attempts: 0 }]);
+    expect((await lease()).events).toMatchObject([{ eventId, attempts: 0 }]);
   });
 });

@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { UserError } from "../../src/admin/command-line/errors.ts";
 import type { Session } from "../../src/admin/command-line/session.ts";
 import { administrator } from "../../src/admin/history/note.ts";
-import { carryOut } from "../../src/admin/inbox/carry-out.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
-import { inbox } from "../../src/shared/schema.ts";
+import { submitAndWait } from "../../src/admin/script-command/submit.ts";
+import { scriptCommand } from "../../src/shared/schema.ts";
 import { aroundSteps } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -24,40 +24,42 @@ const sessionOf = (opened: Homes, reopened: Homes): Session => ({
   output: { result() {}, note() {} },
   place: { environment: "production" },
   actor: administrator("ann"),
+  wake: async () => {},
   reopen: async () => ({
     ...{ homes: reopened, database: reopened.first.database, place: { environment: "production" } },
+    wake: async () => {},
     async close() {},
   }),
 });
 
 describe("a command that the service carries out, when D1 goes away meanwhile (contract section 21)", () => {
   const suspend = { kind: "suspend", number: 1 } as const;
-  const waiting = () => database.run((orm) => orm.select().from(inbox));
+  const waiting = () => database.run((orm) => orm.select().from(scriptCommand));
 
   it("is withdrawn, so that what was reported as failed does not happen later", async () => {
     const { applicationId } = await create();
-    await expect(carryOut(sessionOf(workingFor(1), homes), applicationId, suspend)).rejects.toBe(AWAY);
+    await expect(submitAndWait(sessionOf(workingFor(1), homes), applicationId, suspend)).rejects.toBe(AWAY);
     expect(await waiting()).toEqual([]);
   });
 
   it("says that it may still be carried out if it cannot be withdrawn", async () => {
     const { applicationId } = await create();
     const away = workingFor(1);
-    await expect(carryOut(sessionOf(away, away), applicationId, suspend)).rejects.toThrow(
+    await expect(submitAndWait(sessionOf(away, away), applicationId, suspend)).rejects.toThrow(
       `${AWAY.message} The command waits for the service, which may still carry it out.`,
     );
     expect(await waiting()).toHaveLength(1);
-    await database.run((orm) => orm.delete(inbox));
+    await database.run((orm) => orm.delete(scriptCommand));
   });
 
   it("has its result if it was carried out by then", async () => {
     const result = { kind: "user", userId: "ada", numbers: [7] } as const;
     const { applicationId } = await create();
-    const asked = carryOut(sessionOf(workingFor(2), homes), applicationId, { kind: "block", userId: "ada" });
+    const asked = submitAndWait(sessionOf(workingFor(2), homes), applicationId, { kind: "block", userId: "ada" });
     for (let isStored = false; !isStored; ) {
       const set = { result: JSON.stringify(result) };
       const { meta } = await database.run((orm) =>
-        orm.update(inbox).set(set).where(eq(inbox.applicationId, applicationId)),
+        orm.update(scriptCommand).set(set).where(eq(scriptCommand.recipient, applicationId)),
       );
       isStored = meta.changes > 0;
     }

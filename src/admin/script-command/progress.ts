@@ -1,7 +1,7 @@
 import type { Session } from "../command-line/session.ts";
 import { isLocked } from "../platform/file-lock.ts";
 
-/** The service looks for commands every few seconds. */
+/** Longer than the service takes that runs. */
 const NOTE_AFTER_MILLISECONDS = 1000;
 const HINT_AFTER_MILLISECONDS = 15_000;
 

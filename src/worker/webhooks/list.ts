@@ -8,7 +8,7 @@ import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { Refusal } from "../refusal.ts";
 import { type EndpointState, type EventRow, listEvents, replayEvent } from "../storage/webhook-list.ts";
-import { sendWakeUps } from "./wake-up.ts";
+import { enqueueDeliveries } from "./delivery-message.ts";
 
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
 type EventView = z.infer<typeof eventPage>["events"][number];
@@ -59,6 +59,6 @@ export async function replay(
 ): Promise<{ id: string; state: "pending" | "held" }> {
   const state = await replayEvent(context.db, applicationId, eventId, origin, context.now());
   if (state === undefined) throw new Refusal("UNKNOWN_EVENT");
-  if (state === "pending") context.defer(sendWakeUps(context.queue, applicationId, [eventId]));
+  if (state === "pending") context.defer(enqueueDeliveries(context.queue, applicationId, [eventId]));
   return { id: eventId, state };
 }

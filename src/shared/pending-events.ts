@@ -1,0 +1,35 @@
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "./identifiers.ts";
+import { clock, webhookEvent } from "./schema.ts";
+
+/**
+ * An application's pending events, of which no index has all: those with a due time are in `webhook_event_due`, those without are
+ * among the newest (`untriedFrom` in schema.ts).
+ */
+
+/** Whose events. */
+type Owner = ApplicationId | Placeholder<string, ApplicationId>;
+
+const event = webhookEvent;
+
+const withDueTime = (applicationId: Owner): SQL =>
+  sql`FROM ${event} INDEXED BY webhook_event_due WHERE ${event.applicationId} = ${applicationId}
+    AND ${event.state} = 'pending' AND ${event.dueAt} IS NOT NULL`;
+
+const newest = (applicationId: Owner): SQL =>
+  sql`FROM ${event} WHERE ${event.applicationId} = ${applicationId}
+    AND ${event.id} >= coalesce((SELECT ${clock.untriedFrom} FROM ${clock} WHERE ${clock.id} = 1), '')`;
+
+/** A query of their IDs. */
+export const pendingEventIds = (applicationId: Owner): SQL =>
+  sql`SELECT ${event.id} ${withDueTime(applicationId)}
+    UNION ALL SELECT ${event.id} ${newest(applicationId)} AND ${event.state} = 'pending' AND ${event.dueAt} IS NULL`;
+
+/**
+ * How many rows that query reads, counted to `limit` of each kind.
+ *
+ * @param limit a number, or a placeholder for one
+ */
+export const pendingEventRows = (applicationId: Owner, limit: number | Placeholder<string, number>): SQL<number> =>
+  sql<number>`(SELECT count(*) FROM (SELECT 1 ${withDueTime(applicationId)} LIMIT ${limit}))
+    + (SELECT count(*) FROM (SELECT 1 ${newest(applicationId)} LIMIT ${limit}))`;

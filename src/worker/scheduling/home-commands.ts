@@ -1,0 +1,27 @@
+import { SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
+import { HOME_RECIPIENT, homeRequest } from "../../shared/script-commands.ts";
+import { log } from "../log.ts";
+import type { Database } from "../storage/database.ts";
+import { readCommands, storeResult } from "../storage/script-commands.ts";
+import type { NumberRegister } from "./number-register.ts";
+import { registerCopy } from "./register-copy.ts";
+
+/**
+ * Carries out the script's open commands for home 1's scheduler, in their order (contract section 17). A restored D1 may lack
+ * registrations, so both sides are compared before anything is decided.
+ *
+ * @throws Unavailable; the next wake-up or tick goes on
+ */
+export async function carryOutHomeCommands(db: Database, register: NumberRegister): Promise<void> {
+  const copy = registerCopy(db);
+  for (;;) {
+    const rows = await readCommands(db, HOME_RECIPIENT, SCRIPT_COMMANDS_AT_ONCE);
+    if (rows.length === 0) return;
+    await register.compare(copy);
+    for (const { id, command } of rows) {
+      const request = homeRequest.safeParse(JSON.parse(command)).data;
+      if (!request) log("error", { event: "command-unreadable", home: 1, command: id });
+      await storeResult(db, id, request ? await register.execute(copy, request.command) : { kind: "failed" });
+    }
+  }
+}

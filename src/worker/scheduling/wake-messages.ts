@@ -1,0 +1,68 @@
+import { homeOf } from "../../shared/homes.ts";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { HOME_RECIPIENT, type Recipient, wakeMessage } from "../../shared/script-commands.ts";
+import { isTickMessage } from "../../shared/tick-message.ts";
+import type { Context } from "../context.ts";
+import { firstHome } from "../homes.ts";
+import { log } from "../log.ts";
+import { enqueueDueEvents } from "../webhooks/backlog.ts";
+import { wakeHomeClock } from "./client.ts";
+
+/** What a batch of the webhook queue has beside webhook events, and the messages about those. */
+export interface WakeMessages {
+  /** Whether the clock of every home is to tick. */
+  isTick: boolean;
+  /** For whom commands of the script wait. */
+  recipients: Recipient[];
+  others: MessageBatch;
+}
+
+export function takeWakeMessages(batch: MessageBatch): WakeMessages {
+  const recipients = new Set<Recipient>();
+  let isTick = false;
+  const messages = batch.messages.filter(({ body }) => {
+    const message = wakeMessage.safeParse(body).data;
+    if (message) recipients.add(message.wake);
+    const isTickNow = isTickMessage(body);
+    isTick ||= isTickNow;
+    return !message && !isTickNow;
+  });
+  const others = messages.length === batch.messages.length ? batch : withMessages(batch, messages);
+  return { isTick, recipients: [...recipients], others };
+}
+
+/** A batch with some of its messages. */
+const withMessages = (batch: MessageBatch, messages: readonly Message[]): MessageBatch => ({
+  queue: batch.queue,
+  metadata: batch.metadata,
+  messages,
+  retryAll: (options) => batch.retryAll(options),
+  ackAll: () => batch.ackAll(),
+});
+
+/** The script also wakes for an event that it has made due. */
+const wakeApplication = (context: Context | undefined, applicationId: ApplicationId) =>
+  context && Promise.all([context.allocator.wake(applicationId, false), enqueueDueEvents(context)]);
+
+/**
+ * Has each of them carry out the commands of the script that wait for it (contract section 21). The minute's tick repeats what
+ * fails.
+ *
+ * @param contextOf a home's context; undefined if the home is not bound
+ */
+export async function wakeRecipients(
+  env: Env,
+  contextOf: (home: number) => Context | undefined,
+  recipients: readonly Recipient[],
+): Promise<void> {
+  await Promise.all(
+    recipients.map(async (recipient) => {
+      try {
+        if (recipient === HOME_RECIPIENT) await wakeHomeClock(env, firstHome(env));
+        else await wakeApplication(contextOf(homeOf(recipient)), recipient);
+      } catch (error) {
+        log("warn", { event: "recipient-not-woken", recipient, error });
+      }
+    }),
+  );
+}

@@ -1,0 +1,41 @@
+import { eq, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { numberRange } from "../../shared/schema.ts";
+import type { Registration } from "../../shared/script-commands.ts";
+import type { Database } from "./database.ts";
+import { eachOf, orm, type Placeholders, statement } from "./statement.ts";
+
+/** D1's copy of the register of number ranges, in home 1 (contract section 17). Home 1's scheduler alone writes it. */
+
+const SELECT = statement(() => orm.select().from(numberRange));
+
+/** All that is registered. One round trip. */
+export const listRegistrations = (db: Database): Promise<Registration[]> => db.all(SELECT, {});
+
+const PUT = statement(
+  (p: Placeholders<{ rows: readonly Registration[] }>) => sql`
+    INSERT INTO ${numberRange} (application_id, first_number, last_number, registered_at)
+    SELECT value ->> 'applicationId', value ->> 'firstNumber', value ->> 'lastNumber', value ->> 'registeredAt'
+    FROM ${eachOf(p.rows)} WHERE true
+    ON CONFLICT (application_id) DO UPDATE SET first_number = excluded.first_number,
+      last_number = excluded.last_number, registered_at = excluded.registered_at`,
+);
+
+/** Rows in one statement, so that their JSON stays below D1's limit for a bound value. */
+const CHUNK_ROWS = 5000;
+
+/** Makes D1's rows of these applications what is given. One round trip for 5,000 of them. */
+export async function putRegistrations(db: Database, registrations: readonly Registration[]): Promise<void> {
+  for (let start = 0; start < registrations.length; start += CHUNK_ROWS) {
+    await db.write(PUT, { rows: registrations.slice(start, start + CHUNK_ROWS) });
+  }
+}
+
+const DELETE = statement((p: Placeholders<{ id: ApplicationId }>) =>
+  orm.delete(numberRange).where(eq(numberRange.applicationId, p.id)),
+);
+
+/** One round trip. */
+export async function deleteRegistration(db: Database, id: ApplicationId): Promise<void> {
+  await db.write(DELETE, { id });
+}

@@ -1,0 +1,133 @@
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { DUE_CHUNK_ROWS, PRUNE_ENTRIES } from "../../src/shared/limits.ts";
+import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
+import { invite } from "../invitations/support/calls.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf, aroundObjectD1, ring } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { LOST } from "../support/faults.ts";
+import { badgeRows } from "../support/rows.ts";
+import { until } from "../support/until.ts";
+import { crowded, expectInSync, loggedSequences, sequenceOf, stateOf } from "./support.ts";
+
+const log = useQuietLog();
+useStandingClock();
+
+const alarmOf = (application: TestApplication): Promise<number | null> =>
+  runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm());
+
+describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
+  it("is set for the next end of a badge or an invitation", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await ring(application);
+    await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(3 * HOUR) });
+    await invite(application, ahead(2 * HOUR));
+    await ring(application);
+    expect(await alarmOf(application)).toBe(Date.now() + 2 * HOUR);
+    moveClock(2 * HOUR);
+    await ring(application);
+    expect(await alarmOf(application)).toBeLessThanOrEqual(Date.now() + HOUR);
+  });
+
+  it("records ends by itself: lists, history and D1 have them without a request", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
+    moveClock(HOUR);
+    expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
+    expect(await badgeRows(application)).toMatchObject([{ state: "active", endedAt: Date.now() }]);
+    expect((await callServer(application, "GET", "/v1/history?action=badge:expired")).body).toMatchObject({
+      history: [{ actor: { kind: "service" }, badgeId: number }],
+    });
+    await expectInSync(application);
+  });
+
+  it("records many badges that end at one moment, each with a change number", async () => {
+    const count = 2 * DUE_CHUNK_ROWS + 100;
+    const application = await crowded(count, { columns: { expires_at: Date.now() - 1000 } });
+    await ring(application);
+    const rows = await badgeRows(application);
+    expect(rows.filter(({ endedAt }) => endedAt === null)).toEqual([]);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(count);
+    await expectInSync(application);
+  });
+
+  it("never throws: when D1 is away it logs, and comes again", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
+    moveClock(HOUR);
+    let isAway = true;
+    await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));
+    for (let alarms = 0; alarms < 8; alarms++) await ring(application);
+    expect(await alarmOf(application)).toBeLessThanOrEqual(Date.now() + MINUTE);
+    isAway = false;
+    await ring(application);
+    expect(await stateOf(application, number)).toBe("expired");
+    await expectInSync(application);
+  });
+
+  it("goes on after an error of its own", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await runInDurableObject(allocatorOf(application), (_, { storage }) => {
+      storage.sql.exec("ALTER TABLE erasure RENAME TO away");
+    });
+    await ring(application);
+    expect(log.lines()).toContainEqual(
+      expect.objectContaining({ level: "error", event: "alarm-failed", application: application.id }),
+    );
+    expect(await alarmOf(application)).not.toBeNull();
+  });
+
+  it("comes a minute after the first change, and then not before there is something to do", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    expect(await alarmOf(application)).toBe(Date.now() + MINUTE);
+    moveClock(MINUTE);
+    await ring(application);
+    // What comes next is the end of the first entries.
+    expect(await alarmOf(application)).toBe(Date.now() - MINUTE + 31 * DAY);
+  });
+});
+
+describe("the log's length (contract section 21)", () => {
+  it("is 31 days: the alarm deletes what is older, and never the newest entry", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const first = await sequenceOf(application);
+    moveClock(DAY);
+    await takeStep(application, number, "suspend");
+    moveClock(30 * DAY);
+    await ring(application);
+    expect((await loggedSequences(application))[0]).toBeLessThanOrEqual(first);
+    moveClock(1);
+    await ring(application);
+    expect(await loggedSequences(application)).toEqual([first + 1]);
+    moveClock(100 * DAY);
+    await ring(application);
+    expect(await loggedSequences(application)).toEqual([first + 1]);
+    expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await expectInSync(application);
+  });
+
+  it("is shortened by a bounded number of entries at once, and by the next alarm", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const count = PRUNE_ENTRIES + 500;
+    await runInDurableObject(allocatorOf(application), (_, { storage }) => {
+      storage.sql.exec(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?)
+         INSERT INTO entry (sequence, id, counters, changes, calls, kept_at)
+         SELECT -n, 'old ' || n, counters, changes, calls, 0 FROM place, entry WHERE sequence = 2`,
+        count,
+      );
+    });
+    await ring(application);
+    // The next alarm follows at once.
+    await until(async () => expect(await loggedSequences(application)).toEqual([1, 2]));
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { COPY_PAGE_ROWS } from "../../src/shared/limits.ts";
+import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
+import { requestQuietly } from "../badges/support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
+import { isAbout } from "../support/faults.ts";
+import { badgeRows } from "../support/rows.ts";
+import { crowded, ENTRY, expectInSync, sequenceOf } from "./support.ts";
+
+useQuietLog();
+
+const BADGES = 3_000;
+const ORDINARY = { columns: { metadata: '{"os":"iOS","osVersion":"20.1"}' } };
+
+describe("blocking a user with 3,000 badges (contract section 12)", () => {
+  it("revokes all of them in one transaction, which D1 gets entry by entry", { timeout: 60_000 }, async () => {
+    const application = await crowded(BADGES, ORDINARY);
+    const before = await sequenceOf(application);
+    const blockedIn: number[] = [];
+    const sizes: number[] = [];
+    await aroundObjectD1(application, () => (statements, send) => {
+      if (isAbout(statements, ENTRY)) sizes.push(JSON.stringify(statements.map(({ parameters }) => parameters)).length);
+      if (isAbout(statements, "INSERT INTO blocked_user")) blockedIn.push(sizes.length);
+      return send();
+    });
+    const { status, body } = await block(application, "mallory");
+    expect([status, body.revoked]).toMatchObject([200, { length: BADGES }]);
+    expect((await sequenceOf(application)) - before).toBeGreaterThan(5);
+    // The row that blocks the user comes last.
+    expect(blockedIn).toEqual([sizes.length]);
+    expect(Math.max(...sizes)).toBeLessThan(1_000_000);
+    expect((await badgeRows(application)).filter(({ state }) => state !== "revoked")).toEqual([]);
+    await expectInSync(application);
+  });
+
+  it("leaves D1 to other applications, whose calls are not delayed until its end", { timeout: 60_000 }, async () => {
+    const application = await crowded(BADGES, ORDINARY);
+    const other = await crowded(1);
+    let batches = 0;
+    let batchesBefore: number | undefined;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (!isAbout(statements, ENTRY)) return send();
+      if (++batches === 2) {
+        void requestQuietly(other, "phone", { userId: "bob" }).then(() => {
+          batchesBefore = batches;
+        });
+      }
+      return send();
+    });
+    expect((await block(application, "mallory")).status).toBe(200);
+    expect(batchesBefore).toBeLessThan(batches);
+  });
+
+  it("is not undone when the allocator ends half-way: the next instance sends the rest", {
+    timeout: 60_000,
+  }, async () => {
+    const application = await crowded(BADGES, ORDINARY);
+    let batches = 0;
+    await aroundObjectD1(application, (state) => async (statements, send) => {
+      if (!isAbout(statements, ENTRY) || ++batches !== 3) return send();
+      await state.storage.sync();
+      state.abort("the allocator ends");
+      return new Promise(() => {});
+    });
+    const { status, body } = await block(application, "mallory");
+    // The repeated call finds its result in the log.
+    expect([status, body.revoked]).toMatchObject([200, { length: BADGES }]);
+    await expectInSync(application);
+  });
+
+  it("is followed by calls that were waiting, which see all of it", { timeout: 60_000 }, async () => {
+    const application = await crowded(BADGES, ORDINARY);
+    const number = await issueTo(application, "phone", "bob");
+    const blocked = block(application, "mallory");
+    const suspended = takeStep(application, number, "suspend");
+    const refused = requestQuietly(application, "new", { userId: "mallory" });
+    expect((await blocked).status).toBe(200);
+    expect((await suspended).status).toBe(200);
+    expect([201, 403]).toContain((await refused).status);
+    expect((await getBadge(application, number)).body.state).toBe("suspended");
+    await expectInSync(application);
+  });
+});
+
+describe("badges of maximal metadata (contract sections 7 and 21)", () => {
+  it("are taken over by an allocator that has no rows, more than one page of them", { timeout: 60_000 }, async () => {
+    const application = await crowded(COPY_PAGE_ROWS + 100);
+    await issueTo(application, "phone", "bob");
+    await expectInSync(application);
+  });
+});

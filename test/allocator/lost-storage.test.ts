@@ -1,0 +1,182 @@
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { COPY_PAGE_ROWS } from "../../src/shared/limits.ts";
+import { block, callServer, issueTo, takeStep } from "../badges/life-support.ts";
+import { requestQuietly } from "../badges/support.ts";
+import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, wake } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { HeldTrips } from "../support/held.ts";
+import { runSql } from "../support/home.ts";
+import { badgeRows } from "../support/rows.ts";
+import { isSettled } from "../support/timers.ts";
+import { crowded, ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";
+
+useQuietLog();
+
+const changesOf = (application: TestApplication, cursor: string) =>
+  callServer(application, "GET", `/v1/changes?cursor=${cursor}`);
+
+describe("an allocator that lost its storage (contract section 21)", () => {
+  it("reads all kinds of rows from D1, and goes on from D1's counters: nothing is used twice", async () => {
+    const application = await createApplication({ size: 9 });
+    const kept = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
+    const [freed, pending] = [await invite(application), await invite(application)];
+    await revoke(application, freed.token);
+    await block(application, "mallory");
+    await takeStep(application, String(kept[0]), "suspend");
+    await loseStorage(application);
+    await wake(application);
+    await expectInSync(application);
+    expect(outcome(await requestQuietly(application, "phone", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
+    expect(await stateOf(application, String(kept[0]))).toBe("suspended");
+    const claimed = await claim(application, "phone-3", "carol", pending.token);
+    expect(Number(claimed.body.badgeId)).toBe(pending.number);
+    const issued = [...kept, String(claimed.body.badgeId)];
+    for (let count = 0; count < 6; count++) issued.push(await issueTo(application, `phone-${count + 4}`, "dave"));
+    expect(new Set(issued).size).toBe(9);
+    expect(outcome(await requestQuietly(application, "last", { userId: "dave" }))).toBe("503 NUMBERS_EXHAUSTED");
+    const rows = await badgeRows(application);
+    expect(new Set(rows.map(({ position }) => position)).size).toBe(9);
+    expect(new Set(rows.map(({ change }) => change)).size).toBe(9);
+    await expectInSync(application);
+  });
+
+  it("gives 503 to a call that began before it had the rows: the lost instance may have decided it", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone-1", "alice");
+    await loseStorage(application);
+    const refused = await requestQuietly(application, "phone-2", { userId: "bob" });
+    expect([outcome(refused), refused.headers.has("retry-after")]).toEqual(["503 UNAVAILABLE", true]);
+    expect(await badgeRows(application)).toHaveLength(1);
+    expect((await requestQuietly(application, "phone-2", { userId: "bob" })).status).toBe(201);
+  });
+
+  it("has the feed followed anew: its cursors expire (section 13)", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const { headers } = await callServer(application, "GET", "/v1/changes");
+    const cursor = headers.get("pagination-cursor") ?? "";
+    expect((await changesOf(application, cursor)).status).toBe(200);
+    await loseStorage(application);
+    await wake(application);
+    expect(outcome(await changesOf(application, cursor))).toBe("410 EXPIRED_CURSOR");
+  });
+
+  it("lets readers read again, whatever flag it had set", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await runSql("UPDATE application_head SET readable_from = 1000 WHERE application_id = ?1", application.id);
+    await loseStorage(application);
+    await wake(application);
+    expect((await headOf(application)).readableFrom).toBe(0);
+  });
+
+  it("moves D1's head before it reads: what the lost instance has under way changes nothing", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const held = new HeldTrips(ENTRY);
+    await aroundObjectD1(application, () => held.around);
+    const suspended = takeStep(application, number, "suspend");
+    while (held.count === 0) await scheduler.wait(1);
+    await loseStorage(application);
+    await wake(application);
+    await expect(held.letThrough()).rejects.toThrow("application_head.sequence");
+    // The call was repeated: it began before the copy.
+    expect((await suspended).status).toBe(503);
+    expect(await stateOf(application, number)).toBe("active");
+    await expectInSync(application);
+  });
+
+  it("skips numbers on demand that it may have issued when D1 was restored as well", async () => {
+    const application = await createApplication({ size: 5 });
+    await issueTo(application, "phone", "alice");
+    await loseStorage(application);
+    await wake(application);
+    const { lastChange } = await headOf(application);
+    expect(await reconcile(application, { skip: 3 })).toMatchObject({ state: "in-sync", skipped: 3 });
+    expect((await headOf(application)).lastChange).toBe(lastChange + 3);
+    await issueTo(application, "tablet", "alice");
+    expect(outcome(await requestQuietly(application, "watch", { userId: "bob" }))).toBe("503 NUMBERS_EXHAUSTED");
+  });
+});
+
+describe("the copy of many rows (contract section 21)", () => {
+  const BADGES = 2 * COPY_PAGE_ROWS + 10;
+
+  /** D1 has rows, and the allocator has none: it lost its storage. */
+  async function changedBefore(): Promise<TestApplication> {
+    return crowded(BADGES, { columns: { metadata: null }, isTakenOver: false });
+  }
+
+  const isPage = (text: string) => text.includes("from badge") && text.includes("order by");
+
+  it("takes several pages, and goes on where an instance ended", async () => {
+    const application = await changedBefore();
+    let pages = 0;
+    const watch = (dies: number) =>
+      aroundObjectD1(application, (state) => async (statements, send) => {
+        if (!statements.some(({ sql }) => isPage(sql.replaceAll('"', "").toLowerCase()))) return send();
+        const page = await send();
+        pages++;
+        if (pages !== dies) return page;
+        await state.storage.sync();
+        state.abort("the allocator ends");
+        return new Promise(() => {});
+      });
+    await watch(3);
+    await expect(Promise.resolve(wake(application))).rejects.toThrow();
+    expect(pages).toBe(3);
+    await watch(0);
+    await wake(application);
+    // One page more than without the end; the first one only shows that there are more.
+    expect(pages).toBeLessThanOrEqual(6);
+    await expectInSync(application);
+  });
+
+  it("begins anew when D1's head is moved meanwhile", async () => {
+    const application = await changedBefore();
+    let pages = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "from badge") && ++pages === 2) {
+        await runSql("UPDATE application_head SET entry = 'other' WHERE application_id = ?1", application.id);
+      }
+      return send();
+    });
+    await wake(application);
+    expect((await headOf(application)).sequence).toBe(2);
+    await expectInSync(application);
+  });
+
+  it("decides nothing before the last page is in", async () => {
+    const application = await changedBefore();
+    const held = new HeldTrips("from badge");
+    let pages = 0;
+    await aroundObjectD1(application, () => (statements, send) => {
+      if (isAbout(statements, "from badge")) pages++;
+      return pages === 3 ? held.around(statements, send) : send();
+    });
+    const woken = wake(application).catch(() => {});
+    while (pages < 3) await scheduler.wait(1);
+    const call = requestQuietly(application, "phone", { userId: "alice" });
+    expect(await isSettled(call)).toBe(false);
+    await endAllocator(application);
+    await woken;
+    expect((await call).status).toBe(503);
+    expect((await requestQuietly(application, "phone", { userId: "alice" })).status).toBe(201);
+    await expectInSync(application);
+  });
+
+  it("of an application whose D1 fails goes on by the alarm", async () => {
+    const application = await changedBefore();
+    let isAway = true;
+    await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));
+    await wake(application).catch(() => {});
+    isAway = false;
+    expect(await runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm())).not.toBeNull();
+    await runInDurableObject(allocatorOf(application), (allocator) => allocator.alarm());
+    await expectInSync(application);
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { callServer, issueTo } from "../badges/life-support.ts";
+import { requestQuietly } from "../badges/support.ts";
+import { invite, outcome } from "../invitations/support/calls.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { aroundObjectD1, wake } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+import { expectInSync, headOf, plantForeign } from "./support.ts";
+
+const log = useQuietLog();
+
+const refusals = ({ id }: TestApplication) =>
+  log.lines().filter(({ event, application }) => event === "number-refused" && application === id);
+
+const ownerOf = (number: number) =>
+  homeDatabase().prepare("SELECT application_id FROM badge WHERE number = ?1").bind(number).first("application_id");
+
+const login = (application: TestApplication, udid: string) => requestQuietly(application, udid, { userId: "alice" });
+
+/** An application with two numbers, of which another application has one in D1. */
+async function halfTaken(): Promise<TestApplication> {
+  const application = await createApplication({ size: 2, webhookUrl: "https://hooks.example/badges" });
+  await wake(application);
+  await plantForeign(application.firstNumber);
+  return application;
+}
+
+describe("a number that another application has in D1 (contract sections 1 and 21)", () => {
+  it("is refused by D1, never drawn again, and its caller gets another one", async () => {
+    const application = await halfTaken();
+    const { firstNumber, lastNumber } = application;
+    const answers = [await login(application, "one"), await login(application, "two")];
+    expect(answers.map(({ body }) => body.badgeId ?? body.error)).toEqual([String(lastNumber), "NUMBERS_EXHAUSTED"]);
+    expect(refusals(application)).toMatchObject([{ level: "error", numbers: [firstNumber] }]);
+    expect(await ownerOf(firstNumber)).toBe("app_foreign");
+    expect(await eventRows(application)).toHaveLength(1);
+    await expectInSync(application);
+  });
+
+  it("is not reserved by an invitation either", async () => {
+    const application = await halfTaken();
+    expect((await invite(application)).number).toBe(application.lastNumber);
+    expect((await headOf(application)).statistics.invitations.pending).toBe(1);
+    const { results } = await runSql("SELECT number FROM invitation WHERE application_id = ?1", application.id);
+    expect(results).toEqual([{ number: application.lastNumber }]);
+    await login(application, "two");
+    await expectInSync(application);
+  });
+
+  it("of one call of many does not touch the others of its group", async () => {
+    const application = await createApplication({ size: 40 });
+    await wake(application);
+    for (let offset = 0; offset < 20; offset++) await plantForeign(application.firstNumber + offset);
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, place) => login(application, `phone ${place}`)));
+    const numbers = answers.map(({ body }) => Number(body.badgeId));
+    expect(new Set(numbers).size).toBe(20);
+    expect(numbers.every((number) => number >= application.firstNumber + 20)).toBe(true);
+    await expectInSync(application);
+  });
+
+  it("is named by D1's head until it is withdrawn, also when the batch's response was lost", async () => {
+    const application = await halfTaken();
+    let isLost = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isLost || !isAbout(statements, "INSERT INTO badge")) return send();
+      isLost = true;
+      await send();
+      throw LOST;
+    });
+    const statuses = [
+      await login(application, "one"),
+      await login(application, "two"),
+      await login(application, "one"),
+    ];
+    const numbers = statuses.flatMap(({ body }) => (body.badgeId === undefined ? [] : [body.badgeId]));
+    expect(new Set(numbers)).toEqual(new Set([String(application.lastNumber)]));
+    expect(await ownerOf(application.firstNumber)).toBe("app_foreign");
+    await expectInSync(application);
+  });
+});
+
+describe("a number that another application takes while D1 is restored (contract section 21)", () => {
+  it("is withdrawn though it was returned, and the feed is followed anew", async () => {
+    const application = await createApplication();
+    await wake(application);
+    const snapshot = await takeSnapshot(application);
+    const number = await issueTo(application, "phone", "alice");
+    const { headers } = await callServer(application, "GET", "/v1/changes");
+    await restore(application, snapshot);
+    await plantForeign(number);
+    await wake(application, true);
+    await wake(application);
+    expect(refusals(application)).toMatchObject([{ numbers: [Number(number)] }]);
+    expect(await ownerOf(Number(number))).toBe("app_foreign");
+    expect(await badgeRows(application)).toEqual([]);
+    const cursor = headers.get("pagination-cursor");
+    expect(outcome(await callServer(application, "GET", `/v1/changes?cursor=${cursor}`))).toBe("410 EXPIRED_CURSOR");
+    const again = await login(application, "phone");
+    expect(again.status).toBe(201);
+    expect(again.body.badgeId).not.toBe(number);
+    await expectInSync(application);
+  });
+
+  it("changes no row of the other application", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await callServer(application, "PATCH", `/v1/badges/${number}/suspend`);
+    await restore(application, snapshot);
+    await runSql("UPDATE badge SET application_id = 'app_foreign' WHERE number = ?1", Number(number));
+    await wake(application, true);
+    const row = await homeDatabase()
+      .prepare("SELECT application_id, state FROM badge WHERE number = ?1")
+      .bind(Number(number))
+      .first();
+    expect(row).toEqual({ application_id: "app_foreign", state: "active" });
+  });
+});

@@ -1,0 +1,292 @@
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { SEND_ENTRIES } from "../../src/shared/limits.ts";
+import { block, callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { requestQuietly } from "../badges/support.ts";
+import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
+import { objectsSendTo, queueThat } from "../support/queue.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+import { ENTRY, expectInSync, headOf, loggedSequences, putCommand, resultOf, sequenceOf, stateOf } from "./support.ts";
+
+const log = useQuietLog();
+useStandingClock();
+
+const login = (application: TestApplication, udid: string, userId = "alice") =>
+  requestQuietly(application, udid, { userId });
+
+describe("D1 restored to an earlier moment (contract section 21)", () => {
+  it("gets back all that responses have reported, without a command", async () => {
+    const application = await createApplication();
+    const kept = await issueTo(application, "phone-1", "alice");
+    const { token } = await invite(application);
+    const revoked = await invite(application);
+    const snapshot = await takeSnapshot(application);
+    await claim(application, "phone-2", "bob", token);
+    const late = await issueTo(application, "phone-3", "carol");
+    await takeStep(application, late, "revoke");
+    await takeStep(application, kept, "suspend");
+    await callServer(application, "PATCH", `/v1/badges/${kept}`, { expiresAt: ahead(HOUR) });
+    await revoke(application, revoked.token);
+    await block(application, "mallory");
+    const before = await takeSnapshot(application);
+    await restore(application, snapshot);
+    expect(await stateOf(application, kept)).toBe("active");
+    await wake(application, true);
+    const after = await takeSnapshot(application);
+    before.delete("webhook_event");
+    for (const [table, rows] of before) expect(after.get(table), table).toEqual(rows);
+    expect(outcome(await claim(application, "other", "eve", token))).toBe("409 CLAIMED_INVITATION");
+    expect(outcome(await login(application, "phone", "mallory"))).toBe("403 BLOCKED_USER");
+    await expectInSync(application);
+  });
+
+  it("is noticed by the next change before its response: no number has two owners", async () => {
+    const application = await createApplication({ size: 3 });
+    const first = await issueTo(application, "phone-1", "alice");
+    const snapshot = await takeSnapshot(application);
+    const second = await issueTo(application, "phone-2", "bob");
+    await restore(application, snapshot);
+    const third = await issueTo(application, "phone-3", "carol");
+    expect(new Set([first, second, third]).size).toBe(3);
+    expect(outcome(await login(application, "phone-2", "bob"))).toBe("200");
+    await expectInSync(application);
+  });
+
+  it("is noticed by the alarm, which is set for a minute after the first change since the last comparison", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await ring(application);
+    const snapshot = await takeSnapshot(application);
+    moveClock(HOUR);
+    await takeStep(application, number, "revoke");
+    await takeStep(application, number, "revoke");
+    await restore(application, snapshot);
+    expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
+    expect(await stateOf(application, number)).toBe("revoked");
+    await expectInSync(application);
+  });
+
+  it("is noticed by the alarm also when D1 was away when it was to compare", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    await restore(application, snapshot);
+    let isAway = true;
+    await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));
+    await wake(application, true).catch(() => {});
+    await ring(application);
+    isAway = false;
+    expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
+    expect(await stateOf(application, number)).toBe("revoked");
+  });
+
+  it("is compared by a new instance before it decides anything", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    await restore(application, snapshot);
+    await endAllocator(application);
+    // It changes nothing, so no batch would have told.
+    expect((await takeStep(application, number, "revoke")).status).toBe(200);
+    expect(await stateOf(application, number)).toBe("revoked");
+  });
+
+  it("and restored forward again has what it had", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "suspend");
+    const later = await takeSnapshot(application);
+    await restore(application, snapshot);
+    await wake(application, true);
+    await takeStep(application, number, "resume");
+    await restore(application, later);
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("active");
+    await expectInSync(application);
+  });
+
+  it("gets back the signing key that the first badge carried, and the range as far as a number was drawn from it", async () => {
+    const application = await createApplication({ size: 1 });
+    const { id, lastNumber } = application;
+    await wake(application);
+    const snapshot = await takeSnapshot(application);
+    await issueTo(application, "phone-1", "alice");
+    await runSql("UPDATE application SET last_number = ?2 WHERE id = ?1", id, lastNumber + 1);
+    moveClock(MINUTE);
+    const second = await issueTo(application, "phone-2", "alice");
+    await restore(application, new Map([...snapshot, ["signing_key", []]]));
+    await runSql("UPDATE application SET last_number = ?2 WHERE id = ?1", id, lastNumber);
+    await wake(application, true);
+    const row = await homeDatabase().prepare("SELECT last_number FROM application WHERE id = ?1").bind(id).first();
+    expect([second, row]).toEqual([String(lastNumber + 1), { last_number: lastNumber + 1 }]);
+    expect((await signOn(application, "phone-2")).status).toBe(200);
+    await expectInSync(application);
+  });
+
+  it.each([
+    ["are pending again, and due", "https://hooks.example/badges", "pending"],
+    ["wait as `held` where the URL of their time is gone", null, "held"],
+  ])("has its webhook events again, which %s", async (_, url, state) => {
+    objectsSendTo(queueThat(() => {}));
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
+    await wake(application);
+    const snapshot = await takeSnapshot(application);
+    await issueTo(application, "phone", "alice");
+    const [event] = await eventRows(application);
+    expect(event).toMatchObject({ state: "pending", dueAt: null });
+    await restore(application, snapshot);
+    await runSql("UPDATE application SET webhook_url = ?2 WHERE id = ?1", application.id, url);
+    await wake(application, true);
+    const again = await eventRows(application);
+    expect(again).toMatchObject([{ id: event?.id, payload: event?.payload, state, dueAt: expect.any(Number) }]);
+  });
+});
+
+describe("while a restored D1 is behind (contract section 21)", () => {
+  /** More changes than one batch sends, of which D1 has none any more; the second batch waits until it is let through. */
+  async function recovering() {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const other = await issueTo(application, "tablet", "bob");
+    const snapshot = await takeSnapshot(application);
+    for (let change = 0; change < SEND_ENTRIES / 2 + 1; change++) {
+      for (const step of ["suspend", "resume"] as const) await takeStep(application, other, step);
+    }
+    await takeStep(application, number, "suspend");
+    await restore(application, snapshot);
+    const gate = Promise.withResolvers<void>();
+    let batches = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, ENTRY) && ++batches === 2) await gate.promise;
+      return send();
+    });
+    const recovered = wake(application, true);
+    recovered.catch(() => {});
+    while (batches < 2) await scheduler.wait(1);
+    return { application, number, snapshot, goOn: () => gate.resolve(), recovered };
+  }
+
+  it("logins and signatures get 503, lists are read, and a change waits", { timeout: 60_000 }, async () => {
+    const { application, number, goOn, recovered } = await recovering();
+    expect((await headOf(application)).readableFrom).toBeGreaterThan(await sequenceOf(application));
+    for (const answer of [await login(application, "phone"), await signOn(application, "phone")]) {
+      expect([outcome(answer), answer.headers.has("retry-after")]).toEqual(["503 UNAVAILABLE", true]);
+    }
+    expect((await callServer(application, "GET", "/v1/badges")).status).toBe(200);
+    const revoked = takeStep(application, number, "revoke");
+    goOn();
+    await recovered;
+    expect((await revoked).status).toBe(200);
+    expect(outcome(await signOn(application, "phone"))).toBe("403 REVOKED_BADGE");
+    await expectInSync(application);
+  });
+
+  it("D1 keeps the higher flag when it is restored once more, and another instance goes on", {
+    timeout: 60_000,
+  }, async () => {
+    const { application, snapshot, recovered } = await recovering();
+    const flag = (await headOf(application)).readableFrom;
+    await endAllocator(application);
+    await recovered.catch(() => {});
+    expect((await headOf(application)).readableFrom).toBe(flag);
+    await wake(application, true);
+    await expectInSync(application);
+    await restore(application, snapshot);
+    await wake(application, true);
+    await expectInSync(application);
+  });
+});
+
+describe("the log (contract section 21)", () => {
+  it("keeps what was sent again for 31 days from then: D1 restored once more gets it back", async () => {
+    const application = await createApplication();
+    await wake(application);
+    const snapshot = await takeSnapshot(application);
+    const numbers = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
+    for (let restores = 0; restores < 2; restores++) {
+      moveClock(30 * DAY);
+      await ring(application);
+      await restore(application, snapshot);
+      await wake(application, true);
+      expect((await badgeRows(application)).map(({ number }) => String(number)).toSorted()).toEqual(numbers.toSorted());
+    }
+    await expectInSync(application);
+  });
+});
+
+describe("the script's commands (contract section 21)", () => {
+  it("are carried out in the order in which they came, each once", async () => {
+    const application = await createApplication();
+    const number = Number(await issueTo(application, "phone", "alice"));
+    const commands = [];
+    for (const kind of ["suspend", "resume", "suspend"] as const) {
+      commands.push(await putCommand(application, { kind, number }));
+      moveClock(1000);
+    }
+    await Promise.all([wake(application), wake(application)]);
+    const results = await Promise.all(commands.map(resultOf));
+    expect(results).toMatchObject(["suspended", "active", "suspended"].map((state) => ({ badge: { state } })));
+    const { lastChange } = await headOf(application);
+    await wake(application);
+    expect((await headOf(application)).lastChange).toBe(lastChange);
+  });
+
+  it("are not carried out again when D1 is restored to before they were, and undo no later call", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const command = await putCommand(application, { kind: "suspend", number: Number(number) });
+    const snapshot = await takeSnapshot(application);
+    await wake(application);
+    expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await restore(application, snapshot);
+    expect(await resultOf(command)).toBeNull();
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("active");
+    expect(await resultOf(command)).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
+  });
+
+  it("older than an hour are not carried out: only a restore has brought them back", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const command = await putCommand(application, { kind: "suspend", number: Number(number) });
+    await runSql("UPDATE script_command SET created_at = created_at - 3600001 WHERE id = ?1", command);
+    await wake(application);
+    expect([await stateOf(application, number), await resultOf(command)]).toEqual(["active", null]);
+  });
+
+  it("that cannot be read fail, and others are carried out", async () => {
+    const application = await createApplication();
+    const number = Number(await issueTo(application, "phone", "alice"));
+    const unreadable = await putCommand(application, { kind: "suspend", number });
+    await runSql("UPDATE script_command SET command = '{}' WHERE id = ?1", unreadable);
+    const next = await putCommand(application, { kind: "suspend", number });
+    await wake(application);
+    expect(await resultOf(unreadable)).toEqual({ kind: "failed" });
+    expect(await resultOf(next)).toMatchObject({ kind: "badge" });
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "command-unreadable", command: unreadable }));
+  });
+});
+
+describe("an allocator that lost its storage while D1 is behind (contract section 21)", () => {
+  it("goes on from D1, and is asked to skip numbers", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone-1", "alice");
+    const snapshot = await takeSnapshot(application);
+    await issueTo(application, "phone-2", "bob");
+    await restore(application, snapshot);
+    await loseStorage(application);
+    await wake(application);
+    expect(await loggedSequences(application)).toEqual([await sequenceOf(application)]);
+    await expectInSync(application);
+  });
+});

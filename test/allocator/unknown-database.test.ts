@@ -1,0 +1,212 @@
+import { describe, expect, it } from "vitest";
+import { callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { requestQuietly } from "../badges/support.ts";
+import { claim, invite, outcome } from "../invitations/support/calls.ts";
+import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { isAbout } from "../support/faults.ts";
+import { runSql } from "../support/home.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+import { badgeRows, eventRows } from "../support/rows.ts";
+import { ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";
+
+const log = useQuietLog();
+useStandingClock();
+
+const login = (application: TestApplication, udid: string, userId = "alice") =>
+  requestQuietly(application, udid, { userId });
+
+/** An application with a badge of alice's, whose D1 was restored to a moment that the log does not reach any more. */
+async function restoredTooFar() {
+  const application = await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
+  const { token } = await invite(application, new Date(Date.now() + 300 * DAY).toISOString());
+  const snapshot = await takeSnapshot(application);
+  const number = await issueTo(application, "phone", "alice");
+  moveClock(32 * DAY);
+  await ring(application);
+  await takeStep(application, number, "suspend");
+  await takeStep(application, number, "resume");
+  const { headers } = await callServer(application, "GET", "/v1/changes");
+  await restore(application, snapshot);
+  await wake(application, true);
+  return { application, number, token, cursor: headers.get("pagination-cursor") ?? "" };
+}
+
+const unknown = ({ id }: TestApplication) =>
+  log.lines().filter(({ event, application }) => event === "database-unknown" && application === id);
+
+describe("D1's head that the log does not know (contract section 21)", () => {
+  it("stops calls, logins and signatures with 503, and nothing is overwritten", async () => {
+    const { application, number } = await restoredTooFar();
+    const before = await takeSnapshot(application);
+    expect(unknown(application)[0]).toMatchObject({ level: "error" });
+    const answers = [
+      await login(application, "phone"),
+      await login(application, "new", "bob"),
+      await signOn(application, "phone"),
+      await takeStep(application, number, "suspend"),
+    ];
+    expect(answers.map(outcome)).toEqual(Array(4).fill("503 UNAVAILABLE"));
+    await ring(application);
+    await endAllocator(application);
+    expect(outcome(await takeStep(application, number, "suspend"))).toBe("503 UNAVAILABLE");
+    expect(await takeSnapshot(application)).toEqual(before);
+    expect(await reconcile(application)).toMatchObject({ state: "database-unknown", republished: false, sent: 0 });
+  });
+
+  it("is answered by `reconcile --republish`: the allocator's rows replace D1's, and all goes on", async () => {
+    const { application, number, token, cursor } = await restoredTooFar();
+    expect(await reconcile(application, { republish: true })).toMatchObject({ state: "in-sync", republished: true });
+    await expectInSync(application);
+    expect(await stateOf(application, number)).toBe("active");
+    expect(outcome(await login(application, "phone"))).toBe("200");
+    expect((await signOn(application, "phone")).status).toBe(200);
+    expect((await claim(application, "visitor", "bob", token)).status).toBe(201);
+    expect((await login(application, "new", "carol")).status).toBe(201);
+    expect(outcome(await callServer(application, "GET", `/v1/changes?cursor=${cursor}`))).toBe("410 EXPIRED_CURSOR");
+    await expectInSync(application);
+  });
+
+  it("is forgotten when D1 is restored to a moment that the log knows: readers may read again", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const known = await takeSnapshot(application);
+    await runSql("UPDATE application_head SET entry = 'nobody knows' WHERE application_id = ?1", application.id);
+    await wake(application, true);
+    expect(outcome(await takeStep(application, number, "suspend"))).toBe("503 UNAVAILABLE");
+    await restore(application, known);
+    await wake(application, true);
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    expect(outcome(await signOn(application, "phone"))).toBe("403 SUSPENDED_BADGE");
+    await expectInSync(application);
+  });
+
+  it("republishes events and history of the log, and erasures again", async () => {
+    const { application, number } = await restoredTooFar();
+    await reconcile(application, { republish: true });
+    // Of the log that is left: the badge itself, which has no history, its suspension and the end of that.
+    const { results } = await runSql(
+      "SELECT action FROM history WHERE application_id = ?1 AND badge = ?2",
+      application.id,
+      Number(number),
+    );
+    expect(results).toHaveLength(2);
+    expect(results).toEqual(expect.arrayContaining([{ action: "badge:suspended" }, { action: "badge:resumed" }]));
+    expect((await eventRows(application)).map(({ payload }) => JSON.parse(payload).data.id)).toEqual([number]);
+  });
+});
+
+describe("a badge that D1 alone has (contract section 21)", () => {
+  it("is replaced by a republication, and its number is never drawn: it was issued to somebody", async () => {
+    const application = await createApplication({ size: 3 });
+    const first = await issueTo(application, "phone-1", "alice");
+    const early = await takeSnapshot(application);
+    const lost = await issueTo(application, "phone-2", "bob");
+    const late = await takeSnapshot(application);
+    await restore(application, early);
+    await loseStorage(application);
+    moveClock(1);
+    await wake(application);
+    // The restore is undone: D1 has what the allocator that lost its storage cannot know.
+    await restore(application, late);
+    moveClock(1);
+    await wake(application, true);
+    expect(outcome(await login(application, "phone-3", "carol"))).toBe("503 UNAVAILABLE");
+    await reconcile(application, { republish: true });
+    await expectInSync(application);
+    const third = await issueTo(application, "phone-3", "carol");
+    expect(new Set([first, lost, third]).size).toBe(3);
+    expect(outcome(await login(application, "phone-4", "dave"))).toBe("503 NUMBERS_EXHAUSTED");
+    const places = (await badgeRows(application)).map(({ position }) => position);
+    expect(places).not.toContain(2);
+  });
+});
+
+describe("a republication (contract section 21)", () => {
+  it("that ends half-way leaves D1's head unknown, readers wait, and it is begun anew", async () => {
+    const { application, number } = await restoredTooFar();
+    let batches = 0;
+    await aroundObjectD1(application, (state) => async (statements, send) => {
+      if (isAbout(statements, ENTRY) && ++batches === 3) {
+        state.abort("the allocator ends");
+        return new Promise(() => {});
+      }
+      return send();
+    });
+    await reconcile(application, { republish: true }).catch(() => {});
+    expect(outcome(await signOn(application, "phone"))).toBe("503 UNAVAILABLE");
+    expect(outcome(await takeStep(application, number, "suspend"))).toBe("503 UNAVAILABLE");
+    await wake(application);
+    await expectInSync(application);
+    expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("goes on when the response of a step is lost", async () => {
+    const { application } = await restoredTooFar();
+    let batches = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const sent = await send();
+      if (isAbout(statements, ENTRY) && ++batches % 2 === 1) throw new Error("D1_ERROR: the response is lost");
+      return sent;
+    });
+    expect(await reconcile(application, { republish: true })).toMatchObject({ republished: true });
+    await expectInSync(application);
+  });
+});
+
+describe("`reconcile --verify` (contract section 21)", () => {
+  it("finds none where both sides are equal", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const result = await reconcile(application, { verify: true });
+    expect(result).toMatchObject({ state: "in-sync", sent: 0, differences: { count: 0, first: [] } });
+  });
+
+  it("lists every row that both sides have differently, and --republish removes the differences", async () => {
+    const application = await createApplication();
+    const { id, lastNumber } = application;
+    const changed = Number(await issueTo(application, "phone", "alice"));
+    const missing = Number(await issueTo(application, "tablet", "alice"));
+    await callServer(application, "PATCH", "/v1/users/mallory/block");
+    await runSql("UPDATE badge SET state = 'suspended', metadata = '{}' WHERE number = ?1", changed);
+    await runSql("DELETE FROM badge WHERE number = ?1", missing);
+    const extra = [changed, missing].includes(lastNumber) ? lastNumber - 1 : lastNumber;
+    await runSql("INSERT INTO freed_number (number, freed_at, application_id) VALUES (?1, 1, ?2)", extra, id);
+    await runSql("DELETE FROM blocked_user WHERE application_id = ?1", id);
+    expect(await reconcile(application, { verify: true })).toMatchObject({
+      state: "in-sync",
+      differences: {
+        count: 4,
+        first: [
+          { table: "badge", key: changed, problem: "different", columns: ["metadata", "state"] },
+          { table: "badge", key: missing, problem: "only in the allocator" },
+          { table: "blockedUser", key: "mallory", problem: "only in the allocator" },
+          { table: "freedNumber", key: extra, problem: "only in D1" },
+        ],
+      },
+    });
+    const repaired = await reconcile(application, { verify: true, republish: true });
+    expect(repaired).toMatchObject({ republished: true, differences: { count: 0 } });
+    await expectInSync(application);
+  });
+
+  it("says where both sides are, and sends what D1 lacks", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    const { sequence } = await headOf(application);
+    for (const step of ["suspend", "resume"] as const) await takeStep(application, number, step);
+    await restore(application, snapshot);
+    const result = await reconcile(application);
+    expect(result).toMatchObject({
+      state: "in-sync",
+      allocator: sequence + 2,
+      logSince: Date.now(),
+      differences: null,
+    });
+    expect(await stateOf(application, number)).toBe("active");
+    await expectInSync(application);
+  });
+});

@@ -1,0 +1,122 @@
+import { createExecutionContext, createMessageBatch, getQueueResult, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it } from "vitest";
+import { type ApplicationId, newApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
+import {
+  HOME_RECIPIENT,
+  type HomeCommand,
+  type HomeResult,
+  homeResult,
+  type Recipient,
+} from "../../src/shared/script-commands.ts";
+import worker from "../../src/worker/index.ts";
+import { putCommand, resultOf } from "../allocator/support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { createApplication } from "../support/application.ts";
+
+useQuietLog();
+
+const scheduler = () => env.HOME_CLOCK.getByName("1");
+
+beforeEach(async () => {
+  await env.DB.batch(["number_range", "script_command"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
+  await runInDurableObject(scheduler(), (_, state) => {
+    for (const table of ["registration", "register_copied"]) state.storage.sql.exec(`DELETE FROM ${table}`);
+  });
+});
+
+/** A message of the script in the webhook queue. */
+async function wakeByQueue(recipient: Recipient): Promise<void> {
+  const message = { id: newRandomId(), timestamp: new Date(), attempts: 1, body: { wake: recipient } };
+  const batch = createMessageBatch("badge-webhooks", [message]);
+  const execution = createExecutionContext();
+  await worker.queue(batch, env, execution);
+  const { outcome, retryMessages } = await getQueueResult(batch, execution);
+  expect({ outcome, retryMessages }).toEqual({ outcome: "ok", retryMessages: [] });
+}
+
+/** Puts a command for home 1's scheduler into D1, as the script does. */
+async function put(command: HomeCommand): Promise<string> {
+  const id = newRandomId();
+  await env.DB.prepare(
+    "INSERT INTO script_command (id, recipient, command, created_at) VALUES (?1, ?2, ?3, unixepoch() * 1000)",
+  )
+    .bind(id, HOME_RECIPIENT, JSON.stringify({ command }))
+    .run();
+  return id;
+}
+
+async function carryOut(command: HomeCommand): Promise<HomeResult> {
+  const id = await put(command);
+  await wakeByQueue(HOME_RECIPIENT);
+  const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1")
+    .bind(id)
+    .first<{ result: string }>();
+  return homeResult.parse(JSON.parse(row?.result ?? "null"));
+}
+
+const register = (applicationId: ApplicationId, first: number | null, last = first) =>
+  carryOut({
+    kind: "register",
+    applicationId,
+    range: first === null || last === null ? null : { first, last },
+    highest: Number.MAX_SAFE_INTEGER,
+  });
+
+const inD1 = async () =>
+  (await env.DB.prepare(
+    "SELECT application_id, first_number, last_number FROM number_range ORDER BY 2",
+  ).raw()) as unknown[];
+
+describe("the register of number ranges, which home 1's scheduler keeps (contract sections 17 and 21)", () => {
+  it("has numbers registered once, in D1 too, and repeats its result", async () => {
+    const [one, other] = [newApplicationId(1), newApplicationId(2)];
+    expect(await register(one, null)).toMatchObject({ kind: "registered", registration: { firstNumber: 1e9 } });
+    expect(await register(one, null)).toMatchObject({ kind: "registered", registration: { firstNumber: 1e9 } });
+    expect(await register(other, 1_009_999_999)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
+    expect(await register(other, null)).toMatchObject({ registration: { firstNumber: 1_010_000_000 } });
+    expect(await inD1()).toEqual([
+      [one, 1_000_000_000, 1_009_999_999],
+      [other, 1_010_000_000, 1_019_999_999],
+    ]);
+  });
+
+  it("gives a restored D1 back what it lacks before it decides, and with the tick that notices the restore", async () => {
+    const [one, other] = [newApplicationId(1), newApplicationId(2)];
+    await register(one, 100, 199);
+    await register(one, 100, 299);
+    await env.DB.prepare("UPDATE number_range SET last_number = 199").run();
+    expect(await register(other, 250, 260)).toMatchObject({ kind: "taken", owner: { lastNumber: 299 } });
+    expect(await inD1()).toEqual([[one, 100, 299]]);
+    await scheduler().tick(1);
+    await env.DB.batch([env.DB.prepare("DELETE FROM number_range"), env.DB.prepare("UPDATE clock SET sequence = 0")]);
+    await scheduler().tick(1);
+    expect(await inD1()).toEqual([[one, 100, 299]]);
+  });
+
+  it("takes over D1's registrations when it has lost its storage", async () => {
+    const one = newApplicationId(1);
+    await register(one, 100, 199);
+    await runInDurableObject(scheduler(), (_, state) => {
+      for (const table of ["registration", "register_copied"]) state.storage.sql.exec(`DELETE FROM ${table}`);
+    });
+    expect(await register(newApplicationId(2), 150)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
+  });
+
+  it("says that it cannot carry out a command that it does not understand, and goes on", async () => {
+    const unknown = newRandomId();
+    await env.DB.prepare("INSERT INTO script_command VALUES (?1, 'home', '{}', unixepoch() * 1000 - 1000, NULL)")
+      .bind(unknown)
+      .run();
+    expect(await register(newApplicationId(1), 7)).toMatchObject({ kind: "registered" });
+    const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1").bind(unknown).first("result");
+    expect(row).toBe('{"kind":"failed"}');
+  });
+});
+
+it("a message of the queue has an allocator carry out its commands at once (contract section 21)", async () => {
+  const application = await createApplication();
+  const command = await putCommand(application, { kind: "block", userId: "ada" });
+  await wakeByQueue(application.id);
+  expect(await resultOf(command)).toMatchObject({ kind: "user", userId: "ada" });
+});

@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { registerHooks, stripTypeScriptTypes } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Dice } from "../dice.ts";
+
+const PATH = join(import.meta.dirname, "../../../src/shared/limits.ts");
+
+/** Limits that are so small in some seeds that a few rows meet them: pages, groups, entries. */
+const CHOICES: Readonly<Record<string, readonly [number, ...number[]]>> = {
+  COPY_PAGE_ROWS: [2000, 1, 2, 3],
+  REPUBLISH_PAGE_ROWS: [500, 1, 2],
+  VERIFY_PAGE_ROWS: [1000, 1, 3],
+  MAX_ENTRY_CHARACTERS: [128 * 1024, 300, 1500],
+  MAX_PIECE_CHARACTERS: [24 * 1024, 300, 1500],
+  SEND_ENTRIES: [50, 1, 2],
+  MAX_GROUP_CALLS: [100, 1, 2],
+};
+
+const SMALL_CHANCE = 0.5;
+
+/** Has limits that a seed chooses. Called before anything of the service is loaded. */
+export function makeLimitsVariable(): void {
+  let source = readFileSync(PATH, "utf8");
+  for (const name of Object.keys(CHOICES)) {
+    const parts = source.split(`export const ${name} = `);
+    if (parts.length !== 2) throw new Error(`src/shared/limits.ts has no ${name}`);
+    source = parts.join(`export let ${name} = `);
+  }
+  const set = Object.keys(CHOICES).map((name) => `${name} = values.${name};`);
+  source = stripTypeScriptTypes(`${source}\nexport function setLimits(values) { ${set.join(" ")} }`);
+  const { href } = pathToFileURL(PATH);
+  registerHooks({
+    load: (url, context, next) =>
+      url === href ? { format: "module", source, shortCircuit: true } : next(url, context),
+  });
+}
+
+/** What `makeLimitsVariable` adds to the module. */
+type SetLimits = (values: Record<string, number>) => void;
+
+const isSetter = (found: unknown): found is SetLimits => typeof found === "function";
+
+/** Sets the limits of one seed. @returns those that it has */
+export async function loadLimits(): Promise<(dice: Dice) => Record<string, number>> {
+  const found: unknown = Reflect.get(await import("../../../src/shared/limits.ts"), "setLimits");
+  if (!isSetter(found)) throw new Error("limits cannot be set");
+  return (dice) => {
+    const values = Object.fromEntries(
+      Object.entries(CHOICES).map(([name, choices]) => [
+        name,
+        dice.chance(SMALL_CHANCE) ? dice.oneOf(choices) : choices[0],
+      ]),
+    );
+    found(values);
+    return values;
+  };
+}

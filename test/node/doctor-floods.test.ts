@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
+import { localHomes } from "./support/script.ts";
+
+const { database, admin, create } = await localHomes();
+
+const report = z.object({ findings: z.array(z.object({ check: z.string(), state: z.string(), detail: z.string() })) });
+
+/** What doctor says of a check. */
+async function finding(name: string) {
+  const { stdout } = await admin("doctor", "--address", "http://127.0.0.1:9", "--json");
+  return report.parse(JSON.parse(stdout)).findings.find(({ check }) => check === name);
+}
+
+describe("doctor (contract sections 7 and 17)", () => {
+  it("names an application that has used up the new badges of this clock hour", async () => {
+    const { applicationId: id } = await create("--new-badges-per-hour", "5");
+    const use = (hour: number, used: number) =>
+      database.run((_, d1) =>
+        d1
+          .prepare("UPDATE application_head SET hour = ?, hour_used = ? WHERE application_id = ?")
+          .bind(hour, used, id)
+          .run(),
+      );
+    const hour = () => Math.floor(Date.now() / HOUR_MILLISECONDS);
+    await use(hour(), 4);
+    expect(await finding("New badges")).toMatchObject({ state: "ok" });
+    await use(hour() - 1, 5);
+    expect(await finding("New badges")).toMatchObject({ state: "ok" });
+    await use(hour(), 5);
+    expect(await finding("New badges")).toMatchObject({ state: "look", detail: `${id} (App): all 5 of this hour` });
+  });
+
+  it("says how full the fullest home is", async () => {
+    expect(await finding("Homes")).toMatchObject({
+      state: "ok",
+      detail: "the fullest has 0 % of the 10 GB that D1 holds",
+    });
+  });
+});

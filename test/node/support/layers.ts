@@ -1,0 +1,155 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+
+/**
+ * Who may import whom in `src` (docs/architecture.md). `npm run check:fast` prints each import that is not listed here, and each
+ * circle of files that need each other when they are loaded.
+ */
+
+const WORKER_MODULES = "worker";
+
+/** Each folder, and the folders and files that it may import. `worker` stands for the files beside its folders, except `index.ts`. */
+export const MAY_IMPORT: Record<string, readonly string[]> = {
+  shared: [],
+  // The packages, and what is made of them.
+  client: ["shared"],
+  verify: ["shared/card-formats.ts"],
+  examples: ["verify"],
+  // The programs beside the Worker.
+  admin: ["shared"],
+  "docs-page": ["shared"],
+  console: ["client", "shared/qr-code.ts"],
+  pass: ["client", "shared/qr-code.ts"],
+  dev: ["shared", "admin", "client", "docs-page", "examples"],
+  // The Worker, from the entry to storage.
+  "worker/index.ts": [WORKER_MODULES, "worker/http", "worker/scheduling", "worker/webhooks", "worker/allocator"],
+  "worker/http": [
+    ...["shared", WORKER_MODULES, "worker/applications", "worker/badges", "worker/history", "worker/invitations"],
+    ...["worker/proofs", "worker/users", "worker/webhooks"],
+    ...["worker/allocator/decide/states.ts", "worker/storage/settings.ts"],
+  ],
+  "worker/badges": domain(
+    "worker/allocator",
+    "worker/allocator/decide",
+    "worker/applications",
+    "worker/keys",
+    "worker/proofs",
+  ),
+  "worker/invitations": domain(
+    "worker/allocator",
+    "worker/allocator/decide",
+    "worker/applications",
+    "worker/badges/rules.ts",
+  ),
+  "worker/history": domain(),
+  "worker/users": domain("worker/applications"),
+  "worker/applications": domain("worker/keys"),
+  "worker/webhooks": domain(),
+  "worker/keys": domain("worker/applications/registry.ts"),
+  "worker/proofs": ["shared", WORKER_MODULES, "worker/keys/derivation.ts"],
+  "worker/scheduling": domain("worker/keys/resealing.ts", "worker/webhooks/backlog.ts"),
+  "worker/allocator": domain(
+    "worker/allocator/decide",
+    ...["worker/applications/registry.ts", "worker/applications/devices.ts", "worker/keys"],
+    ...["worker/scheduling/retention-days.ts", "worker/webhooks/badge-created-payload.ts"],
+    "worker/webhooks/delivery-message.ts",
+  ),
+  // What a command leads to: plain functions, which know no queue, no D1 and no fence.
+  "worker/allocator/decide": [
+    "shared",
+    "worker/allocator",
+    "worker/storage/rows.ts",
+    "worker/json-object.ts",
+    "worker/webhooks/badge-created-payload.ts",
+  ],
+  "worker/storage": ["shared", WORKER_MODULES],
+  // `context.ts` has one of each part; the others are small.
+  [WORKER_MODULES]: [
+    ...["shared", "worker/storage", "worker/keys", "worker/applications", "worker/badges", "worker/users"],
+    ...[
+      "worker/proofs/proof.ts",
+      "worker/webhooks/delivery-message.ts",
+      "worker/scheduling",
+      "worker/allocator/client.ts",
+    ],
+  ],
+};
+
+function domain(...more: string[]): string[] {
+  return ["shared", WORKER_MODULES, "worker/storage", ...more];
+}
+
+export interface Import {
+  from: string;
+  to: string;
+  isType: boolean;
+}
+
+const IMPORT = /^(?:import|export)\s(?<type>type\s)?[^;]*?from\s+"(?<path>\.[^"]+)"|\bimport\("(?<later>\.[^"]+)"\)/gm;
+
+/** @param path below `src` */
+export function importsIn(path: string, text: string): Import[] {
+  return [...text.matchAll(IMPORT)].map(({ groups }) => ({
+    from: path,
+    to: normalize(join(dirname(path), groups?.path ?? groups?.later ?? "")),
+    isType: groups?.type !== undefined,
+  }));
+}
+
+/** The longest name of the table that a file is under. */
+export function layerOf(path: string): string {
+  const parts = path.split("/");
+  const names = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
+  const name = names.find((each) => Object.hasOwn(MAY_IMPORT, each));
+  if (name === undefined) throw new Error(`${path} is in no folder of the table`);
+  return name;
+}
+
+export function isAllowed({ from, to }: Import): boolean {
+  const [layer, target] = [layerOf(from), layerOf(to)];
+  if (layer === target) return true;
+  const allowed = MAY_IMPORT[layer] ?? [];
+  return allowed.includes(target) || allowed.includes(to);
+}
+
+/** The first circle of imports that exist when the program runs, as paths; undefined: there is none. */
+export function findCircle(imports: readonly Import[]): string[] | undefined {
+  const targets = Map.groupBy(
+    imports.filter(({ isType }) => !isType),
+    ({ from }) => from,
+  );
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): string[] | undefined => {
+    const start = trail.indexOf(path);
+    if (start !== -1) return [...trail.slice(start), path];
+    if (done.has(path)) return;
+    for (const { to } of targets.get(path) ?? []) {
+      const circle = visit(to, [...trail, path]);
+      if (circle) return circle;
+    }
+    done.add(path);
+    return;
+  };
+  for (const path of targets.keys()) {
+    const circle = visit(path, []);
+    if (circle) return circle;
+  }
+  return;
+}
+
+export function readImports(): Import[] {
+  const source = join(import.meta.dirname, "../../../src");
+  const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((path) => /\.tsx?$/.test(path));
+  return files.flatMap((path) => importsIn(path, readFileSync(join(source, path), "utf8")));
+}
+
+if (import.meta.main) {
+  const imports = readImports();
+  const circle = findCircle(imports);
+  const faults = imports
+    .filter((each) => !isAllowed(each))
+    .map(({ from, to }) => `src/${from} may not import src/${to}`);
+  if (circle) faults.push(`a circle: ${circle.join(" → ")}`);
+  for (const fault of faults) console.error(fault);
+  process.exitCode = faults.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,224 @@
+import { describe, expect, it } from "vitest";
+import { newEventId } from "../../src/shared/identifiers.ts";
+import { isoTime } from "../../src/shared/time.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { noteUntriedFrom, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
+import { findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
+import { pageEvents } from "../../src/worker/webhooks/list.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { type Bill, billOf } from "../support/bill.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
+import { Outbox, setUntriedFrom } from "../support/outbox.ts";
+import { answer, useReceivers } from "../support/receivers.ts";
+
+const receiver = useReceivers();
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+useQuietLog();
+
+async function openOutbox(): Promise<Outbox> {
+  return Outbox.open({ webhookUrl: receiver().url });
+}
+
+/** What D1 reads and writes meanwhile. */
+async function billed(outbox: Outbox, act: () => Promise<unknown>): Promise<Bill> {
+  const sum = { rowsRead: 0, rowsWritten: 0 };
+  const whole = outbox.context;
+  const d1 = aroundD1(homeDatabase(), async (statements, send) => {
+    const result = await send();
+    const { rowsRead, rowsWritten } = await billOf(statements, result);
+    sum.rowsRead += rowsRead;
+    sum.rowsWritten += rowsWritten;
+    return result;
+  });
+  outbox.context = { ...whole, db: new Database(d1) };
+  await act();
+  outbox.context = whole;
+  return sum;
+}
+
+/** Events as badges write them, one made at each of these moments. @returns their IDs */
+async function insertEvents({ application: { id } }: Outbox, moments: readonly number[], state = "pending") {
+  const rows = moments.map((createdAt) => ({ id: newEventId(createdAt), createdAt }));
+  await runSql(
+    `INSERT INTO webhook_event (application_id, id, event, payload, state, created_at)
+      SELECT ?1, value ->> 'id', 'badge:created', '{"data":{}}', ?3, value ->> 'createdAt' FROM json_each(?2)`,
+    id,
+    JSON.stringify(rows),
+    state,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Ticks, one a minute. @returns the events that they enqueue */
+async function tick(outbox: Outbox, count: number): Promise<string[]> {
+  const enqueued: string[] = [];
+  for (let minute = 0; minute < count; minute++) {
+    enqueued.push(...(await outbox.sweep()));
+    outbox.now += MINUTE;
+  }
+  return enqueued;
+}
+
+describe("what a delivery writes", () => {
+  it("one row, if it succeeds at once", async () => {
+    const outbox = await openOutbox();
+    const event = await outbox.issue();
+    expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(1);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", dueAt: null, leaseUntil: 0, attempts: 1 });
+  });
+
+  it("three for a first attempt that fails, with its due time and the endpoint's health; three for the next that succeeds", async () => {
+    const endpoint = receiver((_, attempt) => answer(attempt === 1 ? 500 : 200));
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const event = await outbox.issue();
+    expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(3);
+    outbox.now = await outbox.dueTime(event);
+    expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(3);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 2 });
+  });
+});
+
+describe("an event whose message was lost (contract section 8: found and sent within about a minute)", () => {
+  it("is enqueued by the first tick that finds it older than 20 s, and again while nobody has leased it", async () => {
+    const outbox = await openOutbox();
+    const event = await outbox.issue();
+    outbox.now += 20_000;
+    expect(await outbox.sweep(), "its first attempt may be under way").toEqual([]);
+    outbox.now += 1;
+    expect(await outbox.sweep()).toEqual([event]);
+    outbox.now += MINUTE;
+    expect(await outbox.sweep()).toEqual([event]);
+    await outbox.deliver(event);
+    outbox.now += MINUTE;
+    expect(await outbox.sweep()).toEqual([]);
+    expect(await outbox.event(event)).toMatchObject({ state: "delivered" });
+  });
+
+  it("is found however long the scheduler was down, in chunks, and so are those after it", async () => {
+    const outbox = await openOutbox();
+    const start = outbox.now;
+    await tick(outbox, 1);
+    const events = await insertEvents(
+      outbox,
+      [5 * MINUTE, HOUR, 3 * HOUR, 23 * HOUR, 40 * DAY].map((age) => start + age),
+    );
+    outbox.now = start + 41 * DAY;
+    expect((await tick(outbox, 2)).filter((id, index, all) => all.indexOf(id) === index)).toEqual(events);
+  });
+
+  it("is found among more than a chunk of events", async () => {
+    const outbox = await openOutbox();
+    const events = await insertEvents(
+      outbox,
+      Array.from({ length: 1201 }, (_, index) => outbox.now + index),
+    );
+    outbox.now += HOUR;
+    expect(new Set(await tick(outbox, 2))).toEqual(new Set(events));
+  });
+
+  it("is found if D1 gets it up to nine minutes late, after many ticks", async () => {
+    const outbox = await openOutbox();
+    await tick(outbox, 30);
+    const [event] = await insertEvents(outbox, [outbox.now - 9 * MINUTE]);
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("is found in a D1 that was restored to a time when it was new", async () => {
+    const outbox = await openOutbox();
+    await tick(outbox, 1);
+    const restoredTo = await readUntriedFrom(outbox.context.db);
+    const event = await outbox.issue();
+    await outbox.deliver(event);
+    outbox.now += 10 * DAY;
+    await tick(outbox, 2);
+    await outbox.change(event, { state: "pending", attempts: 0, deliveredAt: null });
+    expect(await outbox.sweep(), "without the rest of D1").toEqual([]);
+    await runSql("UPDATE clock SET untried_from = ?", restoredTo);
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("is found though the clock was ahead for a tick", async () => {
+    const outbox = await openOutbox();
+    outbox.now += 365 * DAY;
+    await outbox.sweep();
+    outbox.now -= 365 * DAY;
+    const event = await outbox.issue();
+    outbox.now += MINUTE;
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("is found when its application is enabled again, without its being enabled doing anything", async () => {
+    const outbox = await openOutbox();
+    const event = await outbox.issue();
+    await runSql("UPDATE application SET disabled_at = 1 WHERE id = ?", outbox.application.id);
+    expect(await tick(outbox, 20)).toEqual([]);
+    await runSql("UPDATE application SET disabled_at = NULL WHERE id = ?", outbox.application.id);
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+});
+
+describe("GET /v1/events?state=pending (contract section 19)", () => {
+  it("lists events that nobody has tried among those that wait for a retry, newest first, as due when they were made", async () => {
+    const outbox = await openOutbox();
+    const [oldest, failed, newest] = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
+    const dueAt = outbox.now + HOUR;
+    await outbox.change(failed, { attempts: 1, dueAt });
+    await insertEvents(outbox, [outbox.now], "delivered");
+    const page = { state: "pending", after: null, perPage: 2 } as const;
+    const first = await pageEvents(outbox.context, outbox.application.id, page);
+    const times = (await outbox.events()).map(({ createdAt }) => isoTime(createdAt));
+    expect(first.events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([
+      [newest, times[2]],
+      [failed, isoTime(dueAt)],
+    ]);
+    const { events, next } = await pageEvents(outbox.context, outbox.application.id, { ...page, after: first.next });
+    expect(events.map(({ id, nextAttemptAt }) => [id, nextAttemptAt])).toEqual([[oldest, times[0]]]);
+    expect(next).toBeNull();
+  });
+});
+
+describe("how far ticks have looked for events that nobody has tried", () => {
+  it("stays as it is while more of them are left than a chunk has", async () => {
+    const outbox = await openOutbox();
+    const { db } = outbox.context;
+    await insertEvents(
+      outbox,
+      Array.from({ length: 501 }, (_, index) => outbox.now + index),
+    );
+    outbox.now += HOUR / 2;
+    const before = await readUntriedFrom(db);
+    expect(await findUntriedEvents(outbox.context)).toBe(false);
+    expect(await readUntriedFrom(db)).toBe(before);
+    expect(await findUntriedEvents(outbox.context)).toBe(true);
+    expect((await readUntriedFrom(db)) > before).toBe(true);
+  });
+
+  it("is not moved on by a tick that read it before D1 was restored", async () => {
+    const outbox = await openOutbox();
+    const { db } = outbox.context;
+    const before = await readUntriedFrom(db);
+    await setUntriedFrom(outbox.now - DAY);
+    const restored = await readUntriedFrom(db);
+    await noteUntriedFrom(db, before, outbox.now);
+    expect(await readUntriedFrom(db)).toBe(restored);
+  });
+
+  it("costs the same however many older events there are", async () => {
+    const outbox = await openOutbox();
+    const look = async () => {
+      await setUntriedFrom(outbox.now - 10 * MINUTE);
+      return (await billed(outbox, () => findUntriedEvents(outbox.context))).rowsRead;
+    };
+    const before = await look();
+    await insertEvents(
+      outbox,
+      Array.from({ length: 3000 }, (_, index) => outbox.now - DAY - index),
+      "delivered",
+    );
+    expect(await look()).toBe(before);
+  });
+});
