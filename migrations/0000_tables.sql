@@ -128,6 +128,17 @@ CREATE TABLE `deployment` (
 	`deployed_at` integer NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE `door_secret` (
+	`application_id` text NOT NULL,
+	`name` text NOT NULL,
+	`id` text NOT NULL,
+	`digest` text NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`application_id`, `name`),
+	FOREIGN KEY (`application_id`) REFERENCES `application`(`id`) ON UPDATE no action ON DELETE no action
+) WITHOUT ROWID;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `door_secret_digest` ON `door_secret` (`application_id`,`digest`);--> statement-breakpoint
 CREATE TABLE `freed_number` (
 	`number` integer PRIMARY KEY NOT NULL,
 	`freed_at` integer NOT NULL,

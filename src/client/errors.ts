@@ -44,7 +44,7 @@ export class BadgeServiceError extends Error {
 }
 
 /** Why a user device gets neither its badge nor a signature for the time being: every code of 403 but that of people's secrets. */
-export type RefusedBadgeCode = Exclude<CodeOfStatus<403>, "READ_ONLY">;
+export type RefusedBadgeCode = Exclude<CodeOfStatus<403>, "READ_ONLY" | "DOOR_ONLY">;
 
 /** Tell the user. A `switch` over `code` is checked by the compiler. */
 export interface RefusedBadgeError extends BadgeServiceError {
@@ -53,7 +53,8 @@ export interface RefusedBadgeError extends BadgeServiceError {
 
 /** Whether the service refused a device call because the badge is not active or the user is blocked. */
 export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
-  if (!(error instanceof BadgeServiceError) || error.code === null || error.code === "READ_ONLY") return false;
+  if (!(error instanceof BadgeServiceError) || error.code === null) return false;
+  if (error.code === "READ_ONLY" || error.code === "DOOR_ONLY") return false;
   return PUBLIC_ERRORS[error.code].status === 403;
 }
 

@@ -24,7 +24,9 @@ export type { CallOptions, CallSignal, ClientOptions, Fetch, FetchInit, FetchRes
 export type {
   AccessPage,
   Application,
+  ConnectedDoor,
   ConsolePerson,
+  DoorPage,
   EventPage,
   EventState,
   HistoryEntry,
@@ -42,6 +44,7 @@ export type {
   BadgePages,
   BlockedUserPages,
   ChangePages,
+  DoorPages,
   EventPages,
   HistoryPages,
   InvitationPages,

@@ -34,6 +34,25 @@ export interface ConsolePerson {
   createdAt: string;
 }
 
+/** A door that has a secret (contract section 26). */
+export interface ConnectedDoor {
+  name: string;
+  /** When the secret was made. ISO 8601, UTC. */
+  createdAt: string;
+  /** When the door called last; absent: it has never called. */
+  seenAt?: string | undefined;
+  /** The last change that it had then. */
+  change?: number | undefined;
+  /** Whether it called within 60 seconds and has the last change of status. */
+  isCurrent: boolean;
+}
+
+export interface DoorPage {
+  doors: ConnectedDoor[];
+  /** Where the next page starts; null on the last page. */
+  nextCursor: string | null;
+}
+
 export interface AccessPage {
   people: ConsolePerson[];
   /** Where the next page starts; null on the last page. */

@@ -1,6 +1,8 @@
 import type {
   AccessPage,
+  ConnectedDoor,
   ConsolePerson,
+  DoorPage,
   EventPage,
   HistoryEntry,
   HistoryPage,
@@ -43,6 +45,14 @@ export class AccessPages extends Pages<AccessPage> {
   /** Iterates over the people of all pages. */
   async *people(): AsyncGenerator<ConsolePerson, void, void> {
     for await (const page of this) yield* page.people;
+  }
+}
+
+/** By name. */
+export class DoorPages extends Pages<DoorPage> {
+  /** Iterates over the doors of all pages. */
+  async *doors(): AsyncGenerator<ConnectedDoor, void, void> {
+    for await (const page of this) yield* page.doors;
   }
 }
 

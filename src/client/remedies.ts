@@ -16,6 +16,7 @@ const REMEDIES = new Map<string, string>(
     BLOCKED_USER: "the application's server can unblock the user",
     WRONG_USER: "the invitation is for another user: log in as that one",
     READ_ONLY: "this secret may not do that: use one with another role",
+    DOOR_ONLY: "a door's secret may only wait for changes: use the application's secret",
     NOT_FOUND: "no such path: is baseUrl right?",
     UNKNOWN_APPLICATION: "no application has this ID",
     UNKNOWN_BADGE: "request a badge first, and name a badge of this device or application",

@@ -2,6 +2,7 @@ import type { CallOptions, ClientOptions } from "./options.ts";
 import type {
   AccessPage,
   Application,
+  DoorPage,
   EventPage,
   EventState,
   HistoryPage,
@@ -15,6 +16,7 @@ import {
   BadgePages,
   BlockedUserPages,
   ChangePages,
+  DoorPages,
   EventPages,
   HistoryPages,
   InvitationPages,
@@ -390,6 +392,13 @@ export class ServerClient {
     );
   }
 
+  /** Lists the doors that have a secret and whether each knows the last change of status, by name, like `listBadges` (contract section 26). */
+  listDoors({ perPage, signal }: PageOptions = {}): DoorPages {
+    return new DoorPages((cursor) =>
+      this.#page(`/v1/doors${queryText({ per_page: perPage, cursor })}`, doorPage, signal),
+    );
+  }
+
   /** Lists events and how their deliveries went, newest first, like `listBadges`. */
   listEvents({ state, perPage, signal }: EventQuery = {}): EventPages {
     return new EventPages((cursor) =>
@@ -510,6 +519,7 @@ const blockedUserPage = object<Omit<BlockedUserPage, "nextCursor">>({ users: "ar
 const erasedInvitation = object<ErasedInvitation>({ badgeId: "string" });
 const erasedUser = object<ErasedUser>({ userId: "string", erased: "number" });
 const accessPage = object<Omit<AccessPage, "nextCursor">>({ people: "array" });
+const doorPage = object<Omit<DoorPage, "nextCursor">>({ doors: "array" });
 const historyPage = object<Omit<HistoryPage, "nextCursor">>({ history: "array" });
 const eventPage = object<Omit<EventPage, "nextCursor">>({ events: "array" });
 const replayedEvent = object<ReplayedEvent>({ id: "string", state: "string" });

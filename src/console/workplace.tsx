@@ -4,6 +4,7 @@ import { AccessView } from "./access/access.tsx";
 import { BadgePage } from "./badges/badge-page.tsx";
 import { Badges } from "./badges/badges.tsx";
 import { Deliveries } from "./deliveries/deliveries.tsx";
+import { Doors } from "./doors/doors.tsx";
 import { History } from "./history/history.tsx";
 import { FiguresView, Overview } from "./overview/overview.tsx";
 import { useSession } from "./parts/hooks.ts";
@@ -31,6 +32,7 @@ const VIEWS: readonly {
   { name: "badges", title: "Badges", View: Badges },
   { name: "visitors", title: "Visitors", View: Visitors },
   { name: "blocked", title: "Blocked", View: Blocked },
+  { name: "doors", title: "Doors", View: Doors },
   { name: "history", title: "History", View: History },
   { name: "deliveries", title: "Deliveries", View: Deliveries },
   { name: "figures", title: "Figures", View: FiguresView },

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  applyStatusDelta,
   createChallenge,
   type Expectations,
   type JwkSet,
   type PresentedBadge,
   type RefusedBadgeSignature,
   type RefusedPossession,
+  readStatusDelta,
   readStatusList,
+  type StatusDelta,
   type StatusList,
   type StatusListFailure,
   type VerifiedBadgeSignature,
@@ -15,6 +18,7 @@ import {
   verifyPossession,
 } from "../verify/index.ts";
 import { parseKeySet, readDoorFile, writeDoorFile } from "./door-file.ts";
+import { waitForDelta } from "./door-live.ts";
 
 /** Status lists say `ttl` 60; half of it, so that a revoked badge is refused within two minutes (contract section 14). */
 const REFRESH_SECONDS = 30;
@@ -29,6 +33,10 @@ const MAX_DOWNLOAD_BYTES = 524_288;
 const MAX_STATUS_LISTS = 1000;
 /** More than phones at one door answer within a minute, and little enough to keep. */
 const MAX_CHALLENGES = 10_000;
+/** Deltas are kept until all lists contain them: for half a minute, unless no list can be downloaded. */
+const MAX_DELTAS = 1000;
+/** The lists that a data centre has may be half a minute old: until they have a change, there is no use in asking at once. */
+const LISTS_WAIT_SECONDS = 10;
 /** A list whose content has not changed is written only this often, because flash memory wears out. */
 const SAVE_UNCHANGED_SECONDS = 600;
 
@@ -36,11 +44,16 @@ export interface DoorOptions {
   /** The service's PUBLIC_URL, without a slash at the end. The URIs of its status lists begin with it. */
   serviceUrl: string;
   applicationId: string;
+  /** The door's own secret: with it, it learns of changes at once (contract section 26). Null: from the lists alone. */
+  secret?: string | null;
   /** Stores what was downloaded. */
   file: string;
   /** Reports what goes wrong, one line each. */
   log: (line: string) => void;
-  fetch?: (url: string, init: { signal: AbortSignal; redirect: "error" }) => Promise<Response>;
+  fetch?: (
+    url: string,
+    init: { signal?: AbortSignal | null; redirect?: RequestRedirect; headers?: HeadersInit },
+  ) => Promise<Response>;
   /** Milliseconds since 1970-01-01 UTC. */
   now?: () => number;
   /** Milliseconds since any moment, for intervals: a clock that is set back must not put a refresh off. */
@@ -67,7 +80,10 @@ export function ageLimits(
 /** A list in memory, and as it was downloaded. */
 interface KeptList {
   jwt: string;
+  /** With the deltas since then. */
   list: StatusList;
+  /** The last change of the list as it was downloaded; null if it does not say. */
+  change: number | null;
 }
 
 /**
@@ -80,6 +96,8 @@ export class DoorControl {
   #areKeysDue = true;
   #keysRefreshedAt = 0;
   readonly #lists = new Map<string, KeptList>();
+  /** Since the oldest list, oldest first. */
+  #deltas: { jwt: string; delta: StatusDelta }[] = [];
   /** The verifier's input; built again when a list changes, not for each badge. */
   #statusLists: Record<string, StatusList> = {};
   /** `#content` as it was last written; at first there is nothing to write. */
@@ -98,6 +116,7 @@ export class DoorControl {
       fetch: (url, init) => fetch(url, init),
       now: Date.now,
       elapsed: () => performance.now(),
+      secret: null,
       ...options,
     };
   }
@@ -180,7 +199,93 @@ export class DoorControl {
     }
   }
 
-  /** Ends `run` and its downloads. */
+  /**
+   * Learns of every change of status at once, until `stop`. Meanwhile `run` goes on with the lists: they say
+   * how long the door may do without the service.
+   *
+   * @throws Error without a secret
+   */
+  async listen(): Promise<void> {
+    const { signal } = this.#stopped;
+    for (let failures = 0; !signal.aborted; ) {
+      const result = await this.#listenOnce();
+      if (result === "received") {
+        if (failures > 0) this.#options.log("connected again");
+        failures = 0;
+        continue;
+      }
+      failures = result === "failed" ? failures + 1 : 0;
+      const seconds = typeof result === "number" ? result : retrySeconds(Math.max(1, failures));
+      await sleep(seconds * 1000 * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** @returns how it went; a number: after how many seconds to call again */
+  async #listenOnce(): Promise<"received" | "failed" | number> {
+    const { serviceUrl, applicationId, secret, log } = this.#options;
+    if (secret === null) throw new Error("a door without a secret cannot listen");
+    const have = this.#lastChange();
+    if (have === null) return 1;
+    try {
+      const result = await waitForDelta({
+        ...{ serviceUrl, applicationId, secret, have, readText },
+        keys: this.#keys,
+        signal: this.#stopped.signal,
+        fetch: this.#options.fetch,
+      });
+      if (result.kind === "failed") {
+        if (result.isUnknownKey) this.#areKeysDue = true;
+        log(`not connected: ${result.reason}; the lists are used`);
+        return result.waitSeconds ?? "failed";
+      }
+      return await this.#receive(result, have);
+    } catch (error) {
+      if (!this.#stopped.signal.aborted) log(`not connected: ${describeError(error)}; the lists are used`);
+      return "failed";
+    }
+  }
+
+  /** Applies a delta to the lists, or gets the lists again where it does not fit. */
+  async #receive({ jwt, delta }: { jwt: string; delta: StatusDelta }, have: number): Promise<"received" | number> {
+    const applied = [...this.#lists].map(([uri, kept]) => ({ uri, kept, list: applyStatusDelta(kept.list, delta) }));
+    const isLacking = delta.since > have || delta.change < have || applied.some(({ list }) => list === null);
+    if (isLacking) {
+      this.#options.log(`changes up to ${delta.change}: the lists are needed again`);
+      // What D1 has lost may be in them.
+      if (delta.change < have) this.#forgetChanges();
+      await this.refresh();
+      return (this.#lastChange() ?? 0) < delta.since ? LISTS_WAIT_SECONDS : "received";
+    }
+    for (const { uri, kept, list } of applied) if (list !== null) this.#setList(uri, { ...kept, list });
+    if (delta.change > have) this.#deltas = [...this.#deltas, { jwt, delta }].slice(-MAX_DELTAS);
+    if (delta.entries.length > 0) {
+      this.#options.log(`change ${delta.change}: ${delta.entries.length} badges have another status`);
+      await this.#save(true);
+    }
+    // An application without changes responds at once.
+    return delta.change === 0 ? LISTS_WAIT_SECONDS : "received";
+  }
+
+  /** The last change that all lists have; null: the service's lists do not say, or there is none. */
+  #lastChange(): number | null {
+    const changes = [...this.#lists.values()].map(({ list }) => list.change);
+    return changes.reduce((least: number | null, change) => {
+      return least === null || change === null ? null : Math.min(least, change);
+    }, changes[0] ?? null);
+  }
+
+  /** The next lists take the place of these, whatever their changes. */
+  #forgetChanges(): void {
+    this.#deltas = [];
+    for (const [uri, kept] of this.#lists) this.#setList(uri, { ...kept, list: { ...kept.list, change: null } });
+  }
+
+  #setList(uri: string, kept: KeptList): void {
+    this.#lists.set(uri, kept);
+    this.#statusLists = { ...this.#statusLists, [uri]: kept.list };
+  }
+
+  /** Ends `run`, `listen` and their downloads. */
   stop(): void {
     this.#stopped.abort();
   }
@@ -224,6 +329,11 @@ export class DoorControl {
     if (file === null) return;
     if (file.applicationId !== this.#options.applicationId) throw new Error(`it is of ${file.applicationId}`);
     this.#keys = file.keys;
+    const uri = `${this.#applicationUrl()}/status`;
+    for (const jwt of file.deltas) {
+      const read = await readStatusDelta(jwt, { keys: file.keys, uri });
+      if (read.ok) this.#deltas.push({ jwt, delta: read.delta });
+    }
     for (const [uri, jwt] of Object.entries(file.statusLists)) await this.#keepList(uri, jwt);
     this.#saved = this.#content();
   }
@@ -249,6 +359,8 @@ export class DoorControl {
       if (jwt === null) break;
       if (!(await this.#keepList(uri, jwt))) isFine = false;
     }
+    const downloaded = [...this.#lists.values()].map(({ change }) => change ?? 0);
+    this.#deltas = this.#deltas.filter(({ delta }) => delta.change > Math.min(...downloaded));
     return isFine;
   }
 
@@ -265,8 +377,11 @@ export class DoorControl {
       this.#options.log(`${uri} is older than the one before, which stays`);
       return false;
     }
-    this.#lists.set(uri, { jwt, list: read.list });
-    this.#statusLists = { ...this.#statusLists, [uri]: read.list };
+    const { change } = read.list;
+    const list = this.#deltas.reduce((before, { delta }) => applyStatusDelta(before, delta) ?? before, read.list);
+    // A copy on the way may be older than what the door was told at once.
+    const isBehind = list.change !== null && known?.list.change != null && list.change < known.list.change;
+    if (!isBehind) this.#setList(uri, { jwt, list, change });
     return true;
   }
 
@@ -287,7 +402,8 @@ export class DoorControl {
     const { applicationId, file } = this.#options;
     const statusLists = Object.fromEntries([...this.#lists].map(([uri, { jwt }]) => [uri, jwt]));
     try {
-      await writeDoorFile(file, { applicationId, keys: this.#keys, statusLists });
+      const deltas = this.#deltas.map(({ jwt }) => jwt);
+      await writeDoorFile(file, { applicationId, keys: this.#keys, statusLists, deltas });
       this.#saved = content;
       this.#savedAt = this.#options.elapsed();
     } catch (error) {

@@ -8,6 +8,8 @@ export interface DoorFile {
   keys: { keys: readonly unknown[] };
   /** Status lists as downloaded, by their URI. */
   statusLists: Readonly<Record<string, string>>;
+  /** Deltas since the oldest of them, as received, oldest first. */
+  deltas: readonly string[];
 }
 
 /**
@@ -49,8 +51,10 @@ function parseDoorFile(content: unknown): DoorFile {
   const statusLists = member(content, "statusLists");
   if (keys === null || typeof applicationId !== "string") throw new Error("not a door's file");
   if (typeof statusLists !== "object" || statusLists === null) throw new Error("not a door's file");
+  const deltas = member(content, "deltas");
+  const received = Array.isArray(deltas) ? deltas.filter((each) => typeof each === "string") : [];
   const texts = Object.entries(statusLists).filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  return { applicationId, keys, statusLists: Object.fromEntries(texts) };
+  return { applicationId, keys, statusLists: Object.fromEntries(texts), deltas: received };
 }
 
 /** A JWK Set with keys; null for anything else. The verifier checks each key. */

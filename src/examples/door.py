@@ -3,6 +3,8 @@ lists every 30 seconds, stores them, and decides about badge signatures, one a l
 
     python3 src/examples/door.py --service https://badges.example --application app_…
 
+With a secret of its own (--secret, or DOOR_SECRET) it learns of every change of status within two seconds.
+
 Without the network it uses what it has stored in its file, also after a restart. `badge_verify.py` must be importable: it is
 beside this file, in src/verify/python, or on PYTHONPATH.
 """
@@ -12,16 +14,26 @@ import json
 import math
 import os
 import pathlib
+import random
 import sys
 import threading
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from typing import Callable
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "verify" / "python"))
 
-from badge_verify import Refused, StatusList, read_status_list, verify_badge_signature  # noqa: E402
+from badge_verify import (  # noqa: E402
+    Refused,
+    StatusDelta,
+    StatusList,
+    apply_status_delta,
+    read_status_delta,
+    read_status_list,
+    verify_badge_signature,
+)
 
 # Status lists say `ttl` 60; half of it, so that a revoked badge is refused within two minutes.
 REFRESH_SECONDS = 30
@@ -31,6 +43,14 @@ CLOCK_TOLERANCE_SECONDS = 60
 # Lists whose content has not changed are written only this often, because flash memory wears out.
 SAVE_UNCHANGED_SECONDS = 600
 DOWNLOAD_TIMEOUT_SECONDS = 10
+# The service responds after 50 seconds at the latest.
+LIVE_TIMEOUT_SECONDS = 65
+# Another door has the secret, or it is none: there is no hurry. Nor where lists on the way are older than the changes.
+REFUSED_WAIT_SECONDS = 60
+LISTS_WAIT_SECONDS = 10
+MAX_RETRY_SECONDS = 60
+# Deltas are kept until all lists contain them.
+MAX_DELTAS = 1000
 # More than any list or key set of the service.
 MAX_DOWNLOAD_BYTES = 524_288
 # Over a hundred million badges.
@@ -48,7 +68,11 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 
 class Door:
-    def __init__(self, service: str, application: str, file: pathlib.Path, oldest_seconds: float) -> None:
+    def __init__(
+        self, service: str, application: str, file: pathlib.Path, oldest_seconds: float, secret: "str | None"
+    ) -> None:
+        self._live = f"{service.rstrip('/')}/v1/live"
+        self._secret = secret
         self._base = f"{service.rstrip('/')}/v1/applications/{application}"
         self._application = application
         self._file = file
@@ -58,6 +82,12 @@ class Door:
         self._lists: "dict[str, StatusList]" = {}
         # As they were downloaded, for the file.
         self._texts: "dict[str, str]" = {}
+        # The last change of each, as it was downloaded.
+        self._changes: "dict[str, int]" = {}
+        # Since the oldest list, oldest first, as received and read.
+        self._deltas: "list[tuple[str, StatusDelta]]" = []
+        # Two threads change all this.
+        self._lock = threading.RLock()
         try:
             self._load()
         except Exception as error:
@@ -87,7 +117,8 @@ class Door:
         """Downloads what there is now. What cannot be downloaded, verified or stored does not change anything."""
         are_keys_fine = self._attempt(self._refresh_keys)
         is_fine = self._attempt(self._refresh_lists) and are_keys_fine
-        self._attempt(lambda: self._save(is_fine))
+        with self._lock:
+            self._attempt(lambda: self._save(is_fine))
 
     def _attempt(self, step: "Callable[[], None]") -> bool:
         try:
@@ -110,6 +141,65 @@ class Door:
             if text is None:
                 break
             self._keep(uri, text)
+        with self._lock:
+            downloaded = min((self._changes.get(uri, 0) for uri in self._lists), default=0)
+            self._deltas = [each for each in self._deltas if each[1].change > downloaded]
+
+    def listen(self) -> None:
+        """Learns of every change of status at once, for ever. Meanwhile the lists are refreshed, which say how long the door may do
+        without the service."""
+        failures = 0
+        while True:
+            try:
+                seconds = self._listen_once()
+                failures = 0
+            except urllib.error.HTTPError as error:
+                failures += 1
+                refused = error.code in (401, 404, 429)
+                seconds = REFUSED_WAIT_SECONDS if refused else min(2.0**failures, MAX_RETRY_SECONDS)
+                print(f"not connected: HTTP {error.code}; the lists are used", file=sys.stderr, flush=True)
+            except Exception as error:  # Whatever it is: without the next call, the door would learn of nothing at once.
+                failures += 1
+                seconds = min(2.0**failures, MAX_RETRY_SECONDS)
+                print(f"not connected: {type(error).__name__}: {error}; the lists are used", file=sys.stderr, flush=True)
+            # Not all doors at once, after the service was restarted.
+            time.sleep(seconds * random.uniform(0.5, 1))
+
+    def _listen_once(self) -> float:
+        """Returns after how many seconds to call again."""
+        have = self._last_change()
+        if have is None:
+            return 1
+        headers = {"applicationid": self._application, "applicationsecret": self._secret or ""}
+        request = urllib.request.Request(f"{self._live}?have={have}", headers=headers)
+        with _opener.open(request, timeout=LIVE_TIMEOUT_SECONDS) as response:
+            text = response.read(MAX_DOWNLOAD_BYTES + 1).decode()
+        delta = read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")
+        with self._lock:
+            applied = {uri: apply_status_delta(each, delta) for uri, each in self._lists.items()}
+            if delta.since <= have <= delta.change and None not in applied.values():
+                self._lists = {uri: each for uri, each in applied.items() if each is not None}
+                if delta.change > have:
+                    self._deltas = [*self._deltas, (text, delta)][-MAX_DELTAS:]
+                if delta.entries:
+                    print(f"change {delta.change}: {len(delta.entries)} badges have another status", file=sys.stderr, flush=True)
+                    self._attempt(lambda: self._save(True))
+                # An application without changes responds at once.
+                return LISTS_WAIT_SECONDS if delta.change == 0 else 0
+            print(f"changes up to {delta.change}: the lists are needed again", file=sys.stderr, flush=True)
+            if delta.change < have:
+                # What the service has lost may be in them: the next lists take their place.
+                self._deltas = []
+                self._lists = {uri: replace(each, change=None) for uri, each in self._lists.items()}
+        self.refresh()
+        return LISTS_WAIT_SECONDS if (self._last_change() or 0) < delta.since else 0
+
+    def _last_change(self) -> "int | None":
+        """The last change that all lists have; None if there is no list, or one does not say."""
+        with self._lock:
+            changes = [each.change for each in self._lists.values()]
+        known = [change for change in changes if change is not None]
+        return min(known) if known and len(known) == len(changes) else None
 
     def describe(self) -> str:
         return f"keys: {len(self._keys['keys'])}, status lists: {len(self._lists)}"
@@ -121,10 +211,20 @@ class Door:
         except Refused as refusal:
             print(f"{uri} is refused ({refusal.reason}); the one before stays", file=sys.stderr, flush=True)
             return
-        known = self._lists.get(uri)
-        if known is None or known.issued_at <= status_list.issued_at:
-            self._lists[uri] = status_list
+        with self._lock:
+            downloaded = status_list.change
+            for _, delta in self._deltas:
+                status_list = apply_status_delta(status_list, delta) or status_list
+            known = self._lists.get(uri)
+            if known is not None and known.issued_at > status_list.issued_at:
+                return
+            # A copy on the way may be older than what the door was told at once.
+            if known and known.change is not None and status_list.change is not None and status_list.change < known.change:
+                return
+            # Another dictionary: the deciding thread copies the one that there is.
+            self._lists = {**self._lists, uri: status_list}
             self._texts[uri] = text
+            self._changes[uri] = downloaded or 0
 
     def _download(self, url: str) -> "str | None":
         """None for 404."""
@@ -147,6 +247,8 @@ class Door:
         if stored["applicationId"] != self._application:
             raise SystemExit(f"{self._file} is of another application: give another --file")
         self._keys = _key_set(stored["keys"])
+        for text in stored.get("deltas", []):
+            self._deltas.append((text, read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")))
         for uri, text in stored["statusLists"].items():
             self._keep(uri, text)
 
@@ -159,7 +261,9 @@ class Door:
         is_due = is_fine and time.monotonic() - self._saved_at >= SAVE_UNCHANGED_SECONDS
         if self._content() == self._saved and not is_due:
             return
-        content = {"applicationId": self._application, "keys": self._keys, "statusLists": self._texts}
+        with self._lock:
+            deltas = [text for text, _ in self._deltas]
+            content = {"applicationId": self._application, "keys": self._keys, "statusLists": dict(self._texts), "deltas": deltas}
         temporary = self._file.with_name(f"{self._file.name}.new")
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(content, file)
@@ -189,8 +293,9 @@ def main() -> None:
     parser.add_argument("--application", required=True, help="the application whose badges open")
     parser.add_argument("--file", type=pathlib.Path, default=pathlib.Path("door.json"), help="keeps keys and status lists")
     parser.add_argument("--max-age", type=seconds, default=60, help="oldest badge signature that opens, in seconds (60)")
+    parser.add_argument("--secret", default=os.environ.get("DOOR_SECRET"), help="the door's own: it learns of changes at once")
     options = parser.parse_args()
-    door = Door(options.service, options.application, options.file, options.max_age)
+    door = Door(options.service, options.application, options.file, options.max_age, options.secret)
     is_refreshed = threading.Event()
 
     def keep_refreshing() -> None:
@@ -200,6 +305,8 @@ def main() -> None:
             time.sleep(REFRESH_SECONDS)
 
     threading.Thread(target=keep_refreshing, daemon=True).start()
+    if options.secret:
+        threading.Thread(target=door.listen, daemon=True).start()
     # Without the network, the door works with the content of its file.
     is_refreshed.wait(START_WAIT_SECONDS)
     print(f"Ready: {door.describe()}.", file=sys.stderr, flush=True)

@@ -28,6 +28,7 @@ Options:
   --service URL        the service's PUBLIC_URL, as in the URIs of its status lists
   --application ID     the application whose badges open
   --file PATH          keeps keys and status lists for a restart (door.json)
+  --secret SECRET      the door's own: it learns of changes within two seconds; DOOR_SECRET does the same
   --port PORT          also take POST / on this computer
   --max-age SECONDS    oldest badge signature that opens, by this clock (60)
   --challenge DOOR     open only for a phone that holds its badge's key; DOOR is this door's own ID
@@ -86,8 +87,10 @@ async function main(): Promise<void> {
     serviceUrl: service.replace(/\/+$/, ""),
     applicationId: application,
     file,
+    secret: values.secret ?? process.env.DOOR_SECRET ?? null,
     log: (line) => console.error(line),
   });
+  const isConnected = (values.secret ?? process.env.DOOR_SECRET) !== undefined;
   const expected = {
     ...ageLimits(values.oldestSeconds),
     missingStatusList: values["accept-missing"] ? "accept" : "refuse",
@@ -112,7 +115,7 @@ async function main(): Promise<void> {
   // Without the network, the door works with the content of its file.
   await Promise.race([door.refresh(), sleep(START_WAIT_MILLISECONDS, undefined, { ref: false })]);
   console.error(`Ready: ${door.describe()}.`);
-  const running = door.run();
+  const running = Promise.all([door.run(), isConnected ? door.listen() : undefined]);
   const challenge = doorId === undefined ? null : () => door.challenge(doorId);
   if (port !== undefined) await listen(port, { challenge, decide });
   for await (const line of createInterface({ input: process.stdin })) {
@@ -183,6 +186,7 @@ function readCommandLine() {
       service: { type: "string", default: "" },
       application: { type: "string", default: "" },
       file: { type: "string", default: "door.json" },
+      secret: { type: "string" },
       port: { type: "string" },
       "max-age": { type: "string", default: "60" },
       challenge: { type: "string" },

@@ -18,6 +18,7 @@ const TABLE = {
   BLOCKED_USER: { status: 403 },
   WRONG_USER: { status: 403 },
   READ_ONLY: { status: 403 },
+  DOOR_ONLY: { status: 403 },
   NOT_FOUND: { status: 404 },
   UNKNOWN_APPLICATION: { status: 404 },
   UNKNOWN_BADGE: { status: 404 },

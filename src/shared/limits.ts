@@ -77,6 +77,8 @@ export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
 // Secrets (contract section 19)
 /** Secrets for people that an application has at most, besides the two of its server. */
 export const MAX_CONSOLE_SECRETS = 50;
+/** Secrets of doors that an application has at most (contract section 26). */
+export const MAX_DOOR_SECRETS = 5000;
 
 // Caches of one isolate
 /**
@@ -135,6 +137,26 @@ export const MAX_CACHED_STATUS_INDEXES = 500;
 export const STATUS_LIST_CHUNK_ROWS = 10_000;
 /** After this many changes a list is saved in D1, so that they are not read again. */
 export const STATUS_LIST_SAVED_CHANGES = 100;
+
+// Connected doors (contract section 26)
+/** How long a call is held while nothing changes. */
+export const LIVE_HOLD_MILLISECONDS = 50_000;
+/** Calls that are held for one application. */
+export const MAX_LIVE_CALLS = 5000;
+/** Changes of one delta. */
+export const MAX_DELTA_CHANGES = 2000;
+/** Changes within this time of a wake-up are sent together. */
+export const LIVE_COALESCE_MILLISECONDS = 250;
+/** How often D1 is compared while anybody listens: whatever was not reported is found then. */
+export const LIVE_COMPARE_MILLISECONDS = 30_000;
+/** When it is asked again after it did not respond. */
+export const LIVE_RETRY_MILLISECONDS = 2000;
+/** Shortest time between two writes of when a door has called. */
+export const DOOR_SEEN_WRITE_MILLISECONDS = 10 * 60_000;
+/** A door that has called within this time counts as connected. */
+export const DOOR_CONNECTED_MILLISECONDS = 60_000;
+/** Secrets of doors that an isolate caches. */
+export const MAX_CACHED_DOORS = 10_000;
 
 // The order of changes (contract section 21)
 /** When the Worker gives up on a call of an object, retries included: earlier than on any other part of the platform. */

@@ -78,6 +78,28 @@ export const accessPage = z.object({
     .meta({ description: "By name. Secrets are never listed: the service has only their digests." }),
 });
 
+export const doorPage = z.object({
+  doors: z
+    .array(
+      z.object({
+        name: described(z.string(), "Which door has the secret.", "Main entrance"),
+        createdAt: described(time, "When the secret was made.", "2027-01-15T08:00:00.500Z"),
+        seenAt: described(
+          time,
+          "When the door called last. Absent: it has never called.",
+          "2027-01-15T09:30:12.000Z",
+        ).optional(),
+        change: described(z.int().nonnegative(), "The last change that it had then.", 4711).optional(),
+        isCurrent: described(
+          z.boolean(),
+          "Whether it called within 60 seconds and has the last change of status.",
+          true,
+        ),
+      }),
+    )
+    .meta({ description: "By name. Secrets are never listed: the service has only their digests." }),
+});
+
 const eventState = described(
   z.enum(EVENT_STATES),
   "`exhausted`: all attempts failed. `held`: waits until the endpoint is released.",

@@ -132,6 +132,25 @@ export const consoleSecret = sqliteTable(
   (table) => [primaryKey({ columns: [table.applicationId, table.name] })],
 );
 
+/** Secrets of doors, which learn of changes of status with them and may do nothing else (contract section 26). */
+export const doorSecret = sqliteTable(
+  "door_secret",
+  {
+    applicationId: ofApplication().references(() => application.id),
+    /** Which door has it; unique within the application. */
+    name: text("name").notNull(),
+    id: text("id").notNull(),
+    /** SHA-256 of the secret. */
+    digest: text("digest").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.applicationId, table.name] }),
+    // Whose secret is this? There are too many for all to be read with the application.
+    uniqueIndex("door_secret_digest").on(table.applicationId, table.digest),
+  ],
+);
+
 /**
  * An application's signing keys. New badges get the newest key, the one with the highest `id`, whose `signsFrom` has
  * passed (currentSigningKey in credentials.ts); a badge keeps the key it was issued with.

@@ -9,6 +9,7 @@ export type {
   JwkSet,
   RefusedBadgeSignature,
   SinglePublicKey,
+  StatusDelta,
   StatusList,
   StatusListFailure,
   VerificationFailure,

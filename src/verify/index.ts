@@ -17,6 +17,7 @@ export {
   type JwkSet,
   type RefusedBadgeSignature,
   type SinglePublicKey,
+  type StatusDelta,
   type StatusList,
   type StatusListFailure,
   type VerificationFailure,
@@ -26,4 +27,5 @@ export {
 export { verifyPossession } from "./possession.ts";
 export { createChallenge, type NewChallenge } from "./possession-challenge.ts";
 export type * from "./possession-types.ts";
+export { applyStatusDelta, readStatusDelta } from "./status-delta.ts";
 export { readStatusList } from "./status-list.ts";

@@ -11,7 +11,7 @@ const STATUS_LIST_JWT = {
   maxCharacters: 524_288,
 };
 /** Of one entry, in the lists of the service (contract section 14). */
-const STATUS_BITS = 2;
+export const STATUS_BITS = 2;
 
 /**
  * Reads and verifies a status list: the response of the `uri` in a badge signature (contract section 14,
@@ -34,15 +34,23 @@ export async function readStatusList(
 async function parseStatusList(payload: Uint8Array<ArrayBuffer>): Promise<StatusList | null> {
   const claims = parseJsonObject(payload);
   if (claims === null) return null;
-  const { sub, iat, exp, ttl, status_list: statusList } = claims;
+  const { sub, iat, exp, ttl, change, status_list: statusList } = claims;
   if (typeof sub !== "string" || !isWholeNumber(iat)) return null;
   // The draft only recommends `exp`; without it, an old list that somebody keeps serving would be trusted for ever.
   if (!isWholeNumber(exp)) return null;
   if (ttl !== undefined && !(isWholeNumber(ttl) && ttl > 0)) return null;
+  if (change !== undefined && !isWholeNumber(change)) return null;
   if (!isJsonObject(statusList) || statusList.bits !== STATUS_BITS || typeof statusList.lst !== "string") return null;
   const statuses = await unpackStatuses(statusList.lst);
   if (statuses === null) return null;
-  return { uri: sub, issuedAt: iat * 1000, expiresAt: exp * 1000, ttlSeconds: ttl ?? null, statuses };
+  return {
+    uri: sub,
+    issuedAt: iat * 1000,
+    expiresAt: exp * 1000,
+    ttlSeconds: ttl ?? null,
+    change: change ?? null,
+    statuses,
+  };
 }
 
 /** The bytes of `lst`: base64url of one zlib stream. Null for anything else, and for more than 262,144 bytes. */

@@ -65,8 +65,22 @@ export interface StatusList {
   readonly expiresAt: number;
   /** After how many seconds to download it again; null if the list does not say. */
   readonly ttlSeconds: number | null;
+  /** The last change that it contains; null if the list does not say. */
+  readonly change: number | null;
   /** Two bits a badge. */
   readonly statuses: Uint8Array;
+}
+
+/** A verified response of `GET /v1/live`, as `readStatusDelta` returns it: the changes after `since` and up to `change`. */
+export interface StatusDelta {
+  /** The address of the application's status lists without the last slash and the number. */
+  readonly uri: string;
+  /** Milliseconds since 1970-01-01 UTC. */
+  readonly issuedAt: number;
+  readonly since: number;
+  readonly change: number;
+  /** The present status of each badge, as the lists have it: number of its list, and index there. */
+  readonly entries: readonly { readonly list: number; readonly index: number; readonly status: number }[];
 }
 
 /**

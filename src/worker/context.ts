@@ -10,6 +10,7 @@ import { Health } from "./health.ts";
 import { type Home, queueOf } from "./homes.ts";
 import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
+import { LiveClient } from "./live/client.ts";
 import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
@@ -42,6 +43,7 @@ export interface Context extends Isolate {
   home: number;
   db: Database;
   allocator: AllocatorClient;
+  live: LiveClient;
   queue: Queue<DeliveryMessage>;
   deviceLimit: RateLimit;
   clientIpLimit: RateLimit;
@@ -74,6 +76,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     home: home.number,
     db: new Database(home.d1),
     allocator: new AllocatorClient(env.ALLOCATOR, home),
+    live: new LiveClient(env.LIVE, home),
     queue: queueOf(env, home.number),
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,

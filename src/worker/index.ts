@@ -7,6 +7,7 @@ import { takeWakeMessages, wakeRecipients } from "./scheduling/wake-messages.ts"
 import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 
 export { Allocator } from "./allocator/allocator.ts";
+export { Live } from "./live/live.ts";
 export { HomeClock } from "./scheduling/home-clock.ts";
 
 /** Part of the names of the dead-letter queues in wrangler.toml. */

@@ -36,6 +36,7 @@ const listClaims = z.strictObject({
   iat: z.int(),
   exp: z.int(),
   ttl: z.int(),
+  change: z.int(),
   status_list: z.strictObject({ bits: z.literal(2), lst: z.string() }),
 });
 

@@ -6,6 +6,7 @@ import { FEED_CURSOR } from "../../src/worker/badges/changes.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
+import { addDoor } from "../live/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
 import { type Provider, useProviders } from "../users/provider.ts";
@@ -107,7 +108,7 @@ async function replacedBadge(): Promise<string> {
 
 const LISTS = [
   ...["GET /v1/badges", "GET /v1/users/{id}/badges", "GET /v1/users", "GET /v1/history", "GET /v1/changes"],
-  ...["GET /v1/invitations", "GET /v1/events", "GET /v1/access"],
+  ...["GET /v1/invitations", "GET /v1/events", "GET /v1/access", "GET /v1/doors"],
 ];
 /** They change something, and read no body. */
 const WITHOUT_BODY = [
@@ -122,17 +123,23 @@ function commonCases(route: Route): Cases {
   const isOfServer = by === "server" || by === "either";
   const wrong = by === "server" ? { applicationid: UNKNOWN } : { applicationsecret: "wrong" };
   // Of what there is.
-  const isGranted = name.startsWith("PATCH /v1/users/") || (!isChange && !/\/badges\/\{id\}$|\{n\}/.test(name));
+  const isGranted =
+    name.startsWith("PATCH /v1/users/") ||
+    (!isChange && name !== "GET /v1/live" && !/\/badges\/\{id\}$|\{n\}/.test(name));
   return {
     "405 METHOD_NOT_ALLOWED": () => call("PUT", requestOf(route, NOTHING).path),
     ...(isGranted && { "200": () => send(route) }),
     ...(isOfServer && {
       "401 INVALID_CREDENTIALS": () => send(route, { headers: wrong }),
-      "422 INVALID_ACTOR": () => send(route, { headers: { actor: "%" } }),
+      ...(name !== "GET /v1/live" && { "422 INVALID_ACTOR": () => send(route, { headers: { actor: "%" } }) }),
     }),
     ...((by === "device" || by === "either") && {
       "401 INVALID_APPLICATIONID": () => send(route, { headers: { applicationid: UNKNOWN } }),
     }),
+    ...(isOfServer &&
+      name !== "GET /v1/live" && {
+        "403 DOOR_ONLY": async () => send(route, { headers: await addDoor(application, name) }),
+      }),
     ...(isOfServer &&
       isChange && {
         "403 READ_ONLY": async () => send(route, { headers: await signIn(application, "viewer") }),
@@ -321,6 +328,12 @@ const OWN_CASES: Record<string, Cases> = {
     "422 UNDEFINED_EXPIRESAT": () => setTimes({}),
     "422 INVALID_EXPIRESAT": () => setTimes({ expiresAt: "soon" }),
     "422 INVALID_STARTSAT": () => setTimes({ startsAt: "soon" }),
+  },
+  "GET /v1/live": {
+    "200": async () =>
+      call("GET", "/v1/live", { headers: serverHeaders(await createApplication({ statusList: true })) }),
+    "404 UNKNOWN_STATUSLIST": () => list("/v1/live?have=1"),
+    "422 INVALID_CURSOR": () => list("/v1/live?have=none"),
   },
   "GET /v1/users": { "422 INVALID_STATE": () => list("/v1/users") },
   "GET /v1/history": {

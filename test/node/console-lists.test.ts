@@ -242,7 +242,9 @@ describe.skipIf(!HAS_CHROMIUM)(
           "they open for a signature that the phone already has until it expires, 15 minutes after it was made",
         );
         await updateApplication(homes, submit, applicationId, { statusList: true });
-        await says("Doors that read the status list refuse it within two minutes.");
+        await says(
+          "Connected doors refuse it within two seconds, others that read the status list within two minutes.",
+        );
       });
     });
 

@@ -124,6 +124,11 @@ const people = (application: TestApplication, count: number, first = 1) => {
   return fill("console_secret", application, count, row, first);
 };
 
+const doors = (application: TestApplication, count: number, first = 1) => {
+  const row = { name: "'door ' || n", id: "'sec_' || n", digest: "printf('%043d', n)", created_at: 1000 };
+  return fill("door_secret", application, count, row, first);
+};
+
 /** Three of everything that is listed. */
 async function fillFew(application: TestApplication): Promise<void> {
   await badges(application, 3, 0);
@@ -142,6 +147,7 @@ async function fillFew(application: TestApplication): Promise<void> {
   await history(application, 3, { madeAt: 1000, badge: 17, userId: "alice" });
   await blocked(application, 3);
   await people(application, 3);
+  await doors(application, 3);
 }
 
 /** What stands beside it, before and after it in the order of every list. */
@@ -163,6 +169,7 @@ async function fillOther(application: TestApplication, count: number, first: num
   await history(application, count, { madeAt: 1000, badge: 17, userId: "alice", first });
   await blocked(application, count, first);
   await people(application, count, first);
+  await doors(application, count, first);
 }
 
 /** Pages for which an index has no other rows; a value is how many items there are. */
@@ -175,6 +182,7 @@ const READS: Record<string, number> = {
   ...{ "/v1/invitations?state=pending": 3, "/v1/invitations?state=revoked": 3, "/v1/invitations?state=expired": 6 },
   ...{ "/v1/events?state=pending": 3, "/v1/events?state=exhausted": 3, "/v1/events?state=held": 3 },
   "/v1/access": 3,
+  "/v1/doors": 3,
   ...{ "/v1/history?until=1970-01-01T00:00:02Z": 3, "/v1/history?badge=17&since=1970-01-01T00:00:00Z": 3 },
   ...{ "/v1/history?badge=17": 3, "/v1/history?user=alice": 3, "/v1/history?badge=17&user=alice": 3 },
 };

@@ -85,11 +85,25 @@ const encoding = z.strictObject({
   statuses: z.record(z.string(), z.int()),
 });
 
+/** A delta and what becomes of a list with it. */
+const statusDelta = z.strictObject({
+  name: z.string(),
+  expected: z.enum(["ok", "does-not-fit", ...LIST_OUTCOMES]),
+  jwt: z.string(),
+  uri: z.string(),
+  publicKeys: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+  list: z.string(),
+  listUri: z.string(),
+  change: z.int().exactOptional(),
+  statuses: z.record(z.string(), z.int()).exactOptional(),
+});
+
 const vectors = z
   .object({
     testKeys: z.object({ signing: testKey }),
     cases: z.array(vectorSchema),
     statusListEncodings: z.array(encoding),
+    statusDeltas: z.array(statusDelta),
     cards: z.array(card),
     refusedCards: z.array(refusedCard),
     unfitNumbers: z.array(z.strictObject({ format: cardFormat, badgeNumber: z.string() })),
@@ -98,6 +112,7 @@ const vectors = z
 
 export const CASES: readonly Vector[] = vectors.cases;
 export const STATUS_LIST_ENCODINGS = vectors.statusListEncodings;
+export const STATUS_DELTAS = vectors.statusDeltas;
 export const CARDS = vectors.cards;
 export const REFUSED_CARDS = vectors.refusedCards;
 export const UNFIT_NUMBERS = vectors.unfitNumbers;

@@ -1,5 +1,5 @@
 import { ROLES } from "../../shared/actor.ts";
-import { MAX_CONSOLE_SECRETS } from "../../shared/limits.ts";
+import { MAX_CONSOLE_SECRETS, MAX_DOOR_SECRETS } from "../../shared/limits.ts";
 import { APPLICATION } from "../application/record.ts";
 import { onOneLine } from "../command-line/arguments.ts";
 import { choice, command, group, notBeside, option } from "../command-line/command.ts";
@@ -8,6 +8,7 @@ import { bold, fieldLines, tableLines } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import { shellWord } from "../command-line/shell.ts";
 import { promoteSecret, retireConsoleSecret, retireSecret } from "./changes.ts";
+import { addDoorSecret, listDoorSecrets, retireDoorSecret } from "./doors.ts";
 import { type AddedSecret, addConsoleSecret, addSecret, listSecrets, type ShownSecret } from "./secrets.ts";
 
 export const secretCommands = group("secret", {
@@ -16,25 +17,33 @@ export const secretCommands = group("secret", {
     "Changes an application's secret without downtime.\n\n" +
     "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
     "it any more.\n\n" +
-    "Secrets for people are apart from these two: add and retire them with --console.",
+    "Secrets for people and for doors are apart from these two: add and retire them with --console and --door.",
   commands: [
     command("add", {
       arguments: [APPLICATION],
-      summary: "add a second secret, or one for a person, and print it",
+      summary: "add a second secret, or one for a person or a door, and print it",
       description:
         "Adds a second secret to an application and prints it. It is not shown again.\n\n" +
         "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
         "one is promoted. An application's server has at most two secrets.\n\n" +
         `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
         "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
-        `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.`,
+        `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.\n\n` +
+        "With --door it is a secret for a door, which learns with it within two seconds that a badge's status has changed. " +
+        "It may do nothing else. An application has at most " +
+        `${MAX_DOOR_SECRETS.toLocaleString("en")} of them.`,
       options: {
         name: option("--console <name>", "add a secret for the person of this name", onOneLine),
         role: choice("--role <role>", "what the person may do (operator)", ROLES),
+        door: notBeside(
+          "role",
+          notBeside("name", option("--door <name>", "add a secret for the door of this name", onOneLine)),
+        ),
       },
-      examples: ["", "--console 'Ann Lee'", "--console 'Front desk' --role reception"],
+      examples: ["", "--console 'Ann Lee'", "--console 'Front desk' --role reception", "--door 'Main entrance'"],
       seals: true,
-      async work({ homes, actor }, id, { name, role }) {
+      async work({ homes, actor }, id, { name, role, door }) {
+        if (door !== undefined) return addDoorSecret(homes.of(id), id, door, actor);
         if (name !== undefined) return addConsoleSecret(homes.of(id), id, { name, role: role ?? "operator" }, actor);
         if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
         return addSecret(homes.of(id), id, actor);
@@ -45,7 +54,10 @@ export const secretCommands = group("secret", {
       arguments: [APPLICATION],
       summary: "list an application's secrets",
       description: "Lists the secrets of an application: their IDs, roles and names, never their values.",
-      work: ({ homes }, id) => listSecrets(homes.of(id), id),
+      work: async ({ homes }, id) => [
+        ...(await listSecrets(homes.of(id), id)),
+        ...(await listDoorSecrets(homes.of(id), id)),
+      ],
       text: secretTable,
     }),
     command("promote", {
@@ -64,30 +76,26 @@ export const secretCommands = group("secret", {
       summary: "end the previous secret",
       description:
         "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
-        "is not to be promoted, with --console the secret of a person. The current secret cannot be retired.",
+        "is not to be promoted, with --console the secret of a person, with --door that of a door. The current secret " +
+        "cannot be retired.",
       options: {
         secret: option("--secret <secret-id>", "end this secret, which may be the added one", String),
         name: notBeside("secret", option("--console <name>", "end the secret of this person", onOneLine)),
+        door: notBeside("secret", notBeside("name", option("--door <name>", "end the secret of this door", onOneLine))),
       },
-      examples: ["", "--secret sec_…", "--console 'Ann Lee'"],
-      work: ({ homes, actor }, id, { secret, name }) =>
-        name === undefined
-          ? retireSecret(homes.of(id), id, secret, actor)
-          : retireConsoleSecret(homes.of(id), id, name, actor),
+      examples: ["", "--secret sec_…", "--console 'Ann Lee'", "--door 'Main entrance'"],
+      work({ homes, actor }, id, { secret, name, door }) {
+        if (door !== undefined) return retireDoorSecret(homes.of(id), id, door, actor);
+        if (name !== undefined) return retireConsoleSecret(homes.of(id), id, name, actor);
+        return retireSecret(homes.of(id), id, secret, actor);
+      },
       text: ({ secretId, secrets }) => `Retired ${secretId}.\n\n${secretTable(secrets)}`,
     }),
   ],
 });
 
 function addedText({ applicationId, secretId, applicationSecret, role, name }: AddedSecret, session: Session): string {
-  const [title, next, command] =
-    name === undefined
-      ? ["Added a secret.", "When the application's server uses it:", `secret promote ${applicationId}`]
-      : [
-          `Added a secret for ${name}.`,
-          `Whoever has it signs in at /console with it and the application ID.\nWhen ${name} does not need it any more:`,
-          `secret retire ${applicationId} --console ${shellWord(name)}`,
-        ];
+  const [title, next, command] = nextStep({ applicationId, role, name });
   return `${bold(title)}
 
 ${fieldLines({
@@ -99,6 +107,28 @@ ${fieldLines({
 
 Keep the secret now: it is not shown again. ${next}
   ${shownCommand(session, command)}`;
+}
+
+function nextStep({
+  applicationId,
+  role,
+  name,
+}: Pick<AddedSecret, "applicationId" | "role"> & { name: string | undefined }): [string, string, string] {
+  if (name === undefined) {
+    return ["Added a secret.", "When the application's server uses it:", `secret promote ${applicationId}`];
+  }
+  if (role === "door") {
+    return [
+      `Added a secret for the door ${name}.`,
+      "The door calls GET /v1/live with it and the application ID.\nWhen the door is taken down:",
+      `secret retire ${applicationId} --door ${shellWord(name)}`,
+    ];
+  }
+  return [
+    `Added a secret for ${name}.`,
+    `Whoever has it signs in at /console with it and the application ID.\nWhen ${name} does not need it any more:`,
+    `secret retire ${applicationId} --console ${shellWord(name)}`,
+  ];
 }
 
 /** A table of secrets, without their values. */

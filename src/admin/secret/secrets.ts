@@ -12,14 +12,14 @@ import { administrator, insertNote, newNote } from "../history/note.ts";
 import { type Database, insertWhere, type NewRow, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
-/** The secrets of an application: the two of its server, and those of people (contract section 19). */
+/** The secrets of an application: the two of its server, and those of people (contract section 19). Those of doors: doors.ts. */
 
 /** A secret as the commands print it, without its value. */
 export interface ShownSecret {
   secretId: string;
-  /** Which of the server's two it is, or what a person may do with it (contract section 24). */
-  role: "current" | "added" | "previous" | Role;
-  /** Whose it is; only of a person's. */
+  /** Which of the server's two it is, or what a person may do with it (contract section 24); `door`: it is a door's. */
+  role: "current" | "added" | "previous" | Role | "door";
+  /** Whose it is; only of a person's or a door's. */
   name?: string;
   createdAt: string | null;
 }
@@ -63,7 +63,7 @@ export interface AddedSecret {
   applicationId: ApplicationId;
   secretId: string;
   applicationSecret: string;
-  role: "added" | Role;
+  role: "added" | Role | "door";
   name?: string;
 }
 

@@ -18,7 +18,7 @@ export function doorsAfterEnd({ statusList, signatureLifetimeSeconds: lifetime }
   if (statusList) {
     const last =
       lifetime === undefined ? "until that list expires" : `until the phone's last signature expires${untilExpiry}`;
-    return `Doors that read the status list refuse it within two minutes. A door without a network goes by its last list, ${last}.`;
+    return `Connected doors refuse it within two seconds, others that read the status list within two minutes. A door without a network goes by its last list, ${last}.`;
   }
   if (lifetime !== undefined) {
     return `Doors do not learn of it: they open for a signature that the phone already has until it expires${untilExpiry}.`;
@@ -29,5 +29,5 @@ export function doorsAfterEnd({ statusList, signatureLifetimeSeconds: lifetime }
 /** What doors do once a badge is resumed. */
 export const doorsAfterResume = ({ statusList }: Application): string =>
   statusList
-    ? "Doors that read the status list open for it again within two minutes."
+    ? "Connected doors open for it again within two seconds, others that read the status list within two minutes."
     : "Doors open for its next signature.";

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Badge, CurrentBadge } from "../../client/index.ts";
+import { DoorsKnow } from "../doors/doors-know.tsx";
 import { Ask, Stopped } from "../parts/ask.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
@@ -39,7 +40,8 @@ export function StepDialog(props: {
     try {
       const changed = await session.run((server) => step.act(server, badge, { reason, ifChange: badge.change }, times));
       onDone();
-      return doneNotice(session, step, badge, changed, onDone);
+      const more = step.isForDoors && application.statusList ? DoorsKnow : undefined;
+      return { ...doneNotice(session, step, badge, changed, onDone), more };
     } catch (error) {
       if (!isConflict(error)) throw error;
       present.reload();

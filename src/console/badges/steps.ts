@@ -28,6 +28,8 @@ export interface BadgeStep {
   explain: (application: Application) => readonly string[];
   /** Whether it cannot be undone. */
   isFinal?: boolean;
+  /** Doors have to learn of it. */
+  isForDoors?: boolean;
   /** It asks for the badge's start and end. */
   asksTimes?: boolean;
   act: (server: ServerClient, badge: Badge, options: BadgeStepOptions, times: Times) => Promise<CurrentBadge>;
@@ -47,6 +49,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
   {
     label: "Suspend",
     action: "Suspend badge",
+    isForDoors: true,
     from: ["active"],
     explain: (application) => [
       "The phone is refused from now on, until you resume the badge. Right for a phone that is missing.",
@@ -60,6 +63,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
   {
     label: "Resume",
     action: "Resume badge",
+    isForDoors: true,
     from: ["suspended"],
     explain: (application) => ["The phone gets in again. You can undo this.", doorsAfterResume(application)],
     act: (server, { id }, options) => server.resumeBadge(id, options),
@@ -91,6 +95,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
   {
     label: "Revoke",
     action: "Revoke badge",
+    isForDoors: true,
     from: ["active", "suspended", "expired"],
     isFinal: true,
     explain: (application) => [

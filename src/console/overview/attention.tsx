@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { ListedBadge, Statistics } from "../../client/index.ts";
+import { allDoors } from "../doors/knowing.ts";
 import { useLoaded } from "../parts/hooks.ts";
 import { hrefOf } from "../parts/route.ts";
 import { useSettings } from "../parts/settings.ts";
@@ -14,9 +15,14 @@ const PER_PAGE = 1000;
 /** A range that is used so far is low. */
 const LOW_PERCENT = 90;
 
+/** A connected door calls every minute: one that has not for so long is down, or has no network. */
+const SILENT_MILLISECONDS = 3600 * 1000;
+/** Doors that are named one by one. */
+const MOST_NAMED = 3;
+
 /** What somebody should look at, each with a link to its list. */
 export function Attention({ statistics }: { statistics: Statistics }) {
-  const { webhookUrl } = useSettings();
+  const { webhookUrl, statusList } = useSettings();
   const ending = useLoaded(async (server, signal) => {
     const endsBefore = new Date(Date.now() + 7 * DAY_MILLISECONDS);
     const found: ListedBadge[] = [];
@@ -31,6 +37,11 @@ export function Attention({ statistics }: { statistics: Statistics }) {
         return { number: found.length, isMore: nextCursor !== null };
     }
     return { number: found.length, isMore: false };
+  });
+  const silent = useLoaded(async (server, signal) => {
+    const doors = statusList ? await allDoors(server, signal) : [];
+    const before = Date.now() - SILENT_MILLISECONDS;
+    return doors.filter(({ seenAt }) => seenAt !== undefined && Date.parse(seenAt) < before).map(({ name }) => name);
   });
   const problems = statistics.deliveries
     .filter(({ state, outcome }) => isProblem(state, outcome))
@@ -54,6 +65,20 @@ export function Attention({ statistics }: { statistics: Statistics }) {
       </li>,
     );
   }
+  if (silent.value !== null && silent.value.length > 0) {
+    const names = silent.value;
+    const others = names.length > MOST_NAMED ? ` and ${counted(names.length - MOST_NAMED, "other")}` : "";
+    items.push(
+      <li key="doors" class="urgent">
+        <a href={hrefOf("doors")}>
+          {counted(names.length, "door has", "doors have")} not called for an hour:{" "}
+          {names.slice(0, MOST_NAMED).join(", ")}
+          {others}
+        </a>
+        . They go by their last lists. Are they on, and is there a network?
+      </li>,
+    );
+  }
   if (ending.value !== null && ending.value.number > 0) {
     const { number, isMore } = ending.value;
     items.push(
@@ -68,9 +93,12 @@ export function Attention({ statistics }: { statistics: Statistics }) {
   return (
     <section class="attention" aria-labelledby="attention">
       <h2 id="attention">Needs attention</h2>
+      {silent.problem !== null && <p class="hint">Whether doors have called could not be read.</p>}
       {ending.problem !== null && <p class="hint">Badges that end soon could not be counted.</p>}
       {items.length > 0 && <ul>{items}</ul>}
-      {items.length === 0 && !ending.isLoading && <p class="all-well">Nothing needs your attention.</p>}
+      {items.length === 0 && !ending.isLoading && !silent.isLoading && (
+        <p class="all-well">Nothing needs your attention.</p>
+      )}
     </section>
   );
 }

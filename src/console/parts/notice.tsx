@@ -1,4 +1,4 @@
-import { createContext } from "preact";
+import { type ComponentType, createContext } from "preact";
 import { useCallback, useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SessionEnded } from "../session.ts";
 import { explain } from "./problems.ts";
@@ -9,6 +9,8 @@ export interface Notice {
   tone?: "good" | "warning" | "bad";
   /** What the button does, if it is not "Undo". */
   label?: string;
+  /** Stands behind the text, and may follow what happens. */
+  more?: ComponentType | undefined;
   /** Absent: it cannot be undone, or there is nothing to undo. @returns what tells of it */
   undo?: (() => Promise<Notice>) | undefined;
 }
@@ -41,6 +43,7 @@ export function useNoticeBoard(): { shown: ShownNotice | null; notify: Notify } 
 export function NoticeBar({ notice }: { notice: Notice }) {
   const notify = useNotify();
   const message = useRef<HTMLParagraphElement>(null);
+  const { more: More } = notice;
   const [isBusy, setBusy] = useState(false);
   useLayoutEffect(() => message.current?.focus({ preventScroll: true }), []);
   const undo = async () => {
@@ -59,7 +62,7 @@ export function NoticeBar({ notice }: { notice: Notice }) {
   return (
     <div class={`notice notice-${notice.tone ?? "good"}`}>
       <p class="notice-text" ref={message} tabIndex={-1}>
-        {notice.text}
+        {notice.text} {More && <More />}
       </p>
       {notice.undo !== undefined && (
         <button type="button" aria-disabled={isBusy} onClick={undo}>

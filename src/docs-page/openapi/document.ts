@@ -24,6 +24,7 @@ import {
 } from "./invitation-operations.ts";
 import { componentSchemas } from "./json-schemas.ts";
 import { listBadges, listUserBadges } from "./list-operations.ts";
+import { listDoors, waitForChanges } from "./live-operations.ts";
 import {
   getApplication,
   getStatistics,
@@ -108,12 +109,14 @@ export function openApiDocument(now: number): OpenApiDocument {
       "/v1/application": { get: getApplication() },
       "/v1/invitations": { get: listInvitations(), post: createInvitations(now) },
       "/v1/access": { get: listAccess() },
+      "/v1/doors": { get: listDoors() },
       "/v1/history": { get: listHistory() },
       "/v1/events": { get: listEvents() },
       "/v1/events/{id}/replay": { post: replayEvent() },
       "/v1/stats": { get: getStatistics() },
       "/v1/applications/{applicationId}/jwks.json": { get: getKeySet() },
       "/v1/applications/{applicationId}/status/{n}": { get: getStatusList() },
+      "/v1/live": { get: waitForChanges() },
       "/health": { get: getHealth() },
       "/openapi.json": { get: getOpenApi() },
       "/docs": { get: getDocs() },

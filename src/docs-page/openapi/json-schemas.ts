@@ -2,6 +2,7 @@ import * as z from "zod";
 import {
   accessPage,
   applicationView,
+  doorPage,
   eventPage,
   historyPage,
   invitationPage,
@@ -74,6 +75,7 @@ const NAMED = {
   ErasedInvitation: erasedInvitation,
   ErasedUser: erasedUser,
   AccessPage: accessPage,
+  DoorPage: doorPage,
   HistoryPage: historyPage,
   BadgeView: badgeView,
   OwnBadges: ownBadges,

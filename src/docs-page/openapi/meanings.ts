@@ -97,6 +97,10 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning: "The secret is a person's, whose role does not allow this call.",
     remedy: "Ask an administrator for another role. Do not retry.",
   },
+  DOOR_ONLY: {
+    meaning: "The secret is a door's, which may call `GET /v1/live` only.",
+    remedy: "Use the application's secret, or a person's. Do not retry.",
+  },
   NOT_FOUND: { meaning: "There is no such path.", remedy: "Check the path." },
   METHOD_NOT_ALLOWED: {
     meaning: "The path does not support this method.",

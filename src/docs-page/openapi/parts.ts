@@ -58,6 +58,7 @@ export function errorResponses(route: RouteHeaders, codes: readonly ErrorCode[])
 export const serverErrors = (...codes: ErrorCode[]): Record<string, ResponseObject> =>
   errorResponses({ anyOrigin: false }, [
     "INVALID_CREDENTIALS",
+    "DOOR_ONLY",
     "INVALID_ACTOR",
     ...codes,
     "RATE_LIMITED",

@@ -16,6 +16,7 @@ The response is a JWT, ES256 by the key that signs the application's new badges,
 
 * \`sub\`: the address of the list, equal to \`uri\`
 * \`iat\`: when it was computed; \`exp\`: when a door must go on no longer without a newer one; \`ttl\`: ${STATUS_LIST_TTL_SECONDS} seconds after \`iat\`, when to ask for a newer one
+* \`change\`: the last change that it contains, for a door that applies deltas (\`GET /v1/live\`)
 * \`status_list\`: \`bits\`, 2, and \`lst\`, the ${STATUS_LIST_ENTRIES.toLocaleString("en")} entries, compressed with zlib (RFC 1950), as base64 for URLs. The first entry of a byte is in its lowest two bits.
 
 An entry is 0 for an active badge, 1 for one that was revoked or replaced, 2 for one that is suspended or expired. A list is at most 30 seconds old when it is sent. A door checks the badge signature first, then that the list's \`sub\` is the signature's \`uri\` and its \`exp\` is ahead, and then the entry.

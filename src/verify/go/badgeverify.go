@@ -108,7 +108,21 @@ type StatusList struct {
 	// TTLSeconds is zero if the list does not say after how many seconds to download it again.
 	TTLSeconds int64
 	Statuses   []byte
+	// Change is the last change that it contains; nil if the list does not say.
+	Change *int64
 }
+
+// StatusDelta is what has changed after Since and up to Change. Times are seconds since 1970-01-01 UTC.
+type StatusDelta struct {
+	// URI is the address of the application's lists without the last slash and the number.
+	URI           string
+	IssuedAt      int64
+	Since, Change int64
+	Entries       []StatusEntry
+}
+
+// StatusEntry is the present status of a badge.
+type StatusEntry struct{ List, Index, Status int64 }
 
 // VerifyBadgeSignature verifies the `signature` of POST /v1/badge/sign. The error is a Refused, or another one if a number
 // of seconds is not finite and at least 0.
@@ -288,6 +302,14 @@ func ReadStatusList(jwt string, keys Keys, uri string) (*StatusList, error) {
 	if _, isPresent := claims["ttl"]; isPresent && (!isTTL || ttlSeconds == 0) {
 		return nil, Refused("malformed")
 	}
+	var change *int64
+	if value, isPresent := claims["change"]; isPresent {
+		number, isNumber := wholeNumber(value)
+		if !isNumber {
+			return nil, Refused("malformed")
+		}
+		change = &number
+	}
 	lst, isText := statusList["lst"].(string)
 	if !isText {
 		return nil, Refused("malformed")
@@ -299,7 +321,76 @@ func ReadStatusList(jwt string, keys Keys, uri string) (*StatusList, error) {
 	if subject != uri {
 		return nil, Refused("wrong-uri")
 	}
-	return &StatusList{subject, issuedAt, expiresAt, ttlSeconds, statuses}, nil
+	return &StatusList{subject, issuedAt, expiresAt, ttlSeconds, statuses, change}, nil
+}
+
+// ReadStatusDelta verifies a response of GET /v1/live. The URI is that of the application's lists, without the last slash and the
+// number. The error is a Refused.
+func ReadStatusDelta(jwt string, keys Keys, uri string) (*StatusDelta, error) {
+	payload, _, err := verifySignedJWT(jwt, "statusdelta+jwt", maxStatusListCharacters, keys)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := parseObject(payload)
+	if err != nil {
+		return nil, err
+	}
+	subject, isText := claims["sub"].(string)
+	entries, isList := claims["entries"].([]any)
+	issuedAt, isTime := wholeNumber(claims["iat"])
+	since, isSince := wholeNumber(claims["since"])
+	change, isChange := wholeNumber(claims["change"])
+	if !isText || !isList || !isTime || !isSince || !isChange || since > change {
+		return nil, Refused("malformed")
+	}
+	delta := &StatusDelta{subject, issuedAt, since, change, nil}
+	for _, each := range entries {
+		numbers, isList := each.([]any)
+		if !isList || len(numbers) != 3 {
+			return nil, Refused("malformed")
+		}
+		list, isList := wholeNumber(numbers[0])
+		index, isIndex := wholeNumber(numbers[1])
+		status, isStatus := wholeNumber(numbers[2])
+		if !isList || !isIndex || !isStatus || status >= 1<<statusBits {
+			return nil, Refused("malformed")
+		}
+		delta.Entries = append(delta.Entries, StatusEntry{list, index, status})
+	}
+	if subject != uri {
+		return nil, Refused("wrong-uri")
+	}
+	return delta, nil
+}
+
+var listNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,10})$`)
+
+// ApplyStatusDelta returns the list with what has changed since, or the list itself if it contains the delta already. It returns
+// false if the delta does not fit to it: it is of another application, the list lacks changes before it, or has no such entry. Then
+// get the list again.
+func ApplyStatusDelta(list *StatusList, delta *StatusDelta) (*StatusList, bool) {
+	number := strings.TrimPrefix(list.URI, delta.URI+"/")
+	if number == list.URI || !listNumber.MatchString(number) || list.Change == nil || *list.Change < delta.Since {
+		return nil, false
+	}
+	if *list.Change >= delta.Change {
+		return list, true
+	}
+	applied := *list
+	applied.Change = &delta.Change
+	applied.Statuses = append([]byte(nil), list.Statuses...)
+	for _, entry := range delta.Entries {
+		if strconv.FormatInt(entry.List, 10) != number {
+			continue
+		}
+		place, shift := entry.Index/(8/statusBits), entry.Index%(8/statusBits)*statusBits
+		if place >= int64(len(applied.Statuses)) {
+			return nil, false
+		}
+		cleared := int64(applied.Statuses[place]) &^ ((1<<statusBits - 1) << shift)
+		applied.Statuses[place] = byte(cleared | entry.Status<<shift)
+	}
+	return &applied, true
 }
 
 // unpackStatuses returns the bytes of `lst`: base64url of exactly one zlib stream, of at most 262,144 bytes.

@@ -23,6 +23,12 @@ type vectors struct {
 		Entries  int64
 		Statuses map[string]byte
 	}
+	StatusDeltas []struct {
+		Name, Expected, JWT, URI, List, ListURI string
+		PublicKeys                              struct{ Keys []any }
+		Change                                  int64
+		Statuses                                map[string]byte
+	}
 	Cards []struct {
 		Format, BadgeNumber, Bits, Hex string
 		SiteCode                       *int64
@@ -153,6 +159,41 @@ func TestCases(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases", len(read.Cases))
+}
+
+func TestStatusDeltas(t *testing.T) {
+	read := readVectors(t)
+	for _, each := range read.StatusDeltas {
+		keys := Keys{Set: each.PublicKeys.Keys}
+		delta, err := ReadStatusDelta(each.JWT, keys, each.URI)
+		if err != nil {
+			if reasonOf(err) != each.Expected {
+				t.Errorf("%s: %s: %v", each.Expected, each.Name, reasonOf(err))
+			}
+			continue
+		}
+		list, err := ReadStatusList(each.List, keys, each.ListURI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied, fits := ApplyStatusDelta(list, delta)
+		if !fits {
+			if each.Expected != "does-not-fit" {
+				t.Errorf("%s: %s: does not fit", each.Expected, each.Name)
+			}
+			continue
+		}
+		found := map[string]byte{}
+		for index := int64(0); index < int64(len(applied.Statuses))*4; index++ {
+			if status, _ := statusAt(applied.Statuses, index, 2); status != 0 {
+				found[strconv.FormatInt(index, 10)] = status
+			}
+		}
+		if each.Expected != "ok" || *applied.Change != each.Change || !reflect.DeepEqual(found, each.Statuses) {
+			t.Errorf("%s: %s: %d %v", each.Expected, each.Name, *applied.Change, found)
+		}
+	}
+	t.Logf("%d deltas", len(read.StatusDeltas))
 }
 
 func TestPossession(t *testing.T) {

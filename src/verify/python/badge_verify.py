@@ -16,7 +16,7 @@ import math
 import re
 import secrets
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Mapping, Optional, Union
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -39,6 +39,7 @@ MAX_INTEGER = 2**53 - 1
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 _BADGE_NUMBER = re.compile(r"[1-9][0-9]{0,15}")
 _BITS = re.compile(r"[01]*")
+_LIST_NUMBER = re.compile(r"0|[1-9][0-9]{0,10}")
 _DOOR_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CHALLENGE = re.compile(r"badge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})")
 
@@ -86,6 +87,21 @@ class StatusList:
     expires_at: int
     ttl_seconds: Optional[int]
     statuses: bytes
+    change: Optional[int] = None
+    """The last change that it contains; None if the list does not say."""
+
+
+@dataclass(frozen=True)
+class StatusDelta:
+    """What has changed after `since` and up to `change`. Times are seconds since 1970-01-01 UTC."""
+
+    uri: str
+    """The address of the application's lists without the last slash and the number."""
+    issued_at: int
+    since: int
+    change: int
+    entries: tuple[tuple[int, int, int], ...]
+    """List, index and present status of each badge."""
 
 
 _UNSET: Any = object()
@@ -233,10 +249,52 @@ def read_status_list(jwt: str, *, keys: Keys, uri: str) -> StatusList:
     ttl_seconds = _whole_number(claims["ttl"]) if "ttl" in claims else None
     if ttl_seconds == 0 or _whole_number(status_list.get("bits")) != STATUS_BITS:
         raise Refused("malformed")
+    change = _whole_number(claims["change"]) if "change" in claims else None
     statuses = unpack_statuses(status_list.get("lst"))
     if subject != uri:
         raise Refused("wrong-uri")
-    return StatusList(subject, issued_at, expires_at, ttl_seconds, statuses)
+    return StatusList(subject, issued_at, expires_at, ttl_seconds, statuses, change)
+
+
+def read_status_delta(jwt: str, *, keys: Keys, uri: str) -> StatusDelta:
+    """Verifies a response of GET /v1/live. The URI: of the application's lists, without the last slash and the number. Raises
+    Refused."""
+    payload, _ = _verify_signed_jwt(jwt, "statusdelta+jwt", MAX_STATUS_LIST_CHARACTERS, keys)
+    claims = _parse_object(payload)
+    subject, entries = claims.get("sub"), claims.get("entries")
+    if not (isinstance(subject, str) and isinstance(entries, list)):
+        raise Refused("malformed")
+    issued_at, since, change = (_whole_number(claims.get(name)) for name in ("iat", "since", "change"))
+    if since > change or not all(isinstance(entry, list) and len(entry) == 3 for entry in entries):
+        raise Refused("malformed")
+    parsed = tuple((_whole_number(number), _whole_number(index), _whole_number(status)) for number, index, status in entries)
+    if any(status >= 1 << STATUS_BITS for _, _, status in parsed):
+        raise Refused("malformed")
+    if subject != uri:
+        raise Refused("wrong-uri")
+    return StatusDelta(subject, issued_at, since, change, parsed)
+
+
+def apply_status_delta(status_list: StatusList, delta: StatusDelta) -> Optional[StatusList]:
+    """The list with what has changed since; the list itself if it contains the delta already. None if the delta does not fit to it:
+    it is of another application, the list lacks changes before it, or has no such entry. Then get the list again."""
+    uri, _, number = status_list.uri.rpartition("/")
+    if uri != delta.uri or not _LIST_NUMBER.fullmatch(number):
+        return None
+    if status_list.change is None or status_list.change < delta.since:
+        return None
+    if status_list.change >= delta.change:
+        return status_list
+    statuses = bytearray(status_list.statuses)
+    entries_per_byte = 8 // STATUS_BITS
+    for of_list, index, status in delta.entries:
+        if of_list != int(number):
+            continue
+        place, shift = index // entries_per_byte, index % entries_per_byte * STATUS_BITS
+        if place >= len(statuses):
+            return None
+        statuses[place] = statuses[place] & ~((1 << STATUS_BITS) - 1 << shift) | status << shift
+    return replace(status_list, change=delta.change, statuses=bytes(statuses))
 
 
 def unpack_statuses(lst: Any) -> bytes:

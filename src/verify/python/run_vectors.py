@@ -107,6 +107,27 @@ def with_kept_lists(case: dict[str, Any]) -> dict[str, Any]:
     return {**case, "statusLists": lists}
 
 
+def delta_outcome(case: dict[str, Any]) -> Any:
+    """The list with the delta applied, or the reason for the refusal."""
+    keys = case["publicKeys"]
+    try:
+        delta = verifier.read_status_delta(case["jwt"], keys=keys, uri=case["uri"])
+    except verifier.Refused as refusal:
+        return refusal.reason
+    applied = verifier.apply_status_delta(
+        verifier.read_status_list(case["list"], keys=keys, uri=case["listUri"]), delta
+    )
+    if applied is None:
+        return "does-not-fit"
+    entries = range(len(applied.statuses) * 4)
+    found = {str(index): verifier.status_at(applied.statuses, index) for index in entries}
+    return applied.change, {index: status for index, status in found.items() if status != 0}
+
+
+def delta_expectation(case: dict[str, Any]) -> Any:
+    return (case["change"], case["statuses"]) if case["expected"] == "ok" else case["expected"]
+
+
 def decoded(card_format: str, bits: str) -> Any:
     try:
         card = verifier.decode_card(card_format, bits)
@@ -134,6 +155,8 @@ def checks(vectors: dict[str, Any]) -> Any:
         # The index after the last has no entry.
         expected = {**encoding["statuses"], str(encoding["entries"]): None}
         yield f"status list: {encoding['name']}", statuses(encoding), expected
+    for delta in vectors["statusDeltas"]:
+        yield f"delta: {delta['name']}", delta_outcome(delta), delta_expectation(delta)
     for card in vectors["cards"]:
         card_format, bits = card["format"], card["bits"]
         name = f"card: {card_format} {card['badgeNumber']}"

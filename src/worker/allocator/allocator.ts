@@ -6,6 +6,7 @@ import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { findHome, queueOf } from "../homes.ts";
 import { Custody } from "../keys/custody.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
+import { LiveClient } from "../live/client.ts";
 import { log } from "../log.ts";
 import { Database } from "../storage/database.ts";
 import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
@@ -109,6 +110,11 @@ export class Allocator extends DurableObject<Env> {
       },
       enqueue: (eventIds: readonly string[]): void => {
         if (eventIds.length > 0) void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds);
+      },
+      // Not waited for: what gets lost is found within half a minute (src/worker/live/live.ts).
+      notify: (): void => {
+        const found = findHome(this.env, home);
+        if (found) void new LiveClient(this.env.LIVE, found).wake(applicationId);
       },
     };
   }

@@ -42,6 +42,7 @@ export interface EngineParts {
   now(): number;
   openDatabase(): Database;
   enqueue(eventIds: readonly string[]): void;
+  notify(): void;
 }
 
 /** Work that is done step by step between groups. @returns whether there is more @throws Unavailable */
@@ -68,13 +69,13 @@ export class Engine {
   #running: Promise<void> | null = null;
 
   constructor(parts: EngineParts) {
-    const { applicationId, tables, log, custody, openDatabase, enqueue, now } = parts;
+    const { applicationId, tables, log, custody, openDatabase, enqueue, notify, now } = parts;
     this.applicationId = applicationId;
     this.#parts = parts;
     this.#calls = new Calls(log);
     this.#freshNumbers = new FreshNumbers(applicationId, custody);
     this.replicator = new Replicator({
-      ...{ applicationId, tables, log, openDatabase, enqueue, now },
+      ...{ applicationId, tables, log, openDatabase, enqueue, notify, now },
       withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
       appendEmpty: () => appendEmpty(log, now()),
     });

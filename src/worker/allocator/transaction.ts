@@ -234,9 +234,10 @@ export class Transaction {
     this.#draft.isForced = true;
   }
 
-  /** The feed is followed anew: cursors expire. */
+  /** The feed is followed anew: cursors expire. No badge has the change number that this takes, so no connected door is up to date. */
   renewEpoch(): void {
     this.counters.epoch = newRandomId();
+    this.counters.lastChange++;
     this.#draft.isForced = true;
   }
 

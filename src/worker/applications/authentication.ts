@@ -5,7 +5,7 @@ import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/i
 import { APPLICATION_CACHE_SECONDS, DENIAL_CACHE_MILLISECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
-import type { Application, LiveSecret, Person } from "./registry.ts";
+import type { Application, Door, LiveSecret, Person } from "./registry.ts";
 
 const encoder = new TextEncoder();
 
@@ -47,16 +47,30 @@ export interface ServerCaller {
   person: Person | null;
 }
 
+/** Who waits for changes of status: a door, or whoever may make server-side calls. */
+export interface Listener extends ServerCaller {
+  /** Null: the secret is no door's. */
+  door: Door | null;
+}
+
 /**
  * The caller of a server-side call, by ID and secret. A refusal does not reveal which was wrong.
  *
- * @throws Refusal READ_ONLY if the person's role does not allow the deed
+ * @throws Refusal READ_ONLY if the person's role does not allow the deed, DOOR_ONLY if the secret is a door's
  */
 export async function requireServer(parts: Parts, credentials: Credentials, deed: Deed): Promise<ServerCaller> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
   const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
   return requireSecret(parts, clientAddress, application, secret, deed);
+}
+
+/** The same of the one call that a door may make, too (contract section 26). */
+export async function requireListener(parts: Parts, credentials: Credentials): Promise<Listener> {
+  const { applicationId, secret, clientAddress } = credentials;
+  if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
+  const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
+  return findCaller(parts, clientAddress, application, secret);
 }
 
 /** The caller of a route that servers and devices may call. */
@@ -135,6 +149,7 @@ async function requireSecret(
 ): Promise<ServerCaller> {
   const caller = await findCaller(parts, clientAddress, application, secret);
   const { id: applicationId } = caller.application;
+  if (caller.door !== null) throw new Refusal("DOOR_ONLY", { applicationId });
   if (caller.person !== null && !mayDo(caller.person.role, deed)) throw new Refusal("READ_ONLY", { applicationId });
   return caller;
 }
@@ -144,17 +159,25 @@ async function findCaller(
   clientAddress: string,
   application: Application,
   secret: string,
-): Promise<ServerCaller> {
+): Promise<Listener> {
   const digest = await digestOf(secret);
   const known = findSecret(application, digest);
-  if (known) return { application, person: known.person };
-  const { registry, now } = parts;
+  if (known) return { application, person: known.person, door: null };
+  const { registry, db, now } = parts;
   const { id } = application;
+  // A door that this isolate has served is no guess.
+  const recalled = registry.recallDoor(id, digest, now());
+  const served = recalled?.isFresh === false ? await registry.findDoor(db, id, digest, now()) : recalled?.door;
+  if (served) return { application, person: null, door: served };
   if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
   // The secret may be newer than the cached application.
-  const fresh = await lookUp(parts, clientAddress, id, digest);
+  let door: Door | undefined;
+  const fresh = await lookUp(parts, clientAddress, id, digest, async () => {
+    door = await registry.findDoor(db, id, digest, now());
+  });
   const added = fresh && !fresh.isDisabled ? findSecret(fresh, digest) : undefined;
-  if (fresh && added) return { application: fresh, person: added.person };
+  if (fresh && added) return { application: fresh, person: added.person, door: null };
+  if (fresh && !fresh.isDisabled && door) return { application: fresh, person: null, door };
   registry.rememberWrongSecret(id, digest, now());
   return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
 }
@@ -189,6 +212,7 @@ async function findForDenial(parts: Parts, clientAddress: string, id: Applicatio
  * behind an address that guesses are served. An application of another home is unknown in this one: its own is not bound.
  *
  * @param digest of the secret that is looked for; empty: the application itself is
+ * @param findDoor looks in the same look-up for a door with that secret
  * @throws Refusal RATE_LIMITED
  */
 async function lookUp(
@@ -196,9 +220,14 @@ async function lookUp(
   clientAddress: string,
   id: ApplicationId,
   digest = "",
+  findDoor?: () => Promise<void>,
 ): Promise<Application | undefined> {
   const { registry, refusedCalls, knownApplications, home, db, now } = parts;
-  const ask = async () => (homeOf(id) === home ? registry.findFresh(db, id, now()) : undefined);
+  const ask = async () => {
+    if (homeOf(id) !== home) return undefined;
+    const [found] = await Promise.all([registry.findFresh(db, id, now()), findDoor?.()]);
+    return found;
+  };
   try {
     return await refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, ask);
   } catch (error) {

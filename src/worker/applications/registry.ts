@@ -4,6 +4,7 @@ import {
   APPLICATION_CACHE_SECONDS,
   DENIAL_CACHE_MILLISECONDS,
   MAX_CACHED_APPLICATIONS,
+  MAX_CACHED_DOORS,
   MAX_CACHED_UNKNOWN_APPLICATIONS,
   MAX_CACHED_WRONG_SECRETS,
 } from "../../shared/limits.ts";
@@ -14,6 +15,7 @@ import { BoundedCache } from "../bounded-cache.ts";
 import type { Sealed } from "../keys/custody.ts";
 import { type ApplicationRow, findApplication } from "../storage/applications.ts";
 import type { Database } from "../storage/database.ts";
+import { findDoorByDigest } from "../storage/door-secrets.ts";
 
 export interface SigningKey extends Sealed {
   id: number;
@@ -36,6 +38,13 @@ export interface LiveSecret {
   digest: string;
   /** Null: it is the server's. */
   person: Person | null;
+}
+
+/** A door that has a secret (contract section 26). */
+export interface Door {
+  /** ID of its secret. */
+  id: string;
+  name: string;
 }
 
 /** How an application's users are verified. */
@@ -90,6 +99,8 @@ export class ApplicationRegistry {
   readonly #unknown = new BoundedCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
   /** When D1 was last queried, in milliseconds, by ID and digest. */
   readonly #wrongSecrets = new BoundedCache<number>(MAX_CACHED_WRONG_SECRETS);
+  /** Doors, and when D1 was asked for them, by application and digest: an application may have thousands. */
+  readonly #doors = new BoundedCache<{ door: Door; loadedAt: number }>(MAX_CACHED_DOORS);
 
   /**
    * The cached application.
@@ -122,6 +133,20 @@ export class ApplicationRegistry {
   /** @param now milliseconds */
   rememberWrongSecret(id: ApplicationId, digest: string, now: number): void {
     this.#wrongSecrets.set(`${id} ${digest}`, now);
+  }
+
+  /** The door whose secret has this digest, if an isolate has seen it; `isFresh`: D1 need not be asked. @param now milliseconds */
+  recallDoor(id: ApplicationId, digest: string, now: number): { door: Door; isFresh: boolean } | undefined {
+    const cached = this.#doors.get(`${id} ${digest}`);
+    return cached && { door: cached.door, isFresh: isYounger(cached.loadedAt, now, CACHE_MILLISECONDS) };
+  }
+
+  /** Loads the door from D1 and caches it. @param now milliseconds */
+  async findDoor(db: Database, id: ApplicationId, digest: string, now: number): Promise<Door | undefined> {
+    const door = await findDoorByDigest(db, id, digest);
+    if (door) this.#doors.set(`${id} ${digest}`, { door, loadedAt: now });
+    else this.#doors.delete(`${id} ${digest}`);
+    return door;
   }
 
   /** The application at most a second ago: a denial needs a recent state, and a second bounds how often D1 is asked. */

@@ -19,6 +19,8 @@ export interface BuiltList {
   lst: string;
   /** The application's last position; 0 when it has issued no badge. */
   lastPosition: number;
+  /** The last change that the list contains. */
+  change: number;
 }
 
 /**
@@ -36,8 +38,14 @@ export async function buildList(
 ): Promise<BuiltList> {
   const { db } = context;
   const of = { applicationId: application.id, list };
-  const { saved, changed, expired, lastPosition } = await readStatusRows(db, of, now, STATUS_LIST_CHUNK_ROWS);
-  if (saved !== null && changed.rows === 0 && expired.length === 0) return { lst: saved, lastPosition };
+  const {
+    saved,
+    changed,
+    expired,
+    lastPosition,
+    lastChange: change,
+  } = await readStatusRows(db, of, now, STATUS_LIST_CHUNK_ROWS);
+  if (saved !== null && changed.rows === 0 && expired.length === 0) return { lst: saved, lastPosition, change };
   const indexOf = await indexesOf(context, application, list);
   const entries = saved === null ? validEntries() : await unpackEntries(saved);
   for (const offset of changed.active) setEntry(entries, indexOf(offset), VALID);
@@ -57,5 +65,5 @@ export async function buildList(
     const index = indexOf(offset);
     if (entryAt(entries, index) === VALID) setEntry(entries, index, SUSPENDED);
   }
-  return { lst: await packEntries(entries), lastPosition };
+  return { lst: await packEntries(entries), lastPosition, change };
 }

@@ -18,9 +18,13 @@ export const listOf = (position: number): number => Math.floor(position / STATUS
 /** @returns the first position of a list */
 export const firstPositionOf = (list: number): number => list * STATUS_LIST_ENTRIES;
 
+/** What the URLs of an application's lists have in common. @param publicUrl `PUBLIC_URL` */
+export const listsUri = (publicUrl: string, applicationId: ApplicationId): string =>
+  `${publicUrl}/v1/applications/${applicationId}/status`;
+
 /** @param publicUrl `PUBLIC_URL` */
 export const listUri = (publicUrl: string, applicationId: ApplicationId, list: number): string =>
-  `${publicUrl}/v1/applications/${applicationId}/status/${list}`;
+  `${listsUri(publicUrl, applicationId)}/${list}`;
 
 /** From the offset of a position in its list to the badge's index there. */
 type IndexOf = (offset: number) => number;

@@ -86,7 +86,7 @@ function refuseList(context: Context, { id }: Application, list: number, clientA
 async function sign(
   { custody }: Context,
   application: Application,
-  { uri, lst, builtAt }: Pick<BuiltList, "lst"> & { uri: string; builtAt: number },
+  { uri, lst, change, builtAt }: Pick<BuiltList, "lst" | "change"> & { uri: string; builtAt: number },
 ): Promise<string> {
   const key = currentSigningKey(application.signingKeys, builtAt);
   const issuedAt = Math.floor(builtAt / 1000);
@@ -95,6 +95,7 @@ async function sign(
     iat: issuedAt,
     exp: issuedAt + application.statusLifetimeSeconds,
     ttl: STATUS_LIST_TTL_SECONDS,
+    change,
     status_list: { bits: STATUS_BITS, lst },
   };
   return signJwt(HEADERS.of(key), claims, await custody.signingKey(application.id, key.kid, key));

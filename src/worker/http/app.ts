@@ -17,6 +17,7 @@ import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
+import { liveRoutes } from "./live-routes.ts";
 import { overviewRoutes } from "./overview-routes.ts";
 import { ownBadgeRoutes } from "./own-badge-routes.ts";
 import { passRoutes } from "./pass-routes.ts";
@@ -64,6 +65,7 @@ export const app = new Hono<HttpEnv>()
   .route("/", invitationRoutes)
   .route("/", serviceRoutes)
   .route("/", statusRoutes)
+  .route("/", liveRoutes)
   .route("/", docsRoutes)
   .route("/", consoleRoutes)
   .route("/", passRoutes)

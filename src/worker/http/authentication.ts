@@ -98,6 +98,13 @@ export async function requireServer(c: HonoContext<HttpEnv>, deed: Deed = deedOf
   return caller.application;
 }
 
+/** Identifies a door by its secret, or an application's server or a person by theirs (contract section 26). */
+export async function requireListener(c: HonoContext<HttpEnv>): Promise<authentication.Listener> {
+  const listener = await authentication.requireListener(c.get("context"), readCredentials(c));
+  c.set("application", listener.application.id);
+  return listener;
+}
+
 const deedOf = (method: string): Deed => (method === "GET" || method === "HEAD" ? "read" : "change");
 
 function admitServer(c: HonoContext<HttpEnv>, { application, person }: authentication.ServerCaller): void {

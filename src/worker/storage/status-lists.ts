@@ -25,7 +25,7 @@ interface ChangedBadges {
 }
 
 /** As the indexes `badge_status` and `badge_status_expiry` have it. */
-const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
+export const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
   sql`${badge.applicationId} = ${applicationId} AND (${badge.position} / ${STATUS_LIST_ENTRIES}) = ${list}`;
 
 const isList = ({ applicationId, list }: Placeholders<StatusListKey>) =>
@@ -75,7 +75,7 @@ const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>
       AND ${badge.position} IS NOT NULL
     ORDER BY ${badge.position} DESC LIMIT 1), 0)`;
   return query(
-    { isReadable, lastPosition: sql<number>`max(${last(0)}, ${last(1)})` },
+    { isReadable, lastPosition: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
     (fields) =>
       sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
   );
@@ -90,6 +90,8 @@ interface StatusRows {
   expired: number[];
   /** The application's last position; 0 when it has issued no badge. */
   lastPosition: number;
+  /** Its last change, which is in what was read. */
+  lastChange: number;
 }
 
 /**
@@ -123,6 +125,7 @@ export async function readStatusRows(
     changed: { active: active ?? [], ended: ended ?? [], paused: paused ?? [], through, rows },
     expired: SELECT_EXPIRED.rows(expiredResult)[0]?.expired ?? [],
     lastPosition: head.lastPosition,
+    lastChange: head.lastChange,
   };
 }
 

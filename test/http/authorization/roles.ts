@@ -14,7 +14,8 @@ const CHANGES = OF_SERVERS.filter(({ method, path }) => method !== "GET" && path
 
 describe("what a console secret may do (contract section 24)", () => {
   it.each(ROLES)("a %s reads, who else has access as an operator alone, and is named with the role", async (role) => {
-    const application = await createApplication();
+    // Without lists there is nothing to wait for.
+    const application = await createApplication({ statusList: true });
     const { body } = await requestBadge(application, "phone", { userId: "user" });
     const headers = await signIn(application, role);
     for (const route of READS) {

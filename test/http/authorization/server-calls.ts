@@ -9,7 +9,7 @@ import { NOTHING, ROUTES, type Route, requestOf } from "../support/routes.ts";
 const CALLS = ROUTES.filter(({ by }) => by === "server");
 
 async function owner() {
-  const application = await createApplication(RECORDED_EVENTS);
+  const application = await createApplication({ ...RECORDED_EVENTS, statusList: true });
   const { body } = await requestBadge(application, "phone", { userId: "user" });
   const [event] = (await readRows(application)).events;
   const invitation = (await invite(application)).id;

@@ -1,6 +1,7 @@
 import { table } from "../command-line.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, MANY } from "./cost.ts";
+import { doorsTable } from "./doors.ts";
 import { floodReport } from "./flood.ts";
 import { billLines, limitsOf, month, type Parameters, whole } from "./model.ts";
 import { billOf, GIGABYTES, total } from "./prices.ts";
@@ -56,6 +57,11 @@ signatures near, callers in ${places} places; homes filled to ${fill} of a limit
     table(
       ["", "usual month", "roll-out month"],
       lines.map(({ name, dollars }) => [name, dollars.toFixed(2), (ofRollOut.get(name) ?? 0).toFixed(2)]),
+    ),
+    `Connected doors of one application, a month, LOG_SAMPLE ${parameters.logSample}, before what the plan includes:`,
+    table(
+      ["doors", "calls", "object requests", "hours awake", "dollars"],
+      doorsTable([100, 1000, 5000], parameters.logSample),
     ),
     floodReport(),
   ].join("\n\n");

@@ -40,7 +40,8 @@ export async function copyStep(parts: CopyParts): Promise<CopyStep> {
 async function begin({ db, applicationId, tables, log, now }: CopyParts, from: DatabaseHead): Promise<CopyStep> {
   // Unless no number was ever drawn, followers of the feed begin again.
   const isNew = from.lastChange === 0 && from.fresh.every(({ used }) => used === 0);
-  const counters = { ...countersOf(from), epoch: isNew ? from.epoch : newRandomId() };
+  const renewed = { epoch: newRandomId(), lastChange: from.lastChange + 1 };
+  const counters = { ...countersOf(from), ...(isNew ? {} : renewed) };
   const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
   // A write before each fence: after a restore, one of a superseded instance would succeed.
   tables.touch();

@@ -28,6 +28,8 @@ interface ReplicatorParts {
   now(): number;
   /** Webhook events are recorded in D1, and due. */
   enqueue(eventIds: readonly string[]): void;
+  /** Changes of status are in D1. */
+  notify(): void;
   /**
    * D1 has another application's rows with these numbers.
    *
@@ -137,7 +139,7 @@ export class Replicator {
    * @returns false when it is not known whether D1 has them: then it has to be compared
    */
   async send(): Promise<boolean> {
-    const { openDatabase, applicationId, tables, log, now, enqueue, withdraw } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, enqueue, notify, withdraw } = this.#parts;
     if (this.#standing.kind !== "following") return false;
     const { at } = this.#standing;
     const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES));
@@ -170,6 +172,7 @@ export class Replicator {
       const events = rendered.newEvents(results);
       if (events.length > 0 && !hadUrl) tables.changeSelf({ hasRecordedEvents: true });
       enqueue(events);
+      if (entries.some(changesStatus)) notify();
       return true;
     } catch (error) {
       this.#standing = { kind: "unknown" };
@@ -188,6 +191,13 @@ export class Replicator {
     this.#standing = { kind: "unknown" };
   }
 }
+
+/** Whether an entry changes what doors know of badges. A badge that is only issued has no change of status yet. */
+const changesStatus = ({ changes }: LoggedEntry): boolean =>
+  changes.rows.some(({ table, columns, rows }) => {
+    const index = table === "badge" ? columns.indexOf("statusChange") : -1;
+    return index >= 0 && rows.some((row) => row[index] !== null);
+  });
 
 /** As many entries as one batch takes. There is always one. */
 function nextBatch(entries: readonly LoggedEntry[]): LoggedEntry[] {

@@ -35,7 +35,9 @@ export async function republish(parts: RepublishParts): Promise<void> {
   const from = await readHead(db, applicationId);
   const newest = log.head();
   if (!from || !newest) throw new Unavailable("D1", new Error("D1 does not know the application"));
-  const counters = { ...highest(newest.counters, countersOf(from)), epoch: newRandomId() };
+  const found = highest(newest.counters, countersOf(from));
+  // No badge has that change number, so no connected door is up to date (src/worker/live/snapshots.ts).
+  const counters = { ...found, epoch: newRandomId(), lastChange: found.lastChange + 1 };
   const mover = new Mover(parts, { from, sequence: newest.sequence, counters });
   await mover.move((session) => [DELETE_STATUS_LISTS.bind(session, { applicationId })]);
   for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);

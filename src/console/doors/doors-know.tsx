@@ -1,0 +1,29 @@
+import { useEffect } from "preact/hooks";
+import { useLoaded } from "../parts/hooks.ts";
+import { count } from "../parts/texts.tsx";
+import { allDoors, isConnected } from "./knowing.ts";
+
+/** Doors know within two seconds, and each look costs the service a read. */
+const LOOK_MILLISECONDS = 1000;
+
+/** How many connected doors know of what has just been done; it follows until all do. Nothing where no door is connected. */
+export function DoorsKnow() {
+  const doors = useLoaded(async (server, signal) => {
+    const connected = (await allDoors(server, signal)).filter((door) => isConnected(door));
+    return { all: connected.length, know: connected.filter(({ isCurrent }) => isCurrent).length };
+  });
+  const { value, isLoading, reload } = doors;
+  const isWaiting = value !== null && value.know < value.all;
+  useEffect(() => {
+    if (!isWaiting || isLoading) return;
+    const timer = setTimeout(reload, LOOK_MILLISECONDS);
+    return () => clearTimeout(timer);
+  }, [isWaiting, isLoading, reload]);
+  if (value === null || value.all === 0) return null;
+  const { all, know } = value;
+  return (
+    <span class="doors-know">
+      {know === all ? "All" : `${count(know)} of`} {count(all)} connected {all === 1 ? "door knows" : "doors know"}.
+    </span>
+  );
+}

@@ -1,0 +1,79 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { LIVE_HOLD_MILLISECONDS } from "../../shared/limits.ts";
+import { type Home, objectPlace } from "../homes.ts";
+import { log } from "../log.ts";
+import { retryPlatform, Unavailable } from "../platform.ts";
+import type { Live } from "./live.ts";
+import { type Listener, type Message, message, type SeenDoor } from "./messages.ts";
+
+/** Calls the objects with which a home's applications tell doors of changes. Each try gets a new stub, because a broken stub stays broken. */
+export class LiveClient {
+  readonly #namespace: DurableObjectNamespace<Live>;
+  readonly #home: Pick<Home, "number" | "place">;
+
+  constructor(namespace: DurableObjectNamespace<Live>, home: Pick<Home, "number" | "place">) {
+    this.#namespace = namespace;
+    this.#home = home;
+  }
+
+  /**
+   * Waits until the object has something for the listener.
+   *
+   * @returns null: nothing within `LIVE_HOLD_MILLISECONDS`
+   * @throws Unavailable when too many wait already, and when the object ends meanwhile
+   */
+  async listen(applicationId: ApplicationId, listener: Listener): Promise<Message | null> {
+    const until = Date.now() + LIVE_HOLD_MILLISECONDS;
+    const query = new URLSearchParams({ application: applicationId, listener: JSON.stringify(listener) });
+    const init = { headers: { Upgrade: "websocket" } };
+    const { webSocket: socket } = await retryPlatform("live", () =>
+      this.#stub(applicationId).fetch(`https://live/?${query}`, init),
+    );
+    if (!socket) throw new Unavailable("live", new Error("too many calls are held"));
+    return firstMessage(socket, until - Date.now());
+  }
+
+  /** D1 has a change of status. If that fails, it is found within half a minute. */
+  async wake(applicationId: ApplicationId): Promise<void> {
+    try {
+      await this.#stub(applicationId).wake();
+    } catch (error) {
+      log("warn", { event: "live-not-woken", application: applicationId, error });
+    }
+  }
+
+  /** @param ids of doors' secrets @throws Unavailable */
+  seen(applicationId: ApplicationId, ids: string[]): Promise<SeenDoor[]> {
+    return retryPlatform("live", () => this.#stub(applicationId).seen(applicationId, ids));
+  }
+
+  #stub(applicationId: ApplicationId): DurableObjectStub<Live> {
+    const { locationHint, jurisdiction } = objectPlace(this.#home);
+    const namespace = jurisdiction ? this.#namespace.jurisdiction(jurisdiction) : this.#namespace;
+    return namespace.getByName(applicationId, locationHint && { locationHint });
+  }
+}
+
+function firstMessage(socket: WebSocket, milliseconds: number): Promise<Message | null> {
+  const { promise, resolve, reject } = Promise.withResolvers<Message | null>();
+  const timer = setTimeout(() => resolve(null), milliseconds);
+  socket.addEventListener("message", ({ data }) => {
+    try {
+      resolve(message.parse(JSON.parse(String(data))));
+    } catch (error) {
+      reject(error);
+    }
+  });
+  const fail = () => reject(new Unavailable("live", new Error("the object has ended")));
+  socket.addEventListener("close", fail);
+  socket.addEventListener("error", fail);
+  socket.accept();
+  return promise.finally(() => {
+    clearTimeout(timer);
+    try {
+      socket.close(1000);
+    } catch {
+      // The object has closed it.
+    }
+  });
+}

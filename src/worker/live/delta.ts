@@ -1,0 +1,99 @@
+import { CompactSign } from "jose";
+import { stateAt } from "../../shared/badge-life/states.ts";
+import { currentSigningKey } from "../../shared/credentials.ts";
+import { MAX_DELTA_CHANGES } from "../../shared/limits.ts";
+import type { Application } from "../applications/registry.ts";
+import { INVALID, SUSPENDED, VALID } from "../badges/status-entries.ts";
+import { firstPositionOf, indexesOf, listOf, listsUri } from "../badges/status-index.ts";
+import type { Context } from "../context.ts";
+import { Unavailable } from "../platform.ts";
+import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
+
+/** Content of the response of `GET /v1/live` (contract section 26). */
+export interface Delta {
+  /** It covers the changes after this one. */
+  since: number;
+  /** And up to this one. */
+  change: number;
+  changes: readonly StatusChange[];
+}
+
+/** What D1 had at some time. */
+export interface Snapshot extends StatusChanges {
+  /** `changes` has all after this one, or as many as are read. */
+  after: number;
+  /** Doors that have less lack more than changes: the badges were replaced by those of another state. */
+  floor: number;
+  /** When D1 was asked, in milliseconds. */
+  readAt: number;
+}
+
+/**
+ * What a door that has the changes up to `have` is told at once.
+ *
+ * @param have not below `snapshot.after`
+ * @returns null: it waits
+ */
+export function deltaFor(snapshot: Snapshot, have: number): Delta | null {
+  const { isReadable, lastChange, floor } = snapshot;
+  if (!isReadable) return null;
+  const changes = snapshot.changes.filter(({ change }) => change > have);
+  // Then it needs the lists again: so does a door that has what a restored D1 has lost.
+  if (have > lastChange || have < floor || changes.length > MAX_DELTA_CHANGES) {
+    return { since: lastChange, change: lastChange, changes: [] };
+  }
+  return changes.length > 0 || have === 0 ? { since: have, change: lastChange, changes } : null;
+}
+
+/** Whether a door that has the changes up to `have` has all changes of status. */
+export const isCurrent = (snapshot: Snapshot, have: number): boolean =>
+  snapshot.isReadable &&
+  (deltaFor(snapshot, have)?.changes.length ?? 0) === 0 &&
+  have <= snapshot.lastChange &&
+  have >= snapshot.floor;
+
+/** Nothing has changed. */
+export const emptyDelta = (have: number): Delta => ({ since: have, change: have, changes: [] });
+
+const encoder = new TextEncoder();
+
+/**
+ * Signs a delta by the key that signs new badges: it is in every key set that is still kept (contract section 10).
+ *
+ * @param at when D1 was asked, in milliseconds
+ * @returns a compact JWS
+ * @throws Unavailable without `PUBLIC_URL`, and when the key cannot be opened
+ */
+export async function signDelta(
+  context: Pick<Context, "custody" | "statusIndexes" | "publicUrl">,
+  application: Application,
+  { since, change, changes }: Delta,
+  at: number,
+): Promise<string> {
+  const publicUrl = context.publicUrl();
+  if (publicUrl === null) throw new Unavailable("PUBLIC_URL", new Error("PUBLIC_URL is not set"));
+  const key = currentSigningKey(application.signingKeys, at);
+  const entries: [list: number, index: number, status: number][] = [];
+  for (const each of changes) {
+    const list = listOf(each.position);
+    const indexOf = await indexesOf(context, application, list);
+    entries.push([list, indexOf(each.position - firstPositionOf(list)), statusAt(each, at)]);
+  }
+  const claims = {
+    sub: listsUri(publicUrl, application.id),
+    iat: Math.floor(at / 1000),
+    since,
+    change,
+    entries,
+  };
+  return new CompactSign(encoder.encode(JSON.stringify(claims)))
+    .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: "statusdelta+jwt" })
+    .sign(await context.custody.signingKey(application.id, key.kid, key));
+}
+
+/** As in the lists (contract section 14). */
+function statusAt(change: StatusChange, now: number) {
+  const state = stateAt(change, now);
+  if (state === "active") return VALID;
+  return state === "revoked" || state === "replaced" ? INVALID : SUSPENDED;
+}

@@ -1,0 +1,248 @@
+import { DurableObject } from "cloudflare:workers";
+import { homeOf } from "../../shared/homes.ts";
+import { type ApplicationId, parseApplicationId } from "../../shared/identifiers.ts";
+import {
+  DOOR_CONNECTED_MILLISECONDS,
+  LIVE_COALESCE_MILLISECONDS,
+  LIVE_COMPARE_MILLISECONDS,
+  LIVE_RETRY_MILLISECONDS,
+  MAX_LIVE_CALLS,
+} from "../../shared/limits.ts";
+import { isYounger } from "../../shared/time.ts";
+import type { Application } from "../applications/registry.ts";
+import { type Context, createContext } from "../context.ts";
+import { findHome } from "../homes.ts";
+import { log } from "../log.ts";
+import { listDoorIds } from "../storage/door-secrets.ts";
+import { deltaFor, isCurrent, type Snapshot, signDelta } from "./delta.ts";
+import { type Attachment, attachment, listener, type Message, type SeenDoor } from "./messages.ts";
+import { SeenDoors } from "./seen.ts";
+import { Snapshots } from "./snapshots.ts";
+
+/** A listener that waits. */
+interface Waiting extends Attachment {
+  socket: WebSocket;
+}
+
+/**
+ * Whoever waits for changes of status in one application (contract section 26); the object is named by the application's ID. It
+ * holds a hibernating WebSocket for each call that the Worker holds, so it sleeps while nothing changes. What it sends it reads
+ * from D1, whoever wakes it: so a lost wake-up, an eviction or a restored D1 loses nothing.
+ */
+export class Live extends DurableObject<Env> {
+  readonly #seen = new SeenDoors(this.ctx.storage.sql);
+  #snapshots: Snapshots | undefined;
+  /** Signed deltas of a snapshot by their `since`: doors that have the same get the same. */
+  readonly #signed = new WeakMap<Snapshot, Map<number, Promise<string>>>();
+  /** When the alarm is due, in milliseconds; null: it is not set; undefined: not read yet. */
+  #alarmAt: number | null | undefined;
+  /** At most so many wait: those who did when they were counted last, and all who came since. */
+  #most = Number.POSITIVE_INFINITY;
+  /** When it was last looked whether the doors that listen still have their secrets, in milliseconds. */
+  #checkedAt = 0;
+
+  /** Takes the WebSocket of a call. 503: too many wait already. */
+  override async fetch(request: Request): Promise<Response> {
+    const { searchParams } = new URL(request.url);
+    const applicationId = this.#adopt(searchParams.get("application") ?? "");
+    const { door, have } = listener.parse(JSON.parse(searchParams.get("listener") ?? "null"));
+    const replaced = door === null ? [] : this.#waiting(door.id);
+    if (replaced.length === 0 && this.#isFull()) return new Response(null, { status: 503 });
+    this.#most++;
+    for (const { socket } of replaced) send(socket, { refused: "RATE_LIMITED" });
+    const { 0: client, 1: socket } = new WebSocketPair();
+    this.ctx.acceptWebSocket(socket, door === null ? [] : [door.id]);
+    const since = Date.now();
+    socket.serializeAttachment({ door, have, since } satisfies Attachment);
+    if (door !== null) this.#seen.note(door.id, { seenAt: since, have });
+    await this.#ensureAlarm(since + LIVE_COMPARE_MILLISECONDS);
+    this.ctx.waitUntil(this.#admit(applicationId, { socket, door, have, since }));
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  /** D1 has a change of status. What follows at once is sent with it. */
+  async wake(): Promise<void> {
+    this.#snapshots?.outdate();
+    if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
+  }
+
+  /**
+   * When doors have called last, and whether they know the last change of status.
+   *
+   * @param ids of doors' secrets
+   * @returns nothing of a door that has not called yet
+   */
+  async seen(applicationIdText: string, ids: readonly string[]): Promise<SeenDoor[]> {
+    const applicationId = this.#adopt(applicationIdText);
+    const found = ids.flatMap((id) => {
+      const [waiting] = this.#waiting(id);
+      const seen = waiting ? { seenAt: waiting.since, have: waiting.have } : this.#seen.find(id);
+      return seen ? [{ id, ...seen }] : [];
+    });
+    if (found.length === 0) return [];
+    const snapshot = await this.#snapshotsOf(applicationId).read(Math.min(...found.map(({ have }) => have)));
+    const now = Date.now();
+    return found.map((door) => {
+      const isConnected = isYounger(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
+      return { ...door, isCurrent: isConnected && isCurrent(snapshot, door.have) };
+    });
+  }
+
+  /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */
+  override async alarm(): Promise<void> {
+    this.#alarmAt = null;
+    const applicationId = this.#applicationId();
+    if (applicationId === undefined || this.#sockets().length === 0) return;
+    let pause = LIVE_COMPARE_MILLISECONDS;
+    try {
+      this.#snapshotsOf(applicationId).outdate();
+      await this.#serve(applicationId, this.#waiting());
+      await this.#dropRetired(applicationId);
+    } catch (error) {
+      log("warn", { event: "live-failed", application: applicationId, error });
+      pause = LIVE_RETRY_MILLISECONDS;
+    }
+    if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + pause);
+  }
+
+  override webSocketClose(socket: WebSocket): void {
+    close(socket);
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    close(socket);
+  }
+
+  /** What a new listener lacks it gets at once; if D1 does not respond, with the alarm. */
+  async #admit(applicationId: ApplicationId, waiting: Waiting): Promise<void> {
+    try {
+      const snapshots = this.#snapshotsOf(applicationId);
+      // It may know more than was last read: from a list, or from another response.
+      if (waiting.have > (await snapshots.read(waiting.have)).lastChange) snapshots.outdate();
+      await this.#serve(applicationId, [waiting]);
+    } catch (error) {
+      log("warn", { event: "live-failed", application: applicationId, error });
+      await this.#ensureAlarm(Date.now() + LIVE_RETRY_MILLISECONDS);
+    }
+  }
+
+  /** Sends what listeners lack. @throws Unavailable */
+  async #serve(applicationId: ApplicationId, listeners: readonly Waiting[]): Promise<void> {
+    if (listeners.length === 0) return;
+    const lowest = listeners.reduce((least, { have }) => Math.min(least, have), Number.POSITIVE_INFINITY);
+    const snapshot = await this.#snapshotsOf(applicationId).read(lowest);
+    for (const { socket, have } of listeners) {
+      const delta = deltaFor(snapshot, have);
+      if (delta !== null) send(socket, { jwt: await this.#sign(applicationId, snapshot, delta) });
+    }
+  }
+
+  #sign(
+    applicationId: ApplicationId,
+    snapshot: Snapshot,
+    delta: NonNullable<ReturnType<typeof deltaFor>>,
+  ): Promise<string> {
+    const known = this.#signed.get(snapshot) ?? new Map<number, Promise<string>>();
+    this.#signed.set(snapshot, known);
+    const signed = known.get(delta.since) ?? this.#signNew(applicationId, snapshot, delta);
+    known.set(delta.since, signed);
+    signed.catch(() => known.delete(delta.since));
+    return signed;
+  }
+
+  async #signNew(
+    applicationId: ApplicationId,
+    { readAt }: Snapshot,
+    delta: NonNullable<ReturnType<typeof deltaFor>>,
+  ): Promise<string> {
+    const context = this.#open(applicationId);
+    return signDelta(context, await findApplication(context, applicationId), delta, readAt);
+  }
+
+  /** Doors whose secret was retired, at most twice a minute. @throws Unavailable */
+  async #dropRetired(applicationId: ApplicationId): Promise<void> {
+    const now = Date.now();
+    if (isYounger(this.#checkedAt, now, LIVE_COMPARE_MILLISECONDS)) return;
+    const doors = this.#waiting().flatMap(({ socket, door }) => (door === null ? [] : [{ socket, id: door.id }]));
+    if (doors.length === 0) return;
+    const live = await listDoorIds(this.#open(applicationId).db, applicationId);
+    for (const { socket, id } of doors) {
+      if (live.has(id)) continue;
+      send(socket, { refused: "INVALID_CREDENTIALS" });
+      this.#seen.forget(id);
+    }
+    this.#checkedAt = now;
+  }
+
+  /** @param doorId of a door's secret; if not given: all who wait */
+  #waiting(doorId?: string): Waiting[] {
+    return this.#sockets(doorId).map((socket) => ({ ...attachment.parse(socket.deserializeAttachment()), socket }));
+  }
+
+  #sockets(doorId?: string): WebSocket[] {
+    return this.ctx.getWebSockets(doorId).filter(({ readyState }) => readyState === WebSocket.OPEN);
+  }
+
+  /** To count all takes as long as there are many, so that is not done for each of many who come at once. */
+  #isFull(): boolean {
+    if (this.#most >= MAX_LIVE_CALLS) this.#most = this.#sockets().length;
+    return this.#most >= MAX_LIVE_CALLS;
+  }
+
+  #open(applicationId: ApplicationId): Context {
+    const home = findHome(this.env, homeOf(applicationId));
+    if (!home) throw new Error("the application's home is not bound");
+    return createContext(this.env, (work) => this.ctx.waitUntil(work), home);
+  }
+
+  #snapshotsOf(applicationId: ApplicationId): Snapshots {
+    this.#snapshots ??= new Snapshots(this.ctx.storage.kv, applicationId, () => this.#open(applicationId).db);
+    return this.#snapshots;
+  }
+
+  /** Remembers whose object it is, for the alarm. */
+  #adopt(text: string): ApplicationId {
+    const id = parseApplicationId(text);
+    const known = this.#applicationId();
+    if (id === undefined || (known !== undefined && known !== id)) {
+      throw new Error("the object belongs to another application");
+    }
+    if (known === undefined) this.ctx.storage.kv.put("application", id);
+    return id;
+  }
+
+  #applicationId(): ApplicationId | undefined {
+    return parseApplicationId(String(this.ctx.storage.kv.get("application") ?? ""));
+  }
+
+  /** The alarm comes at this time at the latest. @param at milliseconds */
+  async #ensureAlarm(at: number): Promise<void> {
+    if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
+    if (this.#alarmAt !== null && this.#alarmAt <= at) return;
+    this.#alarmAt = at;
+    await this.ctx.storage.setAlarm(at);
+  }
+}
+
+async function findApplication(context: Context, id: ApplicationId): Promise<Application> {
+  const { registry, db, now } = context;
+  const known = registry.recall(id, now());
+  const application = known === undefined || known === "unknown" ? await registry.findFresh(db, id, now()) : known;
+  if (!application) throw new Error("there is no such application");
+  return application;
+}
+
+/** The one message of a call, whose WebSocket ends with it. The caller may have gone meanwhile. */
+function send(socket: WebSocket, message: Message): void {
+  if (socket.readyState !== WebSocket.OPEN) return;
+  socket.send(JSON.stringify(message));
+  close(socket);
+}
+
+function close(socket: WebSocket): void {
+  try {
+    socket.close(1000);
+  } catch {
+    // It is closed already.
+  }
+}

@@ -1,0 +1,31 @@
+import * as z from "zod";
+
+/** Who listens, as the Worker tells the object. `have`: the last change that it has. */
+export const listener = z.object({
+  door: z.object({ id: z.string(), name: z.string() }).nullable(),
+  have: z.int().nonnegative(),
+});
+
+export type Listener = z.infer<typeof listener>;
+
+/** What the object keeps with a WebSocket, at most 2 KB (Durable Objects: WebSockets). `since`: of its call, milliseconds. */
+export const attachment = listener.extend({ since: z.int() });
+
+export type Attachment = z.infer<typeof attachment>;
+
+/** The one message that a listener gets: a delta, or why it is sent away. */
+export const message = z.union([
+  z.object({ jwt: z.string() }),
+  z.object({ refused: z.enum(["RATE_LIMITED", "INVALID_CREDENTIALS"]) }),
+]);
+
+export type Message = z.infer<typeof message>;
+
+/** When a door has called last, and what it had then. */
+export interface SeenDoor {
+  id: string;
+  /** Milliseconds. */
+  seenAt: number;
+  have: number;
+  isCurrent: boolean;
+}

@@ -1,0 +1,48 @@
+import * as z from "zod";
+import { DOOR_SEEN_WRITE_MILLISECONDS } from "../../shared/limits.ts";
+
+const row = z.object({ seen_at: z.number(), have: z.number() });
+
+/** When a door has called last, in milliseconds, and what it had then. */
+interface Seen {
+  seenAt: number;
+  have: number;
+}
+
+/**
+ * When each door has called last. It is written every ten minutes at most, since each door calls every minute; what an eviction
+ * forgets is no more than that.
+ */
+export class SeenDoors {
+  readonly #sql: SqlStorage;
+  readonly #known = new Map<string, Seen & { writtenAt: number }>();
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec("CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL, have INTEGER NOT NULL)");
+  }
+
+  note(id: string, { seenAt, have }: Seen): void {
+    const writtenAt = this.#read(id)?.writtenAt;
+    const isDue = writtenAt === undefined || seenAt - writtenAt >= DOOR_SEEN_WRITE_MILLISECONDS;
+    if (isDue) this.#sql.exec("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", id, seenAt, have);
+    this.#known.set(id, { seenAt, have, writtenAt: isDue ? seenAt : writtenAt });
+  }
+
+  find(id: string): Seen | undefined {
+    return this.#read(id);
+  }
+
+  /** The door's secret was retired. */
+  forget(id: string): void {
+    this.#known.delete(id);
+    this.#sql.exec("DELETE FROM seen WHERE id = ?", id);
+  }
+
+  #read(id: string): (Seen & { writtenAt: number }) | undefined {
+    const known = this.#known.get(id);
+    if (known) return known;
+    const stored = row.optional().parse(this.#sql.exec("SELECT seen_at, have FROM seen WHERE id = ?", id).toArray()[0]);
+    return stored && { seenAt: stored.seen_at, have: stored.have, writtenAt: stored.seen_at };
+  }
+}

@@ -1,0 +1,87 @@
+import * as z from "zod";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { LIVE_COMPARE_MILLISECONDS, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { isYounger } from "../../shared/time.ts";
+import type { Database } from "../storage/database.ts";
+import { readStatusChanges } from "../storage/status-changes.ts";
+import type { Snapshot } from "./delta.ts";
+
+const epochRow = z.object({ epoch: z.string(), floor: z.number() });
+
+/** A reading of D1 that is under way. */
+interface Reading {
+  after: number;
+  round: number;
+  result: Promise<Snapshot>;
+}
+
+/** What D1 has, read once for all who ask. */
+export class Snapshots {
+  readonly #kv: SyncKvStorage;
+  readonly #applicationId: ApplicationId;
+  readonly #openDatabase: () => Database;
+  #newest: { snapshot: Snapshot; round: number } | undefined;
+  #reading: Reading | undefined;
+  /** Moves on with every wake-up: what was read before may lack its change. */
+  #round = 0;
+
+  constructor(kv: SyncKvStorage, applicationId: ApplicationId, openDatabase: () => Database) {
+    this.#kv = kv;
+    this.#applicationId = applicationId;
+    this.#openDatabase = openDatabase;
+  }
+
+  /** D1 has a change. */
+  outdate(): void {
+    this.#round++;
+  }
+
+  /**
+   * What D1 has had within the time between two comparisons, and since the last wake-up.
+   *
+   * @param after the changes after this one are needed
+   * @throws Unavailable
+   */
+  read(after: number): Promise<Snapshot> {
+    const newest = this.#newest;
+    const isUsable =
+      newest?.round === this.#round &&
+      newest.snapshot.after <= after &&
+      isYounger(newest.snapshot.readAt, Date.now(), LIVE_COMPARE_MILLISECONDS);
+    if (newest && isUsable) return Promise.resolve(newest.snapshot);
+    const reading = this.#reading;
+    if (reading && reading.round === this.#round && reading.after <= after) return reading.result;
+    return this.#begin(after);
+  }
+
+  #begin(after: number): Promise<Snapshot> {
+    const round = this.#round;
+    const readAt = Date.now();
+    const lists = Math.floor((this.#newest?.snapshot.lastPosition ?? 0) / STATUS_LIST_ENTRIES) + 1;
+    const result = readStatusChanges(this.#openDatabase(), this.#applicationId, after, lists).then((found) => {
+      const snapshot = { ...found, after, readAt, floor: this.#floorOf(found) };
+      this.#newest = { snapshot, round };
+      return snapshot;
+    });
+    const reading = { after, round, result };
+    this.#reading = reading;
+    const end = () => {
+      if (this.#reading === reading) this.#reading = undefined;
+    };
+    result.then(end, end);
+    return result;
+  }
+
+  /**
+   * The change from which on doors know the badges of this epoch: D1's last one when the epoch was first seen. 0: no other epoch
+   * was seen before, so no door had a change of one.
+   */
+  #floorOf({ epoch, lastChange }: { epoch: string; lastChange: number }): number {
+    const known = epochRow.optional().parse(this.#kv.get("epoch"));
+    if (known?.epoch === epoch) return known.floor;
+    // An application's first epoch begins before its first badge.
+    const floor = known === undefined ? 0 : lastChange;
+    this.#kv.put("epoch", { epoch, floor });
+    return floor;
+  }
+}

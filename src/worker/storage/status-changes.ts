@@ -1,0 +1,86 @@
+import { eq, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_DELTA_CHANGES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { applicationHead, badge } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import { orm, type Placeholders, query, statement } from "./statement.ts";
+import { isInList } from "./status-lists.ts";
+
+const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
+  orm
+    .select({
+      sequence: applicationHead.sequence,
+      readableFrom: applicationHead.readableFrom,
+      lastPosition: applicationHead.lastPosition,
+      lastChange: applicationHead.lastChange,
+      epoch: applicationHead.epoch,
+    })
+    .from(applicationHead)
+    .where(eq(applicationHead.applicationId, p.applicationId)),
+);
+
+interface ListRange {
+  applicationId: ApplicationId;
+  list: number;
+  after: number;
+}
+
+/** The newest changes of one list. INDEXED BY makes the statement fail where it would otherwise read other badges. */
+const SELECT_CHANGED = statement((p: Placeholders<ListRange>) =>
+  query(
+    {
+      position: sql<number>`${badge.position}`,
+      change: sql<number>`${badge.statusChange}`,
+      state: badge.state,
+      expiresAt: badge.expiresAt,
+      endedAt: badge.endedAt,
+    },
+    (fields) => sql`SELECT ${fields} FROM ${badge} INDEXED BY badge_status
+      WHERE ${isInList(p)} AND ${badge.statusChange} IS NOT NULL AND ${badge.statusChange} > ${p.after}
+      ORDER BY ${badge.statusChange} DESC LIMIT ${MAX_DELTA_CHANGES + 1}`,
+  ),
+);
+
+/** A badge whose state has changed. */
+export type StatusChange = ReturnType<typeof SELECT_CHANGED.rows>[number];
+
+export interface StatusChanges {
+  /** Whether D1 may be read: after a restore it lacks changes until the allocator has sent them again. */
+  isReadable: boolean;
+  lastPosition: number;
+  /** The last change that D1 has. */
+  lastChange: number;
+  /** Another one: the badges were replaced by those of another state (contract section 21). */
+  epoch: string;
+  /** Newest first; one more than a delta takes, if there are more. */
+  changes: StatusChange[];
+}
+
+/**
+ * The newest changes of status after a change number, of all lists, as one state of D1. One round trip to the primary, or two.
+ *
+ * @param lists how many lists there are, as far as is known
+ * @throws Unavailable
+ */
+export async function readStatusChanges(
+  db: Database,
+  applicationId: ApplicationId,
+  after: number,
+  lists: number,
+): Promise<StatusChanges> {
+  const ranges = Array.from({ length: lists }, (_, list) => ({ applicationId, list, after }));
+  const [heads, ...results] = await db.atPrimary((session) =>
+    session.batch([
+      SELECT_HEAD.bind(session, { applicationId }),
+      ...ranges.map((range) => SELECT_CHANGED.bind(session, range)),
+    ]),
+  );
+  const [head] = SELECT_HEAD.rows(heads);
+  if (!head) throw new Error("an application is made together with its head");
+  const { sequence, readableFrom, ...counters } = head;
+  const needed = Math.floor(head.lastPosition / STATUS_LIST_ENTRIES) + 1;
+  if (needed > lists) return readStatusChanges(db, applicationId, after, needed);
+  const changes = results.flatMap((result) => SELECT_CHANGED.rows(result));
+  changes.sort((one, other) => other.change - one.change);
+  return { ...counters, isReadable: sequence >= readableFrom, changes: changes.slice(0, MAX_DELTA_CHANGES + 1) };
+}

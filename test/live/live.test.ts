@@ -1,0 +1,307 @@
+import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
+import { claimsOf, getList, indexOn } from "../badges/status-support.ts";
+import { signIn } from "../http/support/people.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { runSql } from "../support/home.ts";
+import { call, serverHeaders } from "../support/http.ts";
+import {
+  addDoor,
+  deltaOf,
+  endLive,
+  heldCalls,
+  listen,
+  outcomeOf,
+  retireDoor,
+  ringLive,
+  untilHeld,
+  withLists,
+} from "./support.ts";
+
+useQuietLog();
+
+/** A device with a badge. @returns its number, and its index in list 0 */
+async function holder(application: TestApplication, udid: string): Promise<{ number: string; idx: number }> {
+  const number = await issueTo(application, udid, `user of ${udid}`);
+  return { number, idx: (await indexOn(application, udid)).idx };
+}
+
+const changeOf = async (application: TestApplication): Promise<number> =>
+  z.object({ change: z.int() }).parse(claimsOf((await getList(application)).text)).change;
+
+const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
+
+describe("GET /v1/live (contract section 26)", () => {
+  it("is held until a badge's status has changed, and says which, signed by the key of new badges", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const { number, idx } = await holder(application, "a");
+    await holder(application, "b");
+    const have = await changeOf(application);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await takeStep(application, number, "suspend");
+    const answer = await held;
+    const { sub, since, change, entries } = deltaOf(answer);
+    expect({ since, entries }).toEqual({ since: have, entries: [[0, idx, 2]] });
+    expect(change).toBeGreaterThan(have);
+    expect(`${sub}/0`).toBe(claimsOf((await getList(application)).text).sub);
+    expect(answer.headers.get("content-type")).toBe("application/statusdelta+jwt");
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const keys = keySchema.parse((await call("GET", `/v1/applications/${application.id}/jwks.json`)).body);
+    expect(decodeProtectedHeader(answer.text)).toMatchObject({ alg: "ES256", typ: "statusdelta+jwt" });
+    await jwtVerify(answer.text, createLocalJWKSet(keys), { typ: "statusdelta+jwt" });
+  });
+
+  it("responds at once to a door that has no change, or lacks one: with the present status of each badge", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const [one, two, three] = [
+      await holder(application, "a"),
+      await holder(application, "b"),
+      await holder(application, "c"),
+    ];
+    await takeStep(application, one.number, "suspend");
+    await takeStep(application, two.number, "revoke");
+    const first = deltaOf(await listen(door, "have=0"));
+    expect(first.since).toBe(0);
+    expect(new Set(first.entries)).toEqual(
+      new Set([
+        [0, one.idx, 2],
+        [0, two.idx, 1],
+      ]),
+    );
+    expect(deltaOf(await listen(door))).toMatchObject({ since: 0, change: first.change });
+    await takeStep(application, one.number, "resume");
+    await setEnd(application, three.number, new Date(Date.now() - 1000).toISOString());
+    const next = deltaOf(await listen(door, `have=${first.change}`));
+    expect(next.since).toBe(first.change);
+    expect(new Set(next.entries)).toEqual(
+      new Set([
+        [0, one.idx, 0],
+        [0, three.idx, 2],
+      ]),
+    );
+  });
+
+  it("tells all who wait, with any secret of the application, and those of another application nothing", async () => {
+    const [application, other] = [await withLists(), await withLists()];
+    const { number } = await holder(application, "a");
+    const have = await changeOf(application);
+    const callers = [
+      await addDoor(application, "North"),
+      await addDoor(application, "South"),
+      serverHeaders(application),
+      await signIn(application, "viewer"),
+    ];
+    const foreign = listen(await addDoor(other, "North"), "have=1");
+    const held = callers.map((caller) => listen(caller, `have=${have}`));
+    await untilHeld(application, callers.length);
+    await takeStep(application, number, "revoke");
+    const texts = (await Promise.all(held)).map(({ text }) => text);
+    expect(new Set(texts).size).toBe(1);
+    // It is ahead of its own application's D1.
+    expect(deltaOf(await foreign)).toMatchObject({ since: 0, change: 0, entries: [] });
+  });
+
+  it("refuses by the table of the contract", async () => {
+    const application = await withLists();
+    const without = await createApplication();
+    const door = await addDoor(application, "North");
+    for (const have of [
+      "have=",
+      "have=-1",
+      "have=01",
+      "have=1.5",
+      "have=x",
+      "have=9007199254740993",
+      "have=1&have=1",
+    ]) {
+      expect(`${have}: ${outcomeOf(await listen(door, have))}`).toBe(`${have}: 422 INVALID_CURSOR`);
+    }
+    expect(outcomeOf(await listen(await addDoor(without, "North"), "have=x"))).toBe("422 INVALID_CURSOR");
+    expect(outcomeOf(await listen(serverHeaders(without), "have=1"))).toBe("404 UNKNOWN_STATUSLIST");
+    const wrong = { applicationid: application.id, applicationsecret: "wrong" };
+    expect(outcomeOf(await listen(wrong, "have=x"))).toBe("401 INVALID_CREDENTIALS");
+    expect(outcomeOf(await listen({ applicationid: application.id }))).toBe("401 INVALID_CREDENTIALS");
+    const elsewhere = { ...door, applicationid: without.id };
+    expect(outcomeOf(await listen(elsewhere))).toBe("401 INVALID_CREDENTIALS");
+  });
+
+  it("replaces a door's earlier call, which gets 429, and no other's", async () => {
+    const application = await withLists();
+    const { number } = await holder(application, "a");
+    const have = await changeOf(application);
+    const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
+    const neighbour = listen(south, `have=${have}`);
+    await untilHeld(application, 1);
+    const first = listen(north, `have=${have}`);
+    await untilHeld(application, 2);
+    const second = listen(north, `have=${have}`);
+    expect(outcomeOf(await first)).toBe("429 RATE_LIMITED");
+    await untilHeld(application, 2);
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await second).entries).toHaveLength(1);
+    expect(deltaOf(await neighbour).entries).toHaveLength(1);
+  });
+
+  it("ends for a door whose secret is retired", async () => {
+    const application = await withLists();
+    await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(await addDoor(application, "North"), `have=${have}`);
+    await untilHeld(application, 1);
+    await retireDoor(application, "North");
+    await ringLive(application);
+    expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
+  });
+
+  it("says after a republication to every door that it needs the lists, once (section 21)", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await runSql(
+      "UPDATE application_head SET epoch = 'another', last_change = ?2 WHERE application_id = ?1",
+      ...[application.id, have + 1],
+    );
+    await ringLive(application);
+    expect(deltaOf(await held)).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
+    expect(deltaOf(await listen(door, "have=1"))).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
+    const next = listen(door, `have=${have + 1}`);
+    await untilHeld(application, 1);
+    await ringLive(application);
+    expect(await heldCalls(application)).toBe(1);
+    await endLive(application);
+    await next;
+  });
+
+  it("is answered with 503 when the object ends, and goes on afterwards where it was", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const { number, idx } = await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await endLive(application);
+    expect(outcomeOf(await held)).toBe("503 UNAVAILABLE");
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await listen(door, `have=${have}`)).entries).toEqual([[0, idx, 2]]);
+  });
+
+  it("finds without a wake-up what D1 has", async () => {
+    const application = await withLists();
+    const { number, idx } = await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(await addDoor(application, "North"), `have=${have}`);
+    await untilHeld(application, 1);
+    await runSql(
+      `UPDATE badge SET state = 'suspended', status_change = ?2, change = ?2 WHERE number = ?1`,
+      Number(number),
+      have + 1,
+    );
+    await runSql("UPDATE application_head SET last_change = ?2 WHERE application_id = ?1", application.id, have + 1);
+    await ringLive(application);
+    expect(deltaOf(await held)).toMatchObject({ since: have, change: have + 1, entries: [[0, idx, 2]] });
+  });
+
+  it("is held while D1 lacks changes since a restore", async () => {
+    const application = await withLists();
+    const { number } = await holder(application, "a");
+    await takeStep(application, number, "suspend");
+    const set = (value: number) =>
+      runSql("UPDATE application_head SET readable_from = ?2 WHERE application_id = ?1", application.id, value);
+    await set(1_000_000);
+    const held = listen(await addDoor(application, "North"));
+    await untilHeld(application, 1);
+    await ringLive(application);
+    expect(await heldCalls(application)).toBe(1);
+    await set(0);
+    await ringLive(application);
+    expect(deltaOf(await held).entries).toHaveLength(1);
+  });
+
+  it("says to a door that lacks more than 2,000 changes, or has one that D1 lost, that it needs the lists", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    await holder(application, "a");
+    const have = await changeOf(application);
+    const add = (from: number, count: number) =>
+      runSql(
+        `WITH RECURSIVE place (n) AS (SELECT ?3 UNION ALL SELECT n + 1 FROM place WHERE n < ?3 + ?4 - 1)
+        INSERT INTO badge (number, application_id, device, user_id, position, turn, state, ended_at, change, changed_at,
+          status_change, signing_key_id, issued_at)
+        SELECT ?2 + n, ?1, 'd' || n, 'u', 100 + n, 1, 'revoked', 1, 1000 + n, 1, 1000 + n, 1, 1 FROM place`,
+        // Numbers of no range.
+        ...[application.id, 8_000_000_000_000, from, count],
+      );
+    const setChange = (change: number) =>
+      runSql(
+        "UPDATE application_head SET last_change = ?2, last_position = 9999 WHERE application_id = ?1",
+        application.id,
+        change,
+      );
+    await add(0, 2000);
+    await setChange(2999);
+    expect(deltaOf(await listen(door, `have=${have}`))).toMatchObject({ since: have, change: 2999 });
+    expect(deltaOf(await listen(door, "have=3000"))).toMatchObject({ since: 2999, change: 2999, entries: [] });
+    await add(2000, 1);
+    await setChange(3000);
+    await ringLive(application);
+    expect(deltaOf(await listen(door, "have=3001"))).toMatchObject({ since: 3000, change: 3000, entries: [] });
+    expect(deltaOf(await listen(door, `have=${have}`))).toMatchObject({ since: 3000, change: 3000, entries: [] });
+    expect(deltaOf(await listen(door, "have=1000")).entries).toHaveLength(2000);
+  });
+});
+
+describe("a door's secret (contract section 26)", () => {
+  it("gets 403 in every other server call", async () => {
+    const application = await withLists();
+    const headers = { ...(await addDoor(application, "North")), udid: "x" };
+    const body = { expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
+    for (const [method, path] of [
+      ["GET", "/v1/badges"],
+      ["GET", "/v1/doors"],
+      ["GET", "/v1/stats"],
+      ["PATCH", "/v1/badges/17/revoke"],
+      ["POST", "/v1/invitation"],
+    ] as const) {
+      const answer = await call(method, path, { headers, ...(method === "POST" && { body }) });
+      expect(`${path} ${answer.status} ${String(answer.body.error)}`).toBe(`${path} 403 DOOR_ONLY`);
+    }
+  });
+
+  it("is listed by name with when its door called last and whether it is current, a page at a time", async () => {
+    const application = await withLists();
+    const { number } = await holder(application, "a");
+    const have = await changeOf(application);
+    const doors = [await addDoor(application, "B"), await addDoor(application, "A"), await addDoor(application, "C")];
+    const [b = {}, a = {}] = doors;
+    const page = async (query = "") => call("GET", `/v1/doors${query}`, { headers: serverHeaders(application) });
+    expect((await page()).body.doors).toMatchObject(["A", "B", "C"].map((name) => ({ name, isCurrent: false })));
+    const held = [listen(a, `have=${have}`), listen(b, `have=${have}`)];
+    await untilHeld(application, 2);
+    expect((await page()).body.doors).toMatchObject([
+      { name: "A", change: have, isCurrent: true, seenAt: expect.any(String) },
+      { name: "B", change: have, isCurrent: true },
+      { name: "C", isCurrent: false },
+    ]);
+    await takeStep(application, number, "suspend");
+    const { change } = deltaOf((await Promise.all(held))[0] ?? { status: 0, headers: new Headers(), text: "" });
+    expect((await page()).body.doors).toMatchObject([{ isCurrent: false }, { isCurrent: false }, { isCurrent: false }]);
+    const again = listen(a, `have=${change}`);
+    await untilHeld(application, 1);
+    const first = await page("?per_page=1");
+    expect(first.body.doors).toMatchObject([{ name: "A", change, isCurrent: true }]);
+    const next = await page(`?per_page=2&cursor=${first.headers.get("pagination-cursor")}`);
+    expect(next.body.doors).toMatchObject([{ name: "B", change: have, isCurrent: false }, { name: "C" }]);
+    expect(next.headers.get("pagination-cursor")).toBeNull();
+    await takeStep(application, number, "resume");
+    await again;
+  });
+});

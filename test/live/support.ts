@@ -1,0 +1,88 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { and, eq } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
+import { decodeJwt } from "jose";
+import { expect } from "vitest";
+import { z } from "zod";
+import { makeConsoleSecret } from "../../src/shared/credentials.ts";
+import { doorSecret } from "../../src/shared/schema.ts";
+import type { Live } from "../../src/worker/live/live.ts";
+import { newAddress } from "../support/address.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { expectDocumented } from "../support/documented.ts";
+import { homeDatabase } from "../support/home.ts";
+
+export const withLists = () => createApplication({ statusList: true });
+
+/** A door gets a secret. @returns what it sends */
+export async function addDoor(application: TestApplication, name: string): Promise<Record<string, string>> {
+  const { row, secret } = await makeConsoleSecret();
+  const values = { ...row, name, applicationId: application.id, createdAt: Date.now() };
+  await drizzle(homeDatabase()).insert(doorSecret).values(values);
+  return { applicationid: application.id, applicationsecret: secret };
+}
+
+export const retireDoor = ({ id }: TestApplication, name: string) =>
+  drizzle(homeDatabase())
+    .delete(doorSecret)
+    .where(and(eq(doorSecret.applicationId, id), eq(doorSecret.name, name)));
+
+export interface LiveAnswer {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** A door's call. @param query without its question mark */
+export async function listen(headers: Record<string, string>, query = ""): Promise<LiveAnswer> {
+  const path = `/v1/live${query && `?${query}`}`;
+  const response = await exports.default.fetch(`https://badges.example${path}`, {
+    headers: { "cf-connecting-ip": newAddress(), ...headers },
+  });
+  const { status, headers: sent } = response;
+  // Not text(), which warns of a type that is not text.
+  const text = new TextDecoder().decode(await response.bytes());
+  expectDocumented({ method: "GET", path, status, headers: sent, body: text });
+  return { status, headers: sent, text };
+}
+
+const deltaClaims = z.strictObject({
+  sub: z.string(),
+  iat: z.int(),
+  since: z.int(),
+  change: z.int(),
+  entries: z.array(z.tuple([z.int(), z.int(), z.int()])),
+});
+
+/** The claims of a delta, exactly those of the contract. */
+export function deltaOf({ status, text }: LiveAnswer): z.infer<typeof deltaClaims> {
+  expect(`${status} ${text}`).toMatch(/^200 /);
+  return deltaClaims.parse(decodeJwt(text));
+}
+
+export const outcomeOf = ({ status, text }: LiveAnswer): string => {
+  const { error } = z.object({ error: z.string() }).parse(JSON.parse(text));
+  return `${status} ${error}`;
+};
+
+export const liveOf = ({ id }: { id: string }): DurableObjectStub<Live> => env.LIVE.getByName(id);
+
+/** How many calls the object holds. */
+export const heldCalls = (application: { id: string }): Promise<number> =>
+  runInDurableObject(liveOf(application), (_, state) => {
+    return state.getWebSockets().filter(({ readyState }) => readyState === WebSocket.OPEN).length;
+  });
+
+/** Until the object holds so many calls. */
+export async function untilHeld(application: { id: string }, calls: number): Promise<void> {
+  while ((await heldCalls(application)) !== calls) await scheduler.wait(5);
+}
+
+/** What the object's alarm does, whenever it is set for. */
+export const ringLive = (application: { id: string }): Promise<void> =>
+  runInDurableObject(liveOf(application), (live) => live.alarm());
+
+/** The object ends; its storage stays. */
+export const endLive = (application: { id: string }): Promise<void> =>
+  runInDurableObject(liveOf(application), (_, state) => state.abort("the object ends")).catch(() => {});

@@ -1,0 +1,52 @@
+import { LIVE_COMPARE_MILLISECONDS, LIVE_HOLD_MILLISECONDS } from "../../../src/shared/limits.ts";
+import { type Cost, NOTHING } from "./cost.ts";
+import { type Billed, billOf, total } from "./prices.ts";
+
+/** What connected doors of one application cost in a month of 30 days (contract section 26). */
+
+const MONTH_MILLISECONDS = 30 * 24 * 3600 * 1000;
+
+/** Our assumption: status changes of an application, each of which ends every held call. */
+const CHANGES_A_DAY = 100;
+
+interface DoorsMonth {
+  doors: number;
+  /** Calls of doors: each is an invocation of the Worker and a connection to the object. */
+  calls: number;
+  /** What the object is called for, as the platform bills it: connections, and alarms. */
+  objectRequests: number;
+  /** Seconds in which the object is awake. */
+  awakeSeconds: number;
+  dollars: number;
+}
+
+/** @param doors that are connected all month @param logSample as LOG_SAMPLE */
+export function doorsMonth(doors: number, logSample: number): DoorsMonth {
+  const changes = CHANGES_A_DAY * 30;
+  const calls = doors * (MONTH_MILLISECONDS / LIVE_HOLD_MILLISECONDS + changes);
+  const alarms = MONTH_MILLISECONDS / LIVE_COMPARE_MILLISECONDS + changes;
+  // A call comes with two questions to D1 for its application and its secret, unless an isolate knows both.
+  const call: Cost = { ...NOTHING, invocations: 1, logLines: 1 / logSample, objectCalls: 1, d1RowsRead: 4 };
+  // Reads the head, a range of each list, and the doors that have a secret; sets the next one.
+  const alarm: Cost = { ...NOTHING, objectCalls: 1, objectRowsWritten: 1, d1RowsRead: 2 + doors };
+  // When a door has called is written every ten minutes.
+  const seen: Cost = { ...NOTHING, objectRowsWritten: 1 };
+  const billed: Billed[] = [
+    [call, calls],
+    [alarm, alarms],
+    [seen, doors * (MONTH_MILLISECONDS / 600_000)],
+  ];
+  const objectRequests = calls + alarms;
+  // At the most: with so many doors it never sleeps.
+  const awakeSeconds = Math.min(objectRequests * 0.02, MONTH_MILLISECONDS / 1000);
+  return { doors, calls, objectRequests, awakeSeconds, dollars: total(billOf(billed, false)) };
+}
+
+/** As a table, for so many doors. */
+export const doorsTable = (numbers: readonly number[], logSample: number): string[][] =>
+  numbers.map((doors) => {
+    const { calls, objectRequests, awakeSeconds, dollars } = doorsMonth(doors, logSample);
+    return [doors, calls, objectRequests, awakeSeconds / 3600].map(rounded).concat(dollars.toFixed(2));
+  });
+
+const rounded = (figure: number): string => Math.round(figure).toLocaleString("en");
