@@ -172,10 +172,11 @@ export const MAX_ENTRY_CHARACTERS = 128 * 1024;
  * Characters after which a large command goes on in another entry, and the pause after each batch of what is sent piece by piece, as a
  * multiple of the time that the batch took. Chosen by `npm run simulate -- --isolation`: other applications wait for such a batch.
  */
-export const MAX_PIECE_CHARACTERS = 32 * 1024;
+export const MAX_PIECE_CHARACTERS = 24 * 1024;
 export const SEND_PAUSES = 3;
-/** All pauses of one command while its caller waits. */
+/** All pauses of one command while its caller waits; what is left then goes in batches of this size. */
 export const MAX_COMMAND_PAUSES_MILLISECONDS = 2000;
+export const MAX_BATCH_CHARACTERS = 256 * 1024;
 /** Calls of an application that may wait at once; more get 503. */
 export const MAX_WAITING_CALLS = 1000;
 /** Newest entries in which a new instance looks for the results of calls that may be repeated. */
@@ -187,7 +188,7 @@ export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
 export const RETRY_ALARM_MILLISECONDS = 10_000;
 /** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */
 export const SEND_ENTRIES = 50;
-export const SEND_CHARACTERS = 40 * 1024;
+export const SEND_CHARACTERS = 32 * 1024;
 /** Longest pause between two batches of which the second has been waiting, so that D1 has time for other applications. */
 export const MAX_SEND_PAUSE_MILLISECONDS = 500;
 /** How long after the first change since the last comparison both sides are compared. */

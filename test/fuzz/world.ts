@@ -48,7 +48,10 @@ export async function createWorld(schemas: Known["schemas"], provider: Provider)
       events: await eventsOf(main),
     };
     // The pages of a user are those of all badges.
-    const cursor = operationId.startsWith("list") ? [await cursorOf(main, template.replace("/users/{id}", ""))] : [];
+    const cursor =
+      operationId.startsWith("list") && operationId !== "listDoors"
+        ? [await cursorOf(main, template.replace("/users/{id}", ""))]
+        : [];
     const known = { userId, badgeId, invitationToken, cursor, applicationId: [main.id, disabled.id] };
     return {
       schemas,

@@ -57,7 +57,9 @@ function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }
       : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${shownNumber(sent)} entries`} that D1 lacked went to D1 again`}.`,
     `The log has ${since}; the allocator stores ${shownNumber(bytes)} bytes.`,
     ...(more.republished ? ["D1's rows were replaced by the allocator's; followers of changes start anew (410)."] : []),
-    ...(more.skipped > 0 ? [`Skipped ${shownNumber(more.skipped)} fresh numbers.`] : []),
+    ...(more.skipped > 0
+      ? [`Skipped ${more.skipped === 1 ? "1 fresh number" : `${shownNumber(more.skipped)} fresh numbers`}.`]
+      : []),
     ...(more.differences ? differenceLines(more.differences) : []),
   ].join("\n");
 }

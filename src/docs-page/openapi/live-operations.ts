@@ -32,7 +32,7 @@ Apply it to a list whose claim \`change\` is at least \`since\`. If \`since\` is
       description:
         "The last change that you have: of a response, or the lowest `change` of your lists. Absent or 0: you have none, and the call responds at once.",
       required: false,
-      schema: { type: "integer", minimum: 0 },
+      schema: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
       example: 0,
     },
   ],

@@ -132,8 +132,8 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   EXPIRED_CURSOR: {
     meaning:
-      "The cursor is from before an administrator gave up changes that the service lost (`reconcile --accept-loss`).",
-    remedy: "Start again without a cursor, and replace your mirror.",
+      "The cursor is from before the application's rows were republished (`reconcile --republish`), or before its allocator lost its storage.",
+    remedy: "Start again without a cursor, and replace your mirror: delete the badges that this walk does not return.",
   },
   INVALID_BADGEEXPIRESAT: {
     meaning: `\`badgeExpiresAt\` is not an ISO 8601 date-time with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, not in the future, or more than ${MAX_BADGE_DAYS.toLocaleString("en")} days ahead.`,

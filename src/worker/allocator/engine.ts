@@ -1,11 +1,13 @@
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   CALL_DEADLINE_MILLISECONDS,
+  MAX_BATCH_CHARACTERS,
   MAX_COMMAND_PAUSES_MILLISECONDS,
   MAX_SEND_PAUSE_MILLISECONDS,
   MAX_TRY_PAUSE_MILLISECONDS,
   MIN_TRY_PAUSE_MILLISECONDS,
   RETRY_ALARM_MILLISECONDS,
+  SEND_CHARACTERS,
   SEND_PAUSES,
 } from "../../shared/limits.ts";
 import type { Custody } from "../keys/custody.ts";
@@ -243,16 +245,16 @@ export class Engine {
 
   async #send(): Promise<boolean> {
     const startedAt = this.#parts.now();
-    const isSent = await this.replicator.send();
+    const isLate = this.#paused >= MAX_COMMAND_PAUSES_MILLISECONDS && this.#hasCallers();
+    const isSent = await this.replicator.send(isLate ? MAX_BATCH_CHARACTERS : SEND_CHARACTERS);
     this.#replyIfSent();
-    if (isSent && this.replicator.behind > 0) await this.#pause(this.#parts.now() - startedAt);
-    else this.#paused = 0;
+    if (!isSent || this.replicator.behind === 0) this.#paused = 0;
+    else if (!isLate) await this.#pause(this.#parts.now() - startedAt);
     return isSent;
   }
 
   /** Leaves D1 to other applications between two batches. @param batch how long the first one took, in milliseconds */
   async #pause(batch: number): Promise<void> {
-    if (this.#paused >= MAX_COMMAND_PAUSES_MILLISECONDS && this.#hasCallers()) return;
     const pause = Math.min(SEND_PAUSES * batch, MAX_SEND_PAUSE_MILLISECONDS);
     this.#paused += pause;
     await scheduler.wait(pause);

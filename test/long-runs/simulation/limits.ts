@@ -12,7 +12,7 @@ const CHOICES: Readonly<Record<string, readonly [number, ...number[]]>> = {
   REPUBLISH_PAGE_ROWS: [500, 1, 2],
   VERIFY_PAGE_ROWS: [1000, 1, 3],
   MAX_ENTRY_CHARACTERS: [128 * 1024, 300, 1500],
-  MAX_PIECE_CHARACTERS: [32 * 1024, 300, 1500],
+  MAX_PIECE_CHARACTERS: [24 * 1024, 300, 1500],
   SEND_ENTRIES: [50, 1, 2],
   MAX_GROUP_CALLS: [100, 1, 2],
 };

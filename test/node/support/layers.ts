@@ -22,10 +22,17 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   pass: ["client", "shared/qr-code.ts"],
   dev: ["shared", "admin", "client", "docs-page", "examples"],
   // The Worker, from the entry to storage.
-  "worker/index.ts": [WORKER_MODULES, "worker/http", "worker/scheduling", "worker/webhooks", "worker/allocator"],
+  "worker/index.ts": [
+    WORKER_MODULES,
+    "worker/http",
+    "worker/scheduling",
+    "worker/webhooks",
+    "worker/allocator",
+    "worker/live",
+  ],
   "worker/http": [
     ...["shared", WORKER_MODULES, "worker/applications", "worker/badges", "worker/history", "worker/invitations"],
-    ...["worker/proofs", "worker/users", "worker/webhooks"],
+    ...["worker/proofs", "worker/users", "worker/webhooks", "worker/live"],
     ...["worker/allocator/decide/states.ts", "worker/storage/settings.ts"],
   ],
   "worker/badges": domain(
@@ -51,7 +58,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   "worker/allocator": domain(
     "worker/allocator/decide",
     ...["worker/applications/registry.ts", "worker/applications/devices.ts", "worker/keys"],
-    ...["worker/scheduling/retention-days.ts", "worker/webhooks/badge-created-payload.ts"],
+    ...["worker/live/client.ts", "worker/scheduling/retention-days.ts", "worker/webhooks/badge-created-payload.ts"],
     "worker/webhooks/delivery-message.ts",
   ),
   // What a command leads to: plain functions, which know no queue, no D1 and no fence.
@@ -62,6 +69,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/json-object.ts",
     "worker/webhooks/badge-created-payload.ts",
   ],
+  "worker/live": domain("worker/applications", "worker/badges/status-entries.ts", "worker/badges/status-index.ts"),
   "worker/storage": ["shared", WORKER_MODULES],
   // `context.ts` has one of each part; the others are small.
   [WORKER_MODULES]: [
@@ -71,6 +79,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
       "worker/webhooks/delivery-message.ts",
       "worker/scheduling",
       "worker/allocator/client.ts",
+      "worker/live/client.ts",
     ],
   ],
 };
@@ -100,7 +109,8 @@ export function importsIn(path: string, text: string): Import[] {
 export function layerOf(path: string): string {
   const parts = path.split("/");
   const names = parts.map((_, index) => parts.slice(0, parts.length - index).join("/"));
-  const name = names.find((each) => Object.hasOwn(MAY_IMPORT, each));
+  const isFolder = (name: string) => name !== WORKER_MODULES || parts.length === 2;
+  const name = names.find((each) => Object.hasOwn(MAY_IMPORT, each) && isFolder(each));
   if (name === undefined) throw new Error(`${path} is in no folder of the table`);
   return name;
 }

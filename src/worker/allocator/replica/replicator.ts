@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import { PLATFORM_DEADLINE_MILLISECONDS, SEND_CHARACTERS, SEND_ENTRIES } from "../../../shared/limits.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS, SEND_ENTRIES } from "../../../shared/limits.ts";
 import { log as logLine } from "../../log.ts";
 import { withDeadline } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
@@ -136,13 +136,14 @@ export class Replicator {
   /**
    * Sends the next entries, as many as fit into a batch.
    *
+   * @param maxCharacters of their changes; one entry is sent whatever it has
    * @returns false when it is not known whether D1 has them: then it has to be compared
    */
-  async send(): Promise<boolean> {
+  async send(maxCharacters: number): Promise<boolean> {
     const { openDatabase, applicationId, tables, log, now, enqueue, notify, withdraw } = this.#parts;
     if (this.#standing.kind !== "following") return false;
     const { at } = this.#standing;
-    const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES));
+    const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES), maxCharacters);
     const last = entries.at(-1);
     if (!last) return true;
     const session = openDatabase().d1.withSession("first-primary");
@@ -200,11 +201,11 @@ const changesStatus = ({ changes }: LoggedEntry): boolean =>
   });
 
 /** As many entries as one batch takes. There is always one. */
-function nextBatch(entries: readonly LoggedEntry[]): LoggedEntry[] {
+function nextBatch(entries: readonly LoggedEntry[], maxCharacters: number): LoggedEntry[] {
   let characters = 0;
   return entries.filter(({ changes }, index) => {
     characters += JSON.stringify(changes).length;
-    return index === 0 || characters <= SEND_CHARACTERS;
+    return index === 0 || characters <= maxCharacters;
   });
 }
 
