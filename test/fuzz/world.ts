@@ -48,10 +48,7 @@ export async function createWorld(schemas: Known["schemas"], provider: Provider)
       events: await eventsOf(main),
     };
     // The pages of a user are those of all badges.
-    const cursor =
-      operationId.startsWith("list") && operationId !== "listDoors"
-        ? [await cursorOf(main, template.replace("/users/{id}", ""))]
-        : [];
+    const cursor = operationId.startsWith("list") ? [await cursorOf(main, template.replace("/users/{id}", ""))] : [];
     const known = { userId, badgeId, invitationToken, cursor, applicationId: [main.id, disabled.id] };
     return {
       schemas,
@@ -96,9 +93,17 @@ async function eventsOf({ id }: TestApplication): Promise<string[]> {
   return (await query.raw()).flat().map(String);
 }
 
+async function addDoors({ id }: TestApplication): Promise<void> {
+  const insert = homeDatabase().prepare(
+    "INSERT INTO door_secret (application_id, name, id, digest, created_at) VALUES (?1, ?2, ?2, ?2, 0)",
+  );
+  await homeDatabase().batch(["north", "south"].map((name) => insert.bind(id, name)));
+}
+
 /** Where the second page of a list starts. */
 async function cursorOf(application: TestApplication, path: string): Promise<string> {
   if (path === "/v1/access") for (const role of ["viewer", "operator"] as const) await signIn(application, role);
+  if (path === "/v1/doors") await addDoors(application);
   const { headers } = await call("GET", `${path}?per_page=1${path === "/v1/users" ? "&state=blocked" : ""}`, {
     headers: serverHeaders(application),
   });
