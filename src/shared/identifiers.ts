@@ -92,10 +92,6 @@ export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
 /** 80 random bits: the ID of a command. */
 export const newRandomId = (): string => randomText(RANDOM_CHARACTERS);
 
-/** The ID of an entry, with 30 random bits: those of attempts at one place in the list sort by the time they were made. */
-export const newEntryId = (nowMilliseconds: number): string =>
-  `${sortableText(nowMilliseconds, TIME_CHARACTERS)}${randomText(RANDOM_CHARACTERS - TIME_CHARACTERS)}`;
-
 function sortableText(value: number, characters: number): string {
   let rest = value;
   let text = "";

@@ -14,7 +14,7 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 )`;
 
 const OTHER_LOCAL_VERSION =
-  "The local data is of another version of the service, which this one can not read: npm run reset";
+  "The local data is of another version of the service, which this one cannot read: npm run reset";
 
 /** Paths of the SQL files that make D1's tables, in the order in which they are applied. */
 export const migrationFiles = (): string[] =>

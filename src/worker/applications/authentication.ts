@@ -173,7 +173,9 @@ async function findCaller(
   // The secret may be newer than the cached application.
   let door: Door | undefined;
   const fresh = await lookUp(parts, clientAddress, id, digest, async () => {
-    door = await registry.findDoor(db, id, digest, now());
+    const found = await registry.findFreshAndDoor(db, id, digest, now());
+    door = found.door;
+    return found.application;
   });
   const added = fresh && !fresh.isDisabled ? findSecret(fresh, digest) : undefined;
   if (fresh && added) return { application: fresh, person: added.person, door: null };
@@ -212,7 +214,7 @@ async function findForDenial(parts: Parts, clientAddress: string, id: Applicatio
  * behind an address that guesses are served. An application of another home is unknown in this one: its own is not bound.
  *
  * @param digest of the secret that is looked for; empty: the application itself is
- * @param findDoor looks in the same look-up for a door with that secret
+ * @param load reads the application, and what else the same query can find
  * @throws Refusal RATE_LIMITED
  */
 async function lookUp(
@@ -220,14 +222,10 @@ async function lookUp(
   clientAddress: string,
   id: ApplicationId,
   digest = "",
-  findDoor?: () => Promise<void>,
+  load = () => parts.registry.findFresh(parts.db, id, parts.now()),
 ): Promise<Application | undefined> {
-  const { registry, refusedCalls, knownApplications, home, db, now } = parts;
-  const ask = async () => {
-    if (homeOf(id) !== home) return undefined;
-    const [found] = await Promise.all([registry.findFresh(db, id, now()), findDoor?.()]);
-    return found;
-  };
+  const { refusedCalls, knownApplications, home, now } = parts;
+  const ask = async () => (homeOf(id) === home ? load() : undefined);
   try {
     return await refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, ask);
   } catch (error) {

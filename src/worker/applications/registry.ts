@@ -13,7 +13,7 @@ import { requiresSecret } from "../../shared/required-secret.ts";
 import { isYounger } from "../../shared/time.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Sealed } from "../keys/custody.ts";
-import { type ApplicationRow, findApplication } from "../storage/applications.ts";
+import { type ApplicationRow, findApplication, findApplicationAndDoor } from "../storage/applications.ts";
 import type { Database } from "../storage/database.ts";
 import { findDoorByDigest } from "../storage/door-secrets.ts";
 
@@ -143,7 +143,10 @@ export class ApplicationRegistry {
 
   /** Loads the door from D1 and caches it. @param now milliseconds */
   async findDoor(db: Database, id: ApplicationId, digest: string, now: number): Promise<Door | undefined> {
-    const door = await findDoorByDigest(db, id, digest);
+    return this.#keepDoor(id, digest, now, await findDoorByDigest(db, id, digest));
+  }
+
+  #keepDoor(id: ApplicationId, digest: string, now: number, door: Door | undefined): Door | undefined {
     if (door) this.#doors.set(`${id} ${digest}`, { door, loadedAt: now });
     else this.#doors.delete(`${id} ${digest}`);
     return door;
@@ -157,7 +160,20 @@ export class ApplicationRegistry {
 
   /** Loads the application from D1 and caches it: an administrator may just have changed what the cache denies. */
   async findFresh(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
-    const loaded = await load(db, id);
+    return this.#keep(id, now, await findApplication(db, id));
+  }
+
+  /** The same, and the door whose secret has this digest. */
+  async findFreshAndDoor(db: Database, id: ApplicationId, digest: string, now: number) {
+    const found = await findApplicationAndDoor(db, id, digest);
+    return {
+      application: this.#keep(id, now, found.application),
+      door: this.#keepDoor(id, digest, now, found.door),
+    };
+  }
+
+  #keep(id: ApplicationId, now: number, row: ApplicationRow | undefined): Application | undefined {
+    const loaded = row && applicationOf(row);
     if (loaded) {
       this.#cache.set(id, { application: loaded, loadedAt: now });
       this.#unknown.delete(id);
@@ -169,10 +185,7 @@ export class ApplicationRegistry {
   }
 }
 
-/** One query. */
-async function load(db: Database, id: ApplicationId): Promise<Application | undefined> {
-  const row = await findApplication(db, id);
-  if (!row) return undefined;
+function applicationOf(row: ApplicationRow): Application {
   const [firstKey, ...laterKeys] = row.signingKeys;
   if (!firstKey) throw new Error("an application is made together with its first signing key");
   return {

@@ -3,6 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits.ts";
 import { application, applicationSecret, consoleSecret, signingKey } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { DOOR_BY_DIGEST } from "./door-secrets.ts";
 import { orm, type Placeholders, query, type Returning, type RowOf, statement } from "./statement.ts";
 
 const { digest, name, role } = getTableColumns(consoleSecret);
@@ -54,6 +55,14 @@ function rowsOf<Columns extends Record<string, Column>>(columns: Columns, owner:
 export async function findApplication(db: Database, id: ApplicationId) {
   const [row] = await db.all(SELECT_APPLICATION, { id });
   return row;
+}
+
+/** An application, and its door whose secret has this digest. One round trip. @param digest base64url of SHA-256 */
+export async function findApplicationAndDoor(db: Database, id: ApplicationId, digest: string) {
+  const [applications, doors] = await db.run((d1) =>
+    d1.batch([SELECT_APPLICATION.bind(d1, { id }), DOOR_BY_DIGEST.bind(d1, { applicationId: id, digest })]),
+  );
+  return { application: SELECT_APPLICATION.rows(applications)[0], door: DOOR_BY_DIGEST.rows(doors)[0] };
 }
 
 const SELECT_IDS = statement(() => orm.select({ id: application.id }).from(application).limit(MAX_KNOWN_APPLICATIONS));

@@ -9,9 +9,6 @@ import { type Placeholders, query, statement } from "./statement.ts";
  * not ahead of that, D1 was restored to an older state. And a replica of D1 is at least as new as the time in its row.
  */
 
-/** When the row was written, in milliseconds, as an SQL expression; null: never. */
-export const TICKED_AT = "(SELECT ticked_at FROM clock WHERE id = 1)";
-
 /**
  * Whether a replica of D1 is recent enough to accept a badge (contract section 16).
  *

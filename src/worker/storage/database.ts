@@ -1,4 +1,3 @@
-import type * as z from "zod";
 import { NEAR_DEADLINE_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { log } from "../log.ts";
 import { retryPlatform, Unavailable, withDeadline } from "../platform.ts";
@@ -48,24 +47,6 @@ export class Database {
   /** Runs a statement that returns nothing. One round trip. @returns how many rows it changed */
   async write<Values>(statement: Statement<Values, never>, values: Values): Promise<number> {
     const { meta } = await this.run((d1) => statement.bind(d1, values).run());
-    return meta.changes;
-  }
-
-  /** The rows of a query. One round trip. */
-  async rows<Row>(row: z.ZodType<Row>, sql: string, values: readonly unknown[]): Promise<Row[]> {
-    const { results } = await this.run((d1) => bound(d1, sql, values).all());
-    return results.map((each) => row.parse(each));
-  }
-
-  /** The same, in a session. */
-  async primaryRows<Row>(row: z.ZodType<Row>, sql: string, values: readonly unknown[]): Promise<Row[]> {
-    const { results } = await this.atPrimary((session) => bound(session, sql, values).all());
-    return results.map((each) => row.parse(each));
-  }
-
-  /** Runs a statement that returns nothing. One round trip. @returns how many rows it changed */
-  async change(sql: string, values: readonly unknown[]): Promise<number> {
-    const { meta } = await this.run((d1) => bound(d1, sql, values).run());
     return meta.changes;
   }
 
@@ -145,6 +126,3 @@ export class Database {
     return retryPlatform("D1", call, deadlineMilliseconds);
   }
 }
-
-const bound = (d1: Pick<D1Database, "prepare">, sql: string, values: readonly unknown[]): D1PreparedStatement =>
-  d1.prepare(sql).bind(...values);

@@ -9,7 +9,8 @@ import { byShape, orm, type Placeholders, statement } from "./statement.ts";
 /** A door that has a secret. `createdAt`: when the secret was made, milliseconds. */
 export type DoorRow = Pick<typeof doorSecret.$inferSelect, "id" | "name" | "createdAt">;
 
-const SELECT_BY_DIGEST = statement((p: Placeholders<{ applicationId: ApplicationId; digest: string }>) =>
+/** The door whose secret has this digest. */
+export const DOOR_BY_DIGEST = statement((p: Placeholders<{ applicationId: ApplicationId; digest: string }>) =>
   orm
     .select({ id: doorSecret.id, name: doorSecret.name })
     .from(doorSecret)
@@ -22,7 +23,7 @@ export async function findDoorByDigest(
   applicationId: ApplicationId,
   digest: string,
 ): Promise<Pick<DoorRow, "id" | "name"> | undefined> {
-  const [row] = await db.all(SELECT_BY_DIGEST, { applicationId, digest });
+  const [row] = await db.all(DOOR_BY_DIGEST, { applicationId, digest });
   return row;
 }
 

@@ -1,7 +1,7 @@
 import { INITIAL_HEAD } from "../../../../src/shared/initial-head.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../../../src/shared/script-commands.ts";
-import { columnName } from "../../../../src/worker/storage/columns.ts";
+import { columnName } from "../column-name.ts";
 import { deviceKeyOf, digestOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
-import { columnName } from "../../../../src/worker/storage/columns.ts";
+import { columnName } from "../column-name.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { OWNED_TABLES } from "../platform/d1.ts";
 import type { Sqlite } from "../platform/sqlite.ts";

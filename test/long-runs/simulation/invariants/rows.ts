@@ -1,5 +1,6 @@
 import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
+import { HOUR } from "../plan.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
@@ -13,6 +14,9 @@ const FIXED = {
 };
 /** What callers see of a badge, apart from its number. */
 const SEEN_COLUMNS = ["position", "state", "expires_at", "ended_at", "metadata", "key_thumbprint"];
+
+/** How long delivered events are kept (contract section 18). */
+const EVENT_RETENTION_MILLISECONDS = 30 * 24 * HOUR;
 
 /** What may become of a stored state (contract section 12); what is not here is final. */
 const NEXT_STATES: Readonly<Record<string, readonly string[]>> = {
@@ -157,6 +161,12 @@ export class Rows extends Member {
   #checkEvent(change: Change): void {
     const { before, after } = change;
     if (before === null && after !== null) this.#checkSubject(change, after);
+    if (after === null) {
+      const age = this.world.timeline.now - Number(before?.created_at);
+      const isOld = before?.state === "delivered" && age >= EVENT_RETENTION_MILLISECONDS;
+      this.#expect(change, isOld, "an event goes when it was delivered and is 30 days old");
+      return;
+    }
     const isKept = before === null || isSame(change, FIXED.webhook_event);
     this.#expect(change, isKept, "an event's payload never changes");
     const isAlone = before?.state !== "delivered" || isSame(change, ["state", "due_at"]);
