@@ -23,7 +23,7 @@ import { createProgress } from "./progress.ts";
 
 const POLL_MILLISECONDS = 300;
 /** A wake-up may be lost, and a restore of D1 takes the command away; one that is an hour old the service ignores. */
-const RENEWAL_MILLISECONDS = 30_000;
+const RENEWAL_MILLISECONDS = 5000;
 
 /** What a command led to that was carried out. */
 export type CommandOutcome = Exclude<ScriptResult, { kind: "failed" }>;
