@@ -19,8 +19,8 @@ import {
   validEntries,
 } from "../../src/worker/badges/status-entries.ts";
 import { indexesOf, StatusIndexes } from "../../src/worker/badges/status-index.ts";
-import { Custody } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { claim, invite } from "../invitations/support/calls.ts";
 import { ahead, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -291,14 +291,14 @@ describe("the size of a list", () => {
 describe("the index of a badge (contract section 14)", () => {
   const registered = async ({ id }: { id: ApplicationId }) => {
     const { context } = testContext();
-    const found = await context.registry.findFresh(context.db, id, Date.now());
+    const found = await context.applicationCache.reload(context.db, id, Date.now());
     if (!found) throw new Error("the application is there");
     return found;
   };
 
   /** As a Worker that has just started computes it. */
   async function allIndexes(application: TestApplication, list: number): Promise<number[]> {
-    const fresh = { custody: new Custody(new SealingKeys(env)), statusIndexes: new StatusIndexes() };
+    const fresh = { unsealedKeys: new UnsealedKeys(new SealingKeys(env)), statusIndexes: new StatusIndexes() };
     const indexOf = await indexesOf(fresh, await registered(application), list);
     return Array.from({ length: 131_072 }, (_, offset) => indexOf(offset));
   }

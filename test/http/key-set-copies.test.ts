@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
+import { ApplicationCache } from "../../src/worker/applications/application-cache.ts";
 import { readKeySet } from "../../src/worker/applications/key-set.ts";
-import { ApplicationRegistry } from "../../src/worker/applications/registry.ts";
 import { StatusLists } from "../../src/worker/badges/status-copies.ts";
 import { readStatusList } from "../../src/worker/badges/status-list.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -44,7 +44,7 @@ function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) 
       return send();
     }),
   );
-  const fresh = { registry: new ApplicationRegistry(), statusLists: new StatusLists() };
+  const fresh = { applicationCache: new ApplicationCache(), statusLists: new StatusLists() };
   const { context, deferred } = testContext({ db, edgeCache, ...fresh });
   return {
     context,

@@ -106,7 +106,7 @@ async function checkSweep(homes: Homes) {
   }
   return broken(
     late.join("; "),
-    "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-part-failed lines; npm run deploy sets the trigger again.",
+    "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-task-failed lines; npm run deploy sets the trigger again.",
   );
 }
 

@@ -1,5 +1,5 @@
 import { type KeyOfBadge, mayBind, mayUse } from "../allocator/decide/keys.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import type { AcceptedProof } from "../proofs/proof.ts";
@@ -12,7 +12,7 @@ export type ProvenKey = Pick<AcceptedProof, "thumbprint" | "jwk">;
  * administrator may just have stopped requiring proofs.
  */
 export async function mayUseNow(
-  context: Pick<Context, "registry" | "db" | "now">,
+  context: Pick<Context, "applicationCache" | "db" | "now">,
   application: Application,
   badge: Pick<KeyOfBadge, "keyThumbprint">,
   thumbprint: string | null,
@@ -23,11 +23,11 @@ export async function mayUseNow(
 
 /** Whether the application requires proofs; a yes is at most a second old. */
 export async function requiresProof(
-  { registry, db, now }: Pick<Context, "registry" | "db" | "now">,
+  { applicationCache, db, now }: Pick<Context, "applicationCache" | "db" | "now">,
   application: Application,
 ): Promise<boolean> {
   if (!application.requireProof) return false;
-  const recent = await registry.findForDenial(db, application.id, now());
+  const recent = await applicationCache.findRecent(db, application.id, now());
   return recent?.requireProof ?? true;
 }
 
@@ -36,7 +36,7 @@ export async function requiresProof(
  * may just have set `--bind-until`.
  */
 export async function settingsOfBinding(
-  { registry, db, now }: Pick<Context, "registry" | "db" | "now">,
+  { applicationCache, db, now }: Pick<Context, "applicationCache" | "db" | "now">,
   application: Application,
   badge: KeyOfBadge,
   thumbprint: string | null,
@@ -44,7 +44,7 @@ export async function settingsOfBinding(
   const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
   if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
   try {
-    return (await registry.findForDenial(db, application.id, now())) ?? application;
+    return (await applicationCache.findRecent(db, application.id, now())) ?? application;
   } catch (error) {
     // Without the primary it is a login like any other.
     if (error instanceof Unavailable) return application;

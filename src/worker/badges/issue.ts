@@ -1,12 +1,12 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
 import type { Success } from "../allocator/client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
 import { mayBind, mayUse } from "../allocator/decide/keys.ts";
-import { userDigestOf } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
@@ -53,14 +53,14 @@ const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess
  * A login that changes nothing is answered from what a replica of D1 near the caller has, if that is recent (contract section
  * 16), or from the primary. Everything else is decided by the application's object.
  *
- * @throws Refusal
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function issueBadge(
   context: Context,
   application: Application,
   request: BadgeRequest,
-  origin: Origin,
+  audit: AuditContext,
   limits: AddressLimits = NO_ADDRESS,
 ): Promise<IssuedBadge> {
   const { invitationToken: token, ...rest } = request;
@@ -76,7 +76,7 @@ export async function issueBadge(
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
-  const userDigest = await userDigestOf(context.custody, settings, userId);
+  const userDigest = await hashUserId(context.unsealedKeys, settings, userId);
   const wanted = {
     kind: "badge" as const,
     device,
@@ -91,7 +91,7 @@ export async function issueBadge(
     context,
     settings,
     (rules): BadgeCommand => ({ ...wanted, rules }),
-    origin,
+    audit,
   );
   return toIssued(result, rules.signingKey.publicKey);
 }

@@ -1,5 +1,5 @@
 import { STATUS_LIST_CHUNK_ROWS, STATUS_LIST_SAVED_CHANGES } from "../../shared/limits.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { readStatusRows, saveStatusList } from "../storage/status-lists.ts";

@@ -7,21 +7,21 @@ import {
   STATUS_LIST_ROOM,
 } from "../../shared/limits.ts";
 import { isYounger } from "../../shared/time.ts";
-import { BoundedCache } from "../bounded-cache.ts";
 import type { EdgeCopy } from "../edge-copies.ts";
+import { LruCache } from "../lru-cache.ts";
 import { firstPositionOf, listOf } from "./status-index.ts";
 
 /** What an isolate knows about status lists. */
 export class StatusLists {
   /** Compact JWSs, by URL. */
-  readonly #cached = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
+  readonly #cached = new LruCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
   /** The last position that an application has assigned, and when D1 said so. */
-  readonly #lastPositions = new BoundedCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
+  readonly #lastPositions = new LruCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
   /** When the first list of an application that could be a guess was asked for, by application. */
-  readonly #firstAskedAt = new BoundedCache<number>(MAX_CACHED_APPLICATIONS);
+  readonly #firstAskedAt = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 
   /** @returns a list that is young enough to be sent */
-  recall(uri: string, now: number): EdgeCopy | undefined {
+  peek(uri: string, now: number): EdgeCopy | undefined {
     const cached = this.#cached.get(uri);
     return isYounger(cached?.builtAt, now, STATUS_LIST_CACHE_SECONDS * 1000) ? cached : undefined;
   }

@@ -1,4 +1,4 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
 import { expectKind } from "../../shared/kinds.ts";
@@ -6,11 +6,11 @@ import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { NewInvitation } from "../allocator/commands.ts";
 import { isSame } from "../allocator/decide/invitation.ts";
-import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { deriveInvitationToken, type Inviter } from "../applications/derived-ids.ts";
 import { executeWithSettings } from "../badges/rules.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import { findInvitations } from "../storage/invitations.ts";
 
 /** What a caller wants; times exactly as sent, or null when not sent. */
@@ -40,7 +40,7 @@ export type CreatedInvitation = { id: string; number: number } | { code: ErrorCo
  *
  * @param requests null: this one is not valid
  * @returns what became of each, in the same order
- * @throws Refusal
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function createInvitations(
@@ -48,7 +48,7 @@ export async function createInvitations(
   application: Application,
   requests: readonly (InvitationRequest | { code: ErrorCode })[],
   caller: InvitingCaller,
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<CreatedInvitation[]> {
   const tokens = await Promise.all(requests.map((_, index) => tokenOf(context, application, caller, index)));
   const digests = await Promise.all(tokens.map(invitationDigestOf));
@@ -76,7 +76,7 @@ export async function createInvitations(
     };
   });
   const invitations = planned.filter((plan): plan is NewInvitation => "digest" in plan);
-  const reserved = await reserve(context, application, invitations, origin);
+  const reserved = await reserve(context, application, invitations, audit);
   return planned.map((plan, index) => {
     const result = "digest" in plan ? reserved.shift() : plan;
     if (!result) throw new Error("the allocator decided fewer invitations");
@@ -95,7 +95,7 @@ function tokenOf(
 ): Promise<string> | string {
   if (idempotencyKey === null) return newInvitationToken();
   return deriveInvitationToken(
-    context.custody,
+    context.unsealedKeys,
     application,
     inviter,
     index === 0 ? idempotencyKey : `${idempotencyKey}\n${index}`,
@@ -131,7 +131,7 @@ async function reserve(
   context: Context,
   application: Application,
   invitations: readonly NewInvitation[],
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<({ number: number } | { code: ErrorCode })[]> {
   if (invitations.length === 0) return [];
   try {
@@ -139,11 +139,11 @@ async function reserve(
       context,
       application,
       (rules) => ({ kind: "invite", rules, invitations }),
-      origin,
+      audit,
     );
     return [...expectKind(result, "invitations").results];
   } catch (error) {
-    if (error instanceof Refusal) return invitations.map(() => ({ code: error.code }));
+    if (error instanceof ApiError) return invitations.map(() => ({ code: error.code }));
     throw error;
   }
 }

@@ -9,7 +9,7 @@ import {
   MAX_LIVE_CALLS,
 } from "../../shared/limits.ts";
 import { isYounger } from "../../shared/time.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
@@ -225,9 +225,9 @@ export class Live extends DurableObject<Env> {
 }
 
 async function findApplication(context: Context, id: ApplicationId): Promise<Application> {
-  const { registry, db, now } = context;
-  const known = registry.recall(id, now());
-  const application = known === undefined || known === "unknown" ? await registry.findFresh(db, id, now()) : known;
+  const { applicationCache, db, now } = context;
+  const known = applicationCache.peek(id, now());
+  const application = known === undefined || known === "unknown" ? await applicationCache.reload(db, id, now()) : known;
   if (!application) throw new Error("there is no such application");
   return application;
 }
