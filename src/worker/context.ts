@@ -3,10 +3,10 @@ import { AllocatorClient } from "./allocator/client.ts";
 import { ApplicationCache } from "./applications/application-cache.ts";
 import { AuthFailureLimiter } from "./applications/auth-failure-limiter.ts";
 import { KnownApplications } from "./applications/known-applications.ts";
-import { HourBrakes } from "./badges/hour-brakes.ts";
-import { StatusLists } from "./badges/status-copies.ts";
-import { StatusIndexes } from "./badges/status-index.ts";
-import { Health } from "./health.ts";
+import { HourlyLimitLog } from "./badges/hourly-limit-log.ts";
+import { StatusListCache } from "./badges/status-lists/cache.ts";
+import { StatusIndexes } from "./badges/status-lists/list-index.ts";
+import { DatabaseHealth } from "./database-health.ts";
 import { type Home, queueOf } from "./homes.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { UnsealedKeys } from "./keys/unsealed-keys.ts";
@@ -24,12 +24,12 @@ interface Isolate {
   applicationCache: ApplicationCache;
   authFailureLimiter: AuthFailureLimiter;
   knownApplications: KnownApplications;
-  hourBrakes: HourBrakes;
-  health: Health;
+  hourlyLimitLog: HourlyLimitLog;
+  health: DatabaseHealth;
   issuerKeys: IssuerKeys;
   observedLogins: ObservedLogins;
   statusIndexes: StatusIndexes;
-  statusLists: StatusLists;
+  statusListCache: StatusListCache;
   /** The cache of this data centre. */
   edgeCache: Cache;
 }
@@ -98,12 +98,12 @@ export function createIsolate(env: Env): Isolate {
     applicationCache: new ApplicationCache(),
     authFailureLimiter: new AuthFailureLimiter(),
     knownApplications: new KnownApplications(),
-    hourBrakes: new HourBrakes(),
-    health: new Health(),
+    hourlyLimitLog: new HourlyLimitLog(),
+    health: new DatabaseHealth(),
     issuerKeys: new IssuerKeys(),
     observedLogins: new ObservedLogins(),
     statusIndexes: new StatusIndexes(),
-    statusLists: new StatusLists(),
+    statusListCache: new StatusListCache(),
     edgeCache: caches.default,
   };
 }

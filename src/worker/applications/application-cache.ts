@@ -10,7 +10,7 @@ import {
 } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import { requiresSecret } from "../../shared/required-secret.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Sealed } from "../keys/unsealed-keys.ts";
 import { LruCache } from "../lru-cache.ts";
 import { type ApplicationRow, findApplication, findApplicationAndDoor } from "../storage/applications.ts";
@@ -110,9 +110,9 @@ export class ApplicationCache {
    */
   peek(id: ApplicationId, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);
-    if (cached && isYounger(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
+    if (cached && happenedWithin(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
     const askedAt = cached ? undefined : this.#unknown.get(id);
-    return isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
+    return happenedWithin(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
   /** Whether an enabled application is cached, no matter how old the entry is. */
@@ -127,7 +127,7 @@ export class ApplicationCache {
 
   /** @param now milliseconds */
   isWrongSecret(id: ApplicationId, digest: string, now: number): boolean {
-    return isYounger(this.#wrongSecrets.get(`${id} ${digest}`), now, CACHE_MILLISECONDS);
+    return happenedWithin(this.#wrongSecrets.get(`${id} ${digest}`), now, CACHE_MILLISECONDS);
   }
 
   /** @param now milliseconds */
@@ -138,7 +138,7 @@ export class ApplicationCache {
   /** The door whose secret has this digest, if an isolate has seen it; `isFresh`: D1 need not be asked. @param now milliseconds */
   peekDoor(id: ApplicationId, digest: string, now: number): { door: Door; isFresh: boolean } | undefined {
     const cached = this.#doors.get(`${id} ${digest}`);
-    return cached && { door: cached.door, isFresh: isYounger(cached.loadedAt, now, CACHE_MILLISECONDS) };
+    return cached && { door: cached.door, isFresh: happenedWithin(cached.loadedAt, now, CACHE_MILLISECONDS) };
   }
 
   /** Loads the door from D1 and caches it. @param now milliseconds */

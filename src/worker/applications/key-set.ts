@@ -1,7 +1,7 @@
 import { parseApplicationId } from "../../shared/identifiers.ts";
 import { KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
-import { findEdgeCopy, shareEdgeCopy } from "../edge-copies.ts";
+import { readEdgeCache, writeEdgeCache } from "../edge-cache.ts";
 import { publicJwks } from "../keys/jwks.ts";
 import { applicationForKeySet } from "./authentication.ts";
 
@@ -23,11 +23,11 @@ export async function readKeySet(
   const id = parseApplicationId(applicationId);
   const isToBeLoaded = id !== undefined && applicationCache.peek(id, now(), KEY_SET_CACHE_SECONDS * 1000) === undefined;
   const url = `${origin}/v1/applications/${id}/jwks.json`;
-  const copy = isToBeLoaded ? await findEdgeCopy(context, url, KEY_SET_CACHE_SECONDS) : undefined;
+  const copy = isToBeLoaded ? await readEdgeCache(context, url, KEY_SET_CACHE_SECONDS) : undefined;
   if (copy) return copy.text;
   const application = await applicationForKeySet(context, clientAddress, applicationId);
   const text = JSON.stringify(await publicJwks(application));
   const builtAt = applicationCache.loadedAt(application.id) ?? now();
-  if (isToBeLoaded) shareEdgeCopy(context, url, { text, builtAt }, KEY_SET_CACHE_SECONDS);
+  if (isToBeLoaded) writeEdgeCache(context, url, { text, builtAt }, KEY_SET_CACHE_SECONDS);
   return text;
 }

@@ -4,7 +4,7 @@ import {
   KNOWN_APPLICATIONS_POLL_MILLISECONDS,
   PLATFORM_DEADLINE_MILLISECONDS,
 } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { listApplicationIds } from "../storage/applications.ts";
 
@@ -36,14 +36,14 @@ export class KnownApplications {
     this.#homes.set(deps.home, known);
     if (known.ids.has(id)) return true;
     if (isUnderWay(known, deps.now())) await untilRead(deps, known);
-    else if (!isYounger(known.readAt, deps.now(), APPLICATION_CACHE_SECONDS * 1000)) await read(deps, known);
+    else if (!happenedWithin(known.readAt, deps.now(), APPLICATION_CACHE_SECONDS * 1000)) await read(deps, known);
     return known.ids.has(id);
   }
 }
 
 /** A reading whose invocation was ended by the platform never finishes. */
 const isUnderWay = ({ readingSince }: KnownIds, now: number): boolean =>
-  isYounger(readingSince, now, PLATFORM_DEADLINE_MILLISECONDS);
+  happenedWithin(readingSince, now, PLATFORM_DEADLINE_MILLISECONDS);
 
 /** Polls: a request cannot await another's I/O. */
 async function untilRead({ now }: Deps, known: KnownIds): Promise<void> {

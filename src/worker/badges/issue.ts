@@ -1,17 +1,17 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import type { Success } from "../allocator/client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
 import { mayBind, mayUse } from "../allocator/decide/keys.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
-import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
+import { findBadge, findBadgeAtNearest, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
 import { settingsOfBinding } from "./binding.ts";
-import { executeWithSettings } from "./rules.ts";
+import { executeWithSettings } from "./settings-retry.ts";
 
 /** `POST /v1/badge`. */
 export interface BadgeRequest {
@@ -30,7 +30,7 @@ export interface BadgeRequest {
 }
 
 /** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
-export type IssuedBadge = {
+export type IssueResult = {
   number: number;
   /** Of the key that it is bound to; null: it is not bound. */
   keyThumbprint: string | null;
@@ -62,7 +62,7 @@ export async function issueBadge(
   request: BadgeRequest,
   audit: AuditContext,
   limits: AddressLimits = NO_ADDRESS,
-): Promise<IssuedBadge> {
+): Promise<IssueResult> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
   // A call without a proof counts for its address whatever its token is.
@@ -93,10 +93,10 @@ export async function issueBadge(
     (rules): BadgeCommand => ({ ...wanted, rules }),
     audit,
   );
-  return toIssued(result, rules.signingKey.publicKey);
+  return toIssueResult(result, rules.signingKey.publicKey);
 }
 
-function toIssued(result: Success, publicKey: string): IssuedBadge {
+function toIssueResult(result: Success, publicKey: string): IssueResult {
   const { kind, number, keyThumbprint } = expectKind(result, "created", "existing");
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
@@ -115,8 +115,8 @@ async function look(
   const { device, userId, bookmark } = request;
   const userDevice = { applicationId: application.id, device, userId };
   const now = clock();
-  const seen = await lookForBadge(db, userDevice, bookmark, now);
-  const badge = seen.badge && seen.authority === "hint" ? await findBadge(db, userDevice) : seen.badge;
+  const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
+  const badge = seen.badge && seen.source === "stale-replica" ? await findBadge(db, userDevice) : seen.badge;
   if (badge === undefined) return { badge, settings: application, isUnchanged: false };
   const settings = await settingsOfBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =

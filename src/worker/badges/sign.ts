@@ -7,9 +7,14 @@ import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
-import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
+import {
+  findSigningBadge,
+  findSigningBadgeAtNearest,
+  type Signer,
+  type SigningBadge,
+} from "../storage/device-badges.ts";
 import { mayUseNow, type ProvenKey } from "./binding.ts";
-import { statusClaim } from "./status-index.ts";
+import { statusClaim } from "./status-lists/list-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
 const HEADERS = new JwtHeaders("badge-signature+jwt");
@@ -79,11 +84,11 @@ async function requireSigningBadge(
   const { db } = context;
   const { thumbprint } = signer;
   const now = context.now();
-  const look = bookmark === null ? null : await lookForSigningBadge(db, signer, bookmark, now);
-  if (look?.authority === "recent-copy" && look.badge) {
+  const look = bookmark === null ? null : await findSigningBadgeAtNearest(db, signer, bookmark, now);
+  if (look?.source === "fresh-replica" && look.badge) {
     if (mayUse(look.badge, thumbprint, application) && refusalOf(look.badge, now) === null) return look.badge;
   }
-  const badge = look?.authority === "primary" ? look.badge : await findSigningBadge(db, signer);
+  const badge = look?.source === "primary" ? look.badge : await findSigningBadge(db, signer);
   if (!badge) throw new ApiError("UNKNOWN_BADGE");
   if (!(await mayUseNow(context, application, badge, thumbprint))) throw new ApiError("INVALID_PROOF");
   const code = refusalOf(badge, context.now());

@@ -1,8 +1,8 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type ApplicationId, newAlias } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import type { TransitionCommand } from "../allocator/commands.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";

@@ -52,7 +52,7 @@ export const app = new Hono<HttpEnv>()
       detail: c.get("detail"),
       application: c.get("application"),
       milliseconds: Date.now() - startedAt,
-      farTrips: context.db.farTrips + context.allocator.calls,
+      roundTrips: context.db.primaryCalls + context.allocator.calls,
       sample,
     });
   })

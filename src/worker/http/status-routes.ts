@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
 import { ApiError } from "../api-error.ts";
-import { readStatusList } from "../badges/status-list.ts";
+import { readStatusList } from "../badges/status-lists/read.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { anyOrigin, publicResponse, rawResponse } from "./response.ts";

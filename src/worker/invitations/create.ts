@@ -1,7 +1,7 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { NewInvitation } from "../allocator/commands.ts";
@@ -9,7 +9,7 @@ import { isSame } from "../allocator/decide/invitation.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/derived-ids.ts";
-import { executeWithSettings } from "../badges/rules.ts";
+import { executeWithSettings } from "../badges/settings-retry.ts";
 import type { Context } from "../context.ts";
 import { findInvitations } from "../storage/invitations.ts";
 

@@ -1,7 +1,7 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type ApplicationId, invitationDigestOf } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import type { Revoker } from "../allocator/commands.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";

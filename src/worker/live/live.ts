@@ -8,7 +8,7 @@ import {
   LIVE_RETRY_MILLISECONDS,
   MAX_LIVE_CALLS,
 } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
@@ -83,7 +83,7 @@ export class Live extends DurableObject<Env> {
     const snapshot = await this.#snapshotsOf(applicationId).read(Math.min(...found.map(({ have }) => have)));
     const now = Date.now();
     return found.map((door) => {
-      const isConnected = isYounger(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
+      const isConnected = happenedWithin(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
       return { ...door, isCurrent: isConnected && isCurrent(snapshot, door.have) };
     });
   }
@@ -162,7 +162,7 @@ export class Live extends DurableObject<Env> {
   /** Doors whose secret was retired, at most twice a minute. @throws Unavailable */
   async #dropRetired(applicationId: ApplicationId): Promise<void> {
     const now = Date.now();
-    if (isYounger(this.#checkedAt, now, LIVE_COMPARE_MILLISECONDS)) return;
+    if (happenedWithin(this.#checkedAt, now, LIVE_COMPARE_MILLISECONDS)) return;
     const doors = this.#waiting().flatMap(({ socket, door }) => (door === null ? [] : [{ socket, id: door.id }]));
     if (doors.length === 0) return;
     const live = await listDoorIds(this.#open(applicationId).db, applicationId);

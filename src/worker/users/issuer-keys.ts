@@ -10,7 +10,7 @@ import {
 } from "../../shared/limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { fetchVerificationKeys } from "../../shared/openid/provider.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { LruCache } from "../lru-cache.ts";
@@ -47,13 +47,13 @@ export class IssuerKeys {
   async find(deps: Deps, url: string): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
     const now = deps.now();
-    if (isYounger(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
+    if (happenedWithin(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
     const usable = usableKeys(issuer, now);
     const patience = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_PATIENCE_SECONDS;
     if (isUnderWay(issuer, now)) {
       if (usable !== null) return usable;
       await untilFetched(deps, issuer);
-    } else if (!isYounger(issuer.failedAt, now, patience * 1000)) {
+    } else if (!happenedWithin(issuer.failedAt, now, patience * 1000)) {
       await fetchKeys(deps, url, issuer);
     }
     return usableKeys(issuer, deps.now());
@@ -71,7 +71,7 @@ export class IssuerKeys {
     if (issuer.known === seen) {
       if (isUnderWay(issuer, now)) {
         await untilFetched(deps, issuer);
-      } else if (!isYounger(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
+      } else if (!happenedWithin(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
         issuer.unknownKeyAt = now;
         await fetchKeys(deps, url, issuer);
       }
@@ -89,11 +89,11 @@ export class IssuerKeys {
 }
 
 const usableKeys = ({ known }: Issuer, now: number): KnownKeys | null =>
-  isYounger(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
+  happenedWithin(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
 
 /** A fetch whose invocation was ended by the platform is never over. */
 const isUnderWay = ({ fetch }: Issuer, now: number): boolean =>
-  isYounger(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
+  happenedWithin(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
 
 async function untilFetched({ now }: Deps, issuer: Issuer): Promise<void> {
   const awaited = issuer.fetch;

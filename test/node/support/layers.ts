@@ -46,7 +46,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/allocator",
     "worker/allocator/decide",
     "worker/applications",
-    "worker/badges/rules.ts",
+    "worker/badges/settings-retry.ts",
   ),
   "worker/history": domain(),
   "worker/users": domain("worker/applications"),
@@ -69,7 +69,11 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/json-object.ts",
     "worker/webhooks/badge-created-payload.ts",
   ],
-  "worker/live": domain("worker/applications", "worker/badges/status-entries.ts", "worker/badges/status-index.ts"),
+  "worker/live": domain(
+    "worker/applications",
+    "worker/badges/status-lists/bits.ts",
+    "worker/badges/status-lists/list-index.ts",
+  ),
   "worker/storage": ["shared", WORKER_MODULES],
   // `context.ts` has one of each part; the others are small.
   [WORKER_MODULES]: [

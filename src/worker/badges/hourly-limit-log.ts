@@ -4,7 +4,7 @@ import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { LruCache } from "../lru-cache.ts";
 
 /** The clock hours in which an isolate has logged that an application's fresh numbers are used up: one line for each is enough. */
-export class HourBrakes {
+export class HourlyLimitLog {
   readonly #hours = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 
   /** Whether this is the isolate's first call in the clock hour that got 429. @param now milliseconds */

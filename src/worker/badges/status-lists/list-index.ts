@@ -1,11 +1,11 @@
-import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
-import { createPermutation } from "../allocator/permutation.ts";
-import type { Application } from "../applications/application-cache.ts";
-import type { Context } from "../context.ts";
-import { deriveBytes } from "../keys/derivation.ts";
-import { log } from "../log.ts";
-import { LruCache } from "../lru-cache.ts";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
+import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../../shared/limits.ts";
+import { createPermutation } from "../../allocator/permutation.ts";
+import type { Application } from "../../applications/application-cache.ts";
+import type { Context } from "../../context.ts";
+import { deriveBytes } from "../../keys/derivation.ts";
+import { log } from "../../log.ts";
+import { LruCache } from "../../lru-cache.ts";
 
 /**
  * The list and index of a badge in its application's status lists (contract section 14). Both follow from its position,

@@ -45,7 +45,7 @@ export async function executeWithSettings(
   /** Of the allocator, RATE_LIMITED means that the clock hour's numbers are used up (contract section 7). */
   function refuse(error: unknown, { newBadgesPerHour }: Rules): never {
     const isBrake = error instanceof ApiError && error.code === "RATE_LIMITED";
-    if (isBrake && context.hourBrakes.isFirst(application.id, context.now())) {
+    if (isBrake && context.hourlyLimitLog.isFirst(application.id, context.now())) {
       log("warn", { event: "new-badges-limited", application: application.id, newBadgesPerHour });
     }
     throw error;
