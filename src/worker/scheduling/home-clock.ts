@@ -109,6 +109,6 @@ async function attempt(home: number, work: string, run: () => Promise<void>): Pr
   try {
     await run();
   } catch (error) {
-    log("error", { event: "tick-part-failed", home, task: work, error });
+    log("error", { event: "tick-task-failed", home, task: work, error });
   }
 }

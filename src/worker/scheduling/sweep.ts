@@ -56,7 +56,7 @@ export async function sweepHome(context: Context, checkpoints: Checkpoints): Pro
       if (more) isFinished = false;
     } catch (error) {
       isFinished = false;
-      log("error", { event: "sweep-part-failed", home: context.home, task: name, error });
+      log("error", { event: "sweep-task-failed", home: context.home, task: name, error });
     }
   };
   await Promise.all(Object.entries(kindsOfWork(checkpoints)).map(([name, chunk]) => run(name, chunk)));

@@ -1,7 +1,7 @@
 import { WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
-import type { Application, UserSettings } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application, UserSettings } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import type { KnownKeys } from "./issuer-keys.ts";
 import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./token.ts";
 
@@ -20,7 +20,7 @@ export type UserCheck = { isAccepted: true } | RefusedUser;
 
 interface RefusedUser {
   isAccepted: false;
-  refusal: Refusal;
+  refusal: ApiError;
 }
 
 /** Of a login that needs no user token. */
@@ -49,8 +49,8 @@ export async function checkLogin(
 }
 
 /** Why a claim was refused, if it was because no invitation vouches for its user; null: another reason. */
-export function refusalOfUser(check: UserCheck, error: unknown): Refusal | null {
-  const isRefusal = error instanceof Refusal && error.code === "INVALID_USERTOKEN";
+export function refusalOfUser(check: UserCheck, error: unknown): ApiError | null {
+  const isRefusal = error instanceof ApiError && error.code === "INVALID_USERTOKEN";
   return isRefusal && !check.isAccepted ? check.refusal : null;
 }
 
@@ -64,7 +64,7 @@ export interface KnownUser {
 /**
  * The user whom a call's token names.
  *
- * @throws Refusal INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
+ * @throws ApiError INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
  */
 export async function identifyUser(
   context: Context,
@@ -127,8 +127,8 @@ const refused = (reason: TokenFailure): RefusedToken => ({ ok: false, reason });
 
 function refusedUser(outcome: RefusedToken | "no-issuer-keys", { token }: PresentedUser): RefusedUser {
   if (outcome === "no-issuer-keys") {
-    return { isAccepted: false, refusal: new Refusal("UNAVAILABLE", { detail: outcome }) };
+    return { isAccepted: false, refusal: new ApiError("UNAVAILABLE", { detail: outcome }) };
   }
   const challenge = token === null ? undefined : WRONG_TOKEN_CHALLENGE;
-  return { isAccepted: false, refusal: new Refusal("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
+  return { isAccepted: false, refusal: new ApiError("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
 }
