@@ -1,8 +1,8 @@
 import { type KeyOfBadge, mayBind, mayUse } from "../allocator/decide/keys.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
+import type { AcceptedProof } from "../dpop/verify.ts";
 import { Unavailable } from "../platform.ts";
-import type { AcceptedProof } from "../proofs/proof.ts";
 
 /** A key whose private half the caller has proved to hold. */
 export type ProvenKey = Pick<AcceptedProof, "thumbprint" | "jwk">;

@@ -130,7 +130,7 @@ async function observe(
   // Nobody knows what such a token is worth.
   if (outcome === "no-issuer-keys") return;
   const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
-  context.observedLogins.count(context, id, kind);
+  context.loginCounter.count(context, id, kind);
 }
 
 /** A refusal rests on settings at most a second old: an administrator may just have changed them. */

@@ -33,7 +33,7 @@ import { orm, type Placeholders, statement } from "../../../../src/worker/storag
 import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
-export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+export { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 
 export interface Application extends Registered {
   hmacKey: CryptoKey;
