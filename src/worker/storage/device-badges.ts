@@ -2,8 +2,8 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { applicationHead, badge, clock } from "../../shared/schema.ts";
-import { isRecent } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { isRecent } from "./heartbeat.ts";
 import { isReadable, requireReadable } from "./readable.ts";
 import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 

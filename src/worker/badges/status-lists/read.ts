@@ -3,7 +3,7 @@ import { parseApplicationId } from "../../../shared/identifiers.ts";
 import { STATUS_BITS, STATUS_LIST_CACHE_SECONDS, STATUS_LIST_TTL_SECONDS } from "../../../shared/limits.ts";
 import { ApiError } from "../../api-error.ts";
 import type { Application } from "../../applications/application-cache.ts";
-import { applicationForStatusLists, countAndReject } from "../../applications/authentication.ts";
+import { applicationForStatusLists, countAndReject } from "../../applications/credentials.ts";
 import type { Context } from "../../context.ts";
 import { type CachedResponse, readEdgeCache, writeEdgeCache } from "../../edge-cache.ts";
 import { JwtHeaders, signJwt } from "../../keys/own-jwt.ts";

@@ -19,7 +19,7 @@ const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withW
  * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up what it has seen and
  * writes it once in a while, after a response was sent; what it has not written when it ends is not counted.
  */
-export class ObservedLogins {
+export class LoginCounter {
   readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);
 
   count(deps: Deps, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {
