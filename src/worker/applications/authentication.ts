@@ -2,7 +2,7 @@ import { type Deed, mayDo } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
-import { APPLICATION_CACHE_SECONDS, DENIAL_CACHE_MILLISECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
+import { APPLICATION_CACHE_SECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { Refusal } from "../refusal.ts";
 import type { Application, Door, LiveSecret, Person } from "./registry.ts";
@@ -85,7 +85,7 @@ export async function identifyInviter(parts: Parts, credentials: Credentials): P
   }
   if (!application.requireSecret) return { kind: "device", application };
   const { id } = application;
-  const newer = await findForDenial(parts, clientAddress, id);
+  const newer = await parts.registry.findForDenial(parts.db, id, parts.now());
   if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
   return { kind: "device", application: newer };
 }
@@ -118,7 +118,8 @@ export async function requireStatusLists(parts: Parts, clientAddress: string, id
   if (id === undefined) return refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
   const application = await find(parts, clientAddress, id);
   // An administrator may just have turned them on.
-  const newer = application?.statusList === false ? await findForDenial(parts, clientAddress, id) : application;
+  const newer =
+    application?.statusList === false ? await parts.registry.findForDenial(parts.db, id, parts.now()) : application;
   if (newer?.statusList) return newer;
   if (newer) throw new Refusal("UNKNOWN_STATUSLIST", { applicationId: id });
   return refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
@@ -135,7 +136,7 @@ async function requireEnabled(
   const remembered = parts.registry.recall(id, parts.now());
   if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
   const application = await find(parts, clientAddress, id);
-  const newer = application?.isDisabled ? await findForDenial(parts, clientAddress, id) : application;
+  const newer = application?.isDisabled ? await parts.registry.findForDenial(parts.db, id, parts.now()) : application;
   return newer && !newer.isDisabled ? newer : refuse(parts, clientAddress, code);
 }
 
@@ -197,16 +198,6 @@ async function find(
   if (remembered !== undefined) return remembered;
   // An application that this isolate has served is no guess, so it is reloaded even for an address over the limit.
   return registry.isServing(id) ? registry.findFresh(db, id, now()) : lookUp(parts, clientAddress, id);
-}
-
-/**
- * The application as it was at most a second ago. An administrator may just have enabled it or stopped requiring its
- * secret, so a denial needs a recent state; the second limits how often D1 is queried.
- */
-async function findForDenial(parts: Parts, clientAddress: string, id: ApplicationId): Promise<Application | undefined> {
-  const remembered = parts.registry.recall(id, parts.now(), DENIAL_CACHE_MILLISECONDS);
-  if (remembered === "unknown") return undefined;
-  return remembered ?? lookUp(parts, clientAddress, id);
 }
 
 /**

@@ -8,9 +8,9 @@ import { mayBind, mayUse } from "../allocator/decide/keys.ts";
 import { userDigestOf } from "../applications/devices.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
+import { Unavailable } from "../platform.ts";
 import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
-import { settingsOfBinding } from "./binding.ts";
 import { executeWithSettings } from "./rules.ts";
 
 /** `POST /v1/badge`. */
@@ -118,12 +118,33 @@ async function look(
   const seen = await lookForBadge(db, userDevice, bookmark, now);
   const badge = seen.badge && seen.authority === "hint" ? await findBadge(db, userDevice) : seen.badge;
   if (badge === undefined) return { badge, settings: application, isUnchanged: false };
-  const settings = await settingsOfBinding(context, application, badge, request.keyThumbprint);
+  const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     isMereLogin(settings, request, badge, now);
   return { badge, settings, isUnchanged };
+}
+
+/**
+ * The application, at most a second old if its cached settings leave an unbound badge unbound although the device has proved a key: an
+ * administrator may just have set `--bind-until`. That is no refusal, so nothing else would try again.
+ */
+async function settingsForBinding(
+  { registry, db, now }: Context,
+  application: Application,
+  badge: StoredBadge,
+  thumbprint: string | null,
+): Promise<Application> {
+  const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
+  if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
+  try {
+    return (await registry.findForDenial(db, application.id, now())) ?? application;
+  } catch (error) {
+    // Without the primary it is a login like any other.
+    if (error instanceof Unavailable) return application;
+    throw error;
+  }
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */

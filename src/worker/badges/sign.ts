@@ -6,9 +6,9 @@ import { refusalOfState } from "../allocator/decide/refusal.ts";
 import type { Application } from "../applications/registry.ts";
 import type { Context } from "../context.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
+import type { ProvenKey } from "../proofs/proof.ts";
 import { Refusal } from "../refusal.ts";
 import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
-import { mayUseNow, type ProvenKey } from "./binding.ts";
 import { statusClaim } from "./status-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
@@ -85,7 +85,7 @@ async function requireSigningBadge(
   }
   const badge = look?.authority === "primary" ? look.badge : await findSigningBadge(db, signer);
   if (!badge) throw new Refusal("UNKNOWN_BADGE");
-  if (!(await mayUseNow(context, application, badge, thumbprint))) throw new Refusal("INVALID_PROOF");
+  if (!mayUse(badge, thumbprint, application)) throw new Refusal("INVALID_PROOF");
   const code = refusalOf(badge, context.now());
   if (code !== null) throw new Refusal(code);
   return badge;

@@ -1,9 +1,8 @@
 import type { Context as HonoContext } from "hono";
 import { digestOf } from "../../shared/identifiers.ts";
 import type { Application } from "../applications/registry.ts";
-import { type ProvenKey, requiresProof } from "../badges/binding.ts";
 import { makeNonce } from "../proofs/nonce.ts";
-import { type AcceptedProof, checkProof, type RefusedProof } from "../proofs/proof.ts";
+import { type AcceptedProof, checkProof, type ProvenKey, type RefusedProof } from "../proofs/proof.ts";
 import { callUrls } from "../proofs/url.ts";
 import { Refusal } from "../refusal.ts";
 import { readBytes } from "./body.ts";
@@ -46,7 +45,7 @@ export async function requireKey(
   { application, proof }: { application: Application; proof: CheckedProof | null },
 ): Promise<ProvenKey | null> {
   if (proof === null) {
-    if (await requiresProof(c.get("context"), application)) throw new Refusal("INVALID_PROOF", { detail: "no-proof" });
+    if (application.requireProof) throw new Refusal("INVALID_PROOF", { detail: "no-proof" });
     await limitAddress(c);
     return null;
   }

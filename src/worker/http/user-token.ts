@@ -1,4 +1,5 @@
 import type { Context as HonoContext } from "hono";
+import { withRecentSettings } from "../applications/recent-settings.ts";
 import type { Application } from "../applications/registry.ts";
 import { checkLogin, identifyUser, type KnownUser, type PresentedUser, type UserCheck } from "../users/user-check.ts";
 import { header, type ProvingDevice, requirePerson } from "./authentication.ts";
@@ -37,7 +38,13 @@ export function checkUserOfLogin(
  * @throws Refusal
  */
 export async function requireUser(c: HonoContext<HttpEnv>): Promise<KnownUser & { application: Application }> {
-  const application = await requirePerson(c);
+  return withRecentSettings(c.get("context"), await requirePerson(c), (application) => identify(c, application));
+}
+
+async function identify(
+  c: HonoContext<HttpEnv>,
+  application: Application,
+): Promise<KnownUser & { application: Application }> {
   const [token, dpop] = [readToken(c), header(c, "dpop")];
   const proof = token === null || dpop === null ? null : await checkProofOfCall(c, dpop, { application, udid: token });
   const user = await identifyUser(c.get("context"), application, present(c, proof));

@@ -7,6 +7,7 @@ import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { NewInvitation } from "../allocator/commands.ts";
 import { isSame } from "../allocator/decide/invitation.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
+import { withRecentSettings } from "../applications/recent-settings.ts";
 import type { Application } from "../applications/registry.ts";
 import { executeWithSettings } from "../badges/rules.ts";
 import type { Context } from "../context.ts";
@@ -135,11 +136,8 @@ async function reserve(
 ): Promise<({ number: number } | { code: ErrorCode })[]> {
   if (invitations.length === 0) return [];
   try {
-    const { result } = await executeWithSettings(
-      context,
-      application,
-      (rules) => ({ kind: "invite", rules, invitations }),
-      origin,
+    const { result } = await withRecentSettings(context, application, (settings) =>
+      executeWithSettings(context, settings, (rules) => ({ kind: "invite", rules, invitations }), origin),
     );
     return [...expectKind(result, "invitations").results];
   } catch (error) {

@@ -5,7 +5,6 @@ import type { Transition } from "../../../../src/worker/allocator/decide/states.
 import * as authentication from "../../../../src/worker/applications/authentication.ts";
 import { deviceOf } from "../../../../src/worker/applications/devices.ts";
 import type { Application } from "../../../../src/worker/applications/registry.ts";
-import { requiresProof } from "../../../../src/worker/badges/binding.ts";
 import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
@@ -65,7 +64,7 @@ const presented = ({ applicationId, secret, udid }: EitherCall) => ({ applicatio
 async function readDevice(context: Context, { applicationId, udid, key, bookmark }: DeviceCall) {
   const credentials = presented({ applicationId, udid, secret: null });
   const application = await authentication.requireApplication(context, credentials, "INVALID_APPLICATIONID");
-  if (key === null && (await requiresProof(context, application))) throw new Refusal("INVALID_PROOF");
+  if (key === null && application.requireProof) throw new Refusal("INVALID_PROOF");
   const device = await deviceOf(context.custody, application, udid);
   return { application, device, bookmark: bookmark && parseBookmark(bookmark, context.home) };
 }
