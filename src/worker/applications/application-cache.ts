@@ -94,7 +94,7 @@ const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
  * no caller can have presented one before it was created.
  */
 export class ApplicationCache {
-  readonly #cache = new LruCache<{ application: Application; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
+  readonly #cache = new LruCache<{ application: Application; text: string; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
   /** When D1 was last queried, in milliseconds, by ID. */
   readonly #unknown = new LruCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
   /** When D1 was last queried, in milliseconds, by ID and digest. */
@@ -173,15 +173,18 @@ export class ApplicationCache {
   }
 
   #keep(id: ApplicationId, now: number, row: ApplicationRow | undefined): Application | undefined {
-    const loaded = row && applicationOf(row);
-    if (loaded) {
-      this.#cache.set(id, { application: loaded, loadedAt: now });
-      this.#unknown.delete(id);
-    } else {
+    if (row === undefined) {
       this.#cache.delete(id);
       this.#unknown.set(id, now);
+      return undefined;
     }
-    return loaded;
+    const cached = this.#cache.get(id);
+    const text = JSON.stringify(row);
+    // Unchanged settings stay the same object: what they refused need not be tried again.
+    const application = cached?.text === text ? cached.application : applicationOf(row);
+    this.#cache.set(id, { application, text, loadedAt: now });
+    this.#unknown.delete(id);
+    return application;
   }
 }
 

@@ -2,7 +2,7 @@ import { type Permission, roleAllows } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
-import { APPLICATION_CACHE_SECONDS, DENIAL_CACHE_MILLISECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
+import { APPLICATION_CACHE_SECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
 import type { Application, ConsoleUser, Door, LiveSecret } from "./application-cache.ts";
@@ -89,7 +89,7 @@ export async function identifyInviter(deps: Deps, credentials: Credentials): Pro
   }
   if (!application.requireSecret) return { kind: "device", application };
   const { id } = application;
-  const newer = await findRecent(deps, clientAddress, id);
+  const newer = await deps.applicationCache.findRecent(deps.db, id, deps.now());
   if (!newer || newer.isDisabled || newer.requireSecret)
     return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);
   return { kind: "device", application: newer };
@@ -128,7 +128,8 @@ export async function applicationForStatusLists(
   if (id === undefined) return countAndReject(deps, clientAddress, "UNKNOWN_STATUSLIST");
   const application = await find(deps, clientAddress, id);
   // An administrator may just have turned them on.
-  const newer = application?.statusList === false ? await findRecent(deps, clientAddress, id) : application;
+  const newer =
+    application?.statusList === false ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
   if (newer?.statusList) return newer;
   if (newer) throw new ApiError("UNKNOWN_STATUSLIST", { applicationId: id });
   return countAndReject(deps, clientAddress, "UNKNOWN_STATUSLIST");
@@ -145,7 +146,7 @@ async function requireEnabled(
   const remembered = deps.applicationCache.peek(id, deps.now());
   if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
   const application = await find(deps, clientAddress, id);
-  const newer = application?.isDisabled ? await findRecent(deps, clientAddress, id) : application;
+  const newer = application?.isDisabled ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
   return newer && !newer.isDisabled ? newer : countAndReject(deps, clientAddress, code);
 }
 
@@ -209,16 +210,6 @@ async function find(
   if (remembered !== undefined) return remembered;
   // An application that this isolate has served is no guess, so it is reloaded even for an address over the limit.
   return applicationCache.isServing(id) ? applicationCache.reload(db, id, now()) : lookUp(deps, clientAddress, id);
-}
-
-/**
- * The application as it was at most a second ago. An administrator may just have enabled it or stopped requiring its
- * secret, so a denial needs a recent state; the second limits how often D1 is queried.
- */
-async function findRecent(deps: Deps, clientAddress: string, id: ApplicationId): Promise<Application | undefined> {
-  const remembered = deps.applicationCache.peek(id, deps.now(), DENIAL_CACHE_MILLISECONDS);
-  if (remembered === "unknown") return undefined;
-  return remembered ?? lookUp(deps, clientAddress, id);
 }
 
 /**

@@ -8,10 +8,10 @@ import { mayBind, mayUse } from "../allocator/decide/keys.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
+import { Unavailable } from "../platform.ts";
 import { findBadge, findBadgeAtNearest, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
-import { settingsOfBinding } from "./binding.ts";
-import { executeWithSettings } from "./settings-retry.ts";
+import { executeWithSettings } from "./execute-with-settings.ts";
 
 /** `POST /v1/badge`. */
 export interface BadgeRequest {
@@ -118,12 +118,33 @@ async function look(
   const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
   const badge = seen.badge && seen.source === "stale-replica" ? await findBadge(db, userDevice) : seen.badge;
   if (badge === undefined) return { badge, settings: application, isUnchanged: false };
-  const settings = await settingsOfBinding(context, application, badge, request.keyThumbprint);
+  const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     isMereLogin(settings, request, badge, now);
   return { badge, settings, isUnchanged };
+}
+
+/**
+ * The application, at most a second old if its cached settings leave an unbound badge unbound although the device has proved a key: an
+ * administrator may just have set `--bind-until`. That is no refusal, so nothing else would try again.
+ */
+async function settingsForBinding(
+  { applicationCache, db, now }: Context,
+  application: Application,
+  badge: StoredBadge,
+  thumbprint: string | null,
+): Promise<Application> {
+  const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
+  if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
+  try {
+    return (await applicationCache.findRecent(db, application.id, now())) ?? application;
+  } catch (error) {
+    // Without the primary it is a login like any other.
+    if (error instanceof Unavailable) return application;
+    throw error;
+  }
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */

@@ -6,6 +6,7 @@ import { refusalOfState } from "../allocator/decide/refusal.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
+import type { ProvenKey } from "../dpop/verify.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
 import {
   findSigningBadge,
@@ -13,7 +14,6 @@ import {
   type Signer,
   type SigningBadge,
 } from "../storage/device-badges.ts";
-import { mayUseNow, type ProvenKey } from "./binding.ts";
 import { statusClaim } from "./status-lists/list-index.ts";
 
 /** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
@@ -90,7 +90,7 @@ async function requireSigningBadge(
   }
   const badge = look?.source === "primary" ? look.badge : await findSigningBadge(db, signer);
   if (!badge) throw new ApiError("UNKNOWN_BADGE");
-  if (!(await mayUseNow(context, application, badge, thumbprint))) throw new ApiError("INVALID_PROOF");
+  if (!mayUse(badge, thumbprint, application)) throw new ApiError("INVALID_PROOF");
   const code = refusalOf(badge, context.now());
   if (code !== null) throw new ApiError(code);
   return badge;

@@ -32,6 +32,9 @@ export interface AcceptedProof {
   jwk: PublicJwk;
 }
 
+/** A key whose private half the caller has proved to hold. */
+export type ProvenKey = Pick<AcceptedProof, "thumbprint" | "jwk">;
+
 /** `reason` is for tests and for the log, never for the caller. */
 export interface RefusedProof {
   ok: false;

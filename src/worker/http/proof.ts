@@ -2,10 +2,9 @@ import type { Context as HonoContext } from "hono";
 import { digestOf } from "../../shared/identifiers.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
-import { type ProvenKey, requiresProof } from "../badges/binding.ts";
 import { makeNonce } from "../dpop/nonce.ts";
 import { callUrls } from "../dpop/url.ts";
-import { type AcceptedProof, type RefusedProof, verifyDpopProof } from "../dpop/verify.ts";
+import { type AcceptedProof, type ProvenKey, type RefusedProof, verifyDpopProof } from "../dpop/verify.ts";
 import { readBytes } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitAddress } from "./rate-limits.ts";
@@ -46,7 +45,7 @@ export async function requireKey(
   { application, proof }: { application: Application; proof: CheckedProof | null },
 ): Promise<ProvenKey | null> {
   if (proof === null) {
-    if (await requiresProof(c.get("context"), application)) throw new ApiError("INVALID_PROOF", { detail: "no-proof" });
+    if (application.requireProof) throw new ApiError("INVALID_PROOF", { detail: "no-proof" });
     await limitAddress(c);
     return null;
   }

@@ -1,5 +1,6 @@
 import type { Context as HonoContext } from "hono";
 import type { Application } from "../applications/application-cache.ts";
+import { withRecentSettings } from "../applications/recent-settings.ts";
 import { checkLogin, identifyUser, type KnownUser, type PresentedUser, type UserCheck } from "../users/user-check.ts";
 import { header, type ProvingDevice, requireUserCall } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -37,7 +38,13 @@ export function checkUserOfLogin(
  * @throws ApiError
  */
 export async function requireUser(c: HonoContext<HttpEnv>): Promise<KnownUser & { application: Application }> {
-  const application = await requireUserCall(c);
+  return withRecentSettings(c.get("context"), await requireUserCall(c), (application) => identify(c, application));
+}
+
+async function identify(
+  c: HonoContext<HttpEnv>,
+  application: Application,
+): Promise<KnownUser & { application: Application }> {
   const [token, dpop] = [readToken(c), header(c, "dpop")];
   const proof = token === null || dpop === null ? null : await verifyProofOfCall(c, dpop, { application, udid: token });
   const user = await identifyUser(c.get("context"), application, present(c, proof));

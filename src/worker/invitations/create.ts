@@ -9,7 +9,8 @@ import { isSame } from "../allocator/decide/invitation.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/derived-ids.ts";
-import { executeWithSettings } from "../badges/settings-retry.ts";
+import { withRecentSettings } from "../applications/recent-settings.ts";
+import { executeWithSettings } from "../badges/execute-with-settings.ts";
 import type { Context } from "../context.ts";
 import { findInvitations } from "../storage/invitations.ts";
 
@@ -135,11 +136,8 @@ async function reserve(
 ): Promise<({ number: number } | { code: ErrorCode })[]> {
   if (invitations.length === 0) return [];
   try {
-    const { result } = await executeWithSettings(
-      context,
-      application,
-      (rules) => ({ kind: "invite", rules, invitations }),
-      audit,
+    const { result } = await withRecentSettings(context, application, (settings) =>
+      executeWithSettings(context, settings, (rules) => ({ kind: "invite", rules, invitations }), audit),
     );
     return [...expectKind(result, "invitations").results];
   } catch (error) {

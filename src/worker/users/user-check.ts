@@ -38,19 +38,14 @@ export async function checkLogin(
   presented: PresentedUser,
   userId: string,
 ): Promise<UserCheck> {
-  const checkWith = async (settings: UserSettings | null): Promise<UserCheck> => {
-    if (settings === null) return ACCEPTED;
-    if (settings.observe) {
-      context.defer(observe(context, application, settings, presented, userId));
-      return ACCEPTED;
-    }
-    const outcome = await checkToken(context, settings, presented, userId);
-    return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
-  };
-  const check = await checkWith(application.users);
-  if (check.isAccepted) return check;
-  const recent = await recentSettings(context, application);
-  return isSame(recent, application.users) ? check : checkWith(recent);
+  const settings = application.users;
+  if (settings === null) return ACCEPTED;
+  if (settings.observe) {
+    context.defer(observe(context, application, settings, presented, userId));
+    return ACCEPTED;
+  }
+  const outcome = await checkToken(context, settings, presented, userId);
+  return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
 }
 
 /** Why a claim was refused, if it was because no invitation vouches for its user; null: another reason. */
@@ -76,13 +71,8 @@ export async function identifyUser(
   application: Application,
   presented: PresentedUser,
 ): Promise<KnownUser> {
-  const identifyWith = (settings: UserSettings | null) =>
-    settings === null ? refused("no-issuer") : checkToken(context, settings, presented, null);
-  let outcome = await identifyWith(application.users);
-  if (outcome === "no-issuer-keys" || !outcome.ok) {
-    const recent = await recentSettings(context, application);
-    if (!isSame(recent, application.users)) outcome = await identifyWith(recent);
-  }
+  const { users } = application;
+  const outcome = users === null ? refused("no-issuer") : await checkToken(context, users, presented, null);
   if (outcome === "no-issuer-keys" || !outcome.ok) throw refusedUser(outcome, presented).refusal;
   return { userId: outcome.userId, isKeyBound: outcome.keyThumbprint !== null };
 }
@@ -131,25 +121,6 @@ async function observe(
   if (outcome === "no-issuer-keys") return;
   const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
   context.loginCounter.count(context, id, kind);
-}
-
-/** A refusal rests on settings at most a second old: an administrator may just have changed them. */
-async function recentSettings(
-  { applicationCache, db, now }: Context,
-  application: Application,
-): Promise<UserSettings | null> {
-  const recent = await applicationCache.findRecent(db, application.id, now());
-  return recent === undefined ? application.users : recent.users;
-}
-
-function isSame(one: UserSettings | null, other: UserSettings | null): boolean {
-  if (one === null || other === null) return one === other;
-  return (
-    one.issuer === other.issuer &&
-    one.audience === other.audience &&
-    one.claim === other.claim &&
-    one.observe === other.observe
-  );
 }
 
 const refused = (reason: TokenFailure): RefusedToken => ({ ok: false, reason });

@@ -33,6 +33,7 @@ import { orm, type Placeholders, statement } from "../../../../src/worker/storag
 import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
+export { Live } from "../../../../src/worker/live/live.ts";
 export { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 
 export interface Application extends Registered {
@@ -145,7 +146,9 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
   const session = env.DB.withSession("first-unconstrained");
   const look = OF_USER.atPrimary.bind(session, { applicationId: application.id, device, userId });
   const [existing] = OF_USER.atPrimary.rows(await look.all());
-  if (existing) return respond({ badgeId: String(existing.number) }, DEVICE_HEADERS, bookmarkOf(session));
+  // The statement's one row says whether D1 may be read, whether or not the device has a badge.
+  if (existing?.isFound === 1)
+    return respond({ badgeId: String(existing.number) }, DEVICE_HEADERS, bookmarkOf(session));
   const outcome = await carryOut(env, application, {
     kind: "badge",
     rules: application.rules,
@@ -175,7 +178,7 @@ async function sign({ request, env, application, device }: Asked): Promise<Respo
   const session = env.DB.withSession("first-primary");
   const signer = { applicationId, device, thumbprint: null, number: null };
   const [current] = await SIGNING.current.atPrimary.all(session, signer);
-  if (!current) throw new Error("a benchmark signs for badges it was issued");
+  if (current?.isFound !== 1) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
   const claims = {

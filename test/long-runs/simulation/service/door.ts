@@ -6,7 +6,6 @@ import { ApiError } from "../../../../src/worker/api-error.ts";
 import type { Application } from "../../../../src/worker/applications/application-cache.ts";
 import * as authentication from "../../../../src/worker/applications/credentials.ts";
 import { hashUdid } from "../../../../src/worker/applications/derived-ids.ts";
-import { requiresProof } from "../../../../src/worker/badges/binding.ts";
 import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
@@ -65,7 +64,7 @@ const presented = ({ applicationId, secret, udid }: EitherCall) => ({ applicatio
 async function readDevice(context: Context, { applicationId, udid, key, bookmark }: DeviceCall) {
   const credentials = presented({ applicationId, udid, secret: null });
   const application = await authentication.requireApplication(context, credentials, "INVALID_APPLICATIONID");
-  if (key === null && (await requiresProof(context, application))) throw new ApiError("INVALID_PROOF");
+  if (key === null && application.requireProof) throw new ApiError("INVALID_PROOF");
   const device = await hashUdid(context.unsealedKeys, application, udid);
   return { application, device, bookmark: bookmark && parseBookmark(bookmark, context.home) };
 }
