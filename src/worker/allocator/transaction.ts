@@ -4,7 +4,7 @@ import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits.ts";
-import type { RangePart } from "../../shared/schema.ts";
+import type { RangeSegment } from "../../shared/schema.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";
 import type { Rules } from "./commands.ts";
@@ -20,7 +20,7 @@ export interface Sources {
   /** Milliseconds. */
   now: number;
   /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
-  numberAt?(part: RangePart, index: number): number;
+  numberAt?(segment: RangeSegment, index: number): number;
   /** A whole number from 0 to `limit - 1`, each equally likely. */
   randomBelow(limit: number): number;
 }
@@ -67,7 +67,7 @@ export class Transaction {
     this.now = sources.now;
     this.sources = sources;
     this.counters = copyCounters(counters);
-    this.#rangeBefore = counters.fresh.length;
+    this.#rangeBefore = counters.rangeSegments.length;
   }
 
   /** Stores a new badge, or a number that is reserved from now on. */
@@ -156,9 +156,9 @@ export class Transaction {
     this.counters.statistics.freed--;
   }
 
-  /** The turn with which a badge becomes its device's current one. */
-  nextTurn(device: DeviceId): number {
-    return this.tables.lastTurn(device) + 1;
+  /** The login sequence number with which a badge becomes its device's current one. */
+  nextLoginSequence(device: DeviceId): number {
+    return this.tables.lastLoginSequence(device) + 1;
   }
 
   /**
@@ -228,9 +228,9 @@ export class Transaction {
   }
 
   /** Fresh numbers, places in the order of issue and change numbers that are left out, because they may have been used. */
-  skip(fresh: RangePart[], count: number): void {
-    this.counters.fresh = fresh;
-    this.counters.lastPosition += count;
+  skip(rangeSegments: RangeSegment[], count: number): void {
+    this.counters.rangeSegments = rangeSegments;
+    this.counters.lastOrdinal += count;
     this.counters.lastChange += count;
     this.#draft.isForced = true;
   }
@@ -263,8 +263,8 @@ export class Transaction {
 
   #close(): void {
     const { rows, size: _size, isForced: _isForced, ...others } = this.#draft;
-    const last = this.counters.fresh.at(-1);
-    const isGrown = this.#full.length === 0 && this.counters.fresh.length > this.#rangeBefore;
+    const last = this.counters.rangeSegments.at(-1);
+    const isGrown = this.#full.length === 0 && this.counters.rangeSegments.length > this.#rangeBefore;
     const lastNumber = isGrown && last ? last.first + last.size - 1 : null;
     const changes = { ...NO_CHANGES, ...others, rows: rows.toWrites(), lastNumber };
     this.#full.push({ counters: copyCounters(this.counters), changes });
