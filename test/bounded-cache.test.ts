@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { BoundedCache } from "../src/worker/bounded-cache.ts";
+import { LruCache } from "../src/worker/lru-cache.ts";
 
 describe("what an isolate remembers (its memory is shared by all applications)", () => {
   it("is at most so many entries, and of these the ones that were used last", () => {
-    const cache = new BoundedCache<number>(2);
+    const cache = new LruCache<number>(2);
     cache.set("old", 1);
     cache.set("used", 2);
     expect(cache.get("old")).toBe(1);
@@ -12,7 +12,7 @@ describe("what an isolate remembers (its memory is shared by all applications)",
   });
 
   it("stays as many entries when one is set anew, with its newest value", () => {
-    const cache = new BoundedCache<number>(2);
+    const cache = new LruCache<number>(2);
     cache.set("one", 1);
     cache.set("two", 2);
     cache.set("one", 3);
@@ -21,7 +21,7 @@ describe("what an isolate remembers (its memory is shared by all applications)",
   });
 
   it("never grows past its limit, however many come", () => {
-    const cache = new BoundedCache<number>(10);
+    const cache = new LruCache<number>(10);
     for (let count = 0; count < 1000; count++) cache.set(`key ${count}`, count);
     const kept = Array.from({ length: 1000 }, (_, count) => cache.get(`key ${count}`)).filter(
       (one) => one !== undefined,

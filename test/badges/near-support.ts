@@ -23,7 +23,7 @@ export async function tick(): Promise<void> {
   await stampClock(db, Date.now());
 }
 
-const requestLine = z.object({ event: z.literal("request"), farTrips: z.number() });
+const requestLine = z.object({ event: z.literal("request"), roundTrips: z.number() });
 
 /** What a call asked for. `far`: what its line in the log says. */
 export interface Trips {
@@ -78,7 +78,7 @@ export class FarPhone {
     const requestId = answer.headers.get("x-request-id");
     const line = requestLine.parse(linesOf(lines).find((written) => written.requestId === requestId));
     this.bookmark = answer.headers.get("bookmark") ?? this.bookmark;
-    return { ...answer, trips: { copy, primary, object, far: line.farTrips } };
+    return { ...answer, trips: { copy, primary, object, far: line.roundTrips } };
   }
 
   logIn(body: object = ALICE) {

@@ -78,7 +78,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     const down = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1_ERROR: no such table: SQLITE_ERROR")));
     const other = 3 - testHome();
     await sweepHome({ ...contextOf(other), db: new Database(down) }, { get: () => null, set: () => {} });
-    const failed = linesOf(lines.error).filter(({ event }) => event === "sweep-part-failed");
+    const failed = linesOf(lines.error).filter(({ event }) => event === "sweep-task-failed");
     expect(new Set(failed.map(({ home }) => home))).toEqual(new Set([other]));
     expect(failed.length).toBeGreaterThan(3);
   });

@@ -31,7 +31,7 @@ export async function newKey(): Promise<TestKey> {
 export const KEY = await newKey();
 export const OTHER_KEY = await newKey();
 
-/** Stands in for an application's device key, which is opened for signing alone. */
+/** Stands in for an application's root key, which is opened for signing alone. */
 export const newNonceKey = () =>
   crypto.subtle.importKey("raw", crypto.getRandomValues(new Uint8Array(32)), { name: "HMAC", hash: "SHA-256" }, false, [
     "sign",

@@ -1,4 +1,9 @@
-import { EXAMPLE_BADGE, EXAMPLE_KEY_THUMBPRINT, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
+import {
+  EXAMPLE_BADGE,
+  EXAMPLE_KEY_THUMBPRINT,
+  EXAMPLE_METADATA,
+  EXAMPLE_OTHER_BADGE,
+} from "../../shared/openapi-examples.ts";
 import { userId } from "../../shared/requests.ts";
 import { ACTOR_PARAMETER, BADGE_ID, BY_SERVER, credentialParameters, IF_MATCH_PARAMETER } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";

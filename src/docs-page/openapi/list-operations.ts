@@ -1,5 +1,5 @@
-import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MIN_SEARCH_CHARACTERS } from "../../shared/limits.ts";
+import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
 import { badgePageQuery, pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";

@@ -1,5 +1,5 @@
-import { EXAMPLE_STATUS_DELTA } from "../../shared/examples.ts";
 import { LIVE_HOLD_MILLISECONDS, MAX_DELTA_CHANGES, MAX_LIVE_CALLS } from "../../shared/limits.ts";
+import { EXAMPLE_STATUS_DELTA } from "../../shared/openapi-examples.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";

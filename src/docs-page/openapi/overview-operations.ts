@@ -3,7 +3,7 @@ import {
   EXAMPLE_BADGE,
   EXAMPLE_OTHER_BADGE,
   EXAMPLE_REQUEST_ID,
-} from "../../shared/examples.ts";
+} from "../../shared/openapi-examples.ts";
 import { historyPageQuery, invitationPageQuery } from "../../shared/requests.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { ACTOR_PARAMETER, BY_SERVER, credentialParameters } from "./components.ts";

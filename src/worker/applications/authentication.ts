@@ -1,11 +1,11 @@
-import { type Deed, mayDo } from "../../shared/actor.ts";
+import { type Permission, roleAllows } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
 import { APPLICATION_CACHE_SECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
+import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
-import type { Application, Door, LiveSecret, Person } from "./registry.ts";
+import type { Application, ConsoleUser, Door, LiveSecret } from "./application-cache.ts";
 
 const encoder = new TextEncoder();
 
@@ -19,9 +19,9 @@ export interface Credentials {
   clientAddress: string;
 }
 
-type Parts = Pick<
+type Deps = Pick<
   Context,
-  "registry" | "refusedCalls" | "refusedCallLimit" | "knownApplications" | "home" | "db" | "now"
+  "applicationCache" | "authFailureLimiter" | "refusedCallLimit" | "knownApplications" | "home" | "db" | "now"
 >;
 
 /**
@@ -30,21 +30,21 @@ type Parts = Pick<
  * @param missing the code for a missing ID: routes differ (contract sections 2, 3 and 5)
  */
 export async function requireApplication(
-  parts: Parts,
+  deps: Deps,
   credentials: Credentials,
   missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
 ): Promise<Application> {
   const { applicationId, clientAddress } = credentials;
-  if (applicationId !== null) return requireEnabled(parts, clientAddress, applicationId, "INVALID_APPLICATIONID");
-  if (missing === "UNDEFINED_APPLICATIONID") throw new Refusal(missing);
-  return refuse(parts, clientAddress, missing);
+  if (applicationId !== null) return requireEnabled(deps, clientAddress, applicationId, "INVALID_APPLICATIONID");
+  if (missing === "UNDEFINED_APPLICATIONID") throw new ApiError(missing);
+  return countAndReject(deps, clientAddress, missing);
 }
 
 /** Who makes a server-side call. */
 export interface ServerCaller {
   application: Application;
   /** Whose console secret it presents; null: the application's server calls. */
-  person: Person | null;
+  consoleUser: ConsoleUser | null;
 }
 
 /** Who waits for changes of status: a door, or whoever may make server-side calls. */
@@ -56,148 +56,160 @@ export interface Listener extends ServerCaller {
 /**
  * The caller of a server-side call, by ID and secret. A refusal does not reveal which was wrong.
  *
- * @throws Refusal READ_ONLY if the person's role does not allow the deed, DOOR_ONLY if the secret is a door's
+ * @throws ApiError READ_ONLY if the person's role lacks the permission, DOOR_ONLY if the secret is a door's
  */
-export async function requireServer(parts: Parts, credentials: Credentials, deed: Deed): Promise<ServerCaller> {
+export async function requireServer(
+  deps: Deps,
+  credentials: Credentials,
+  permission: Permission,
+): Promise<ServerCaller> {
   const { applicationId, secret, clientAddress } = credentials;
-  if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
-  const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
-  return requireSecret(parts, clientAddress, application, secret, deed);
+  if (applicationId === null || secret === null) return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS");
+  const application = await requireEnabled(deps, clientAddress, applicationId, "INVALID_CREDENTIALS");
+  return requireSecret(deps, clientAddress, application, secret, permission);
 }
 
 /** The same of the one call that a door may make, too (contract section 26). */
-export async function requireListener(parts: Parts, credentials: Credentials): Promise<Listener> {
+export async function requireListener(deps: Deps, credentials: Credentials): Promise<Listener> {
   const { applicationId, secret, clientAddress } = credentials;
-  if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
-  const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
-  return findCaller(parts, clientAddress, application, secret);
+  if (applicationId === null || secret === null) return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS");
+  const application = await requireEnabled(deps, clientAddress, applicationId, "INVALID_CREDENTIALS");
+  return findCaller(deps, clientAddress, application, secret);
 }
 
 /** The caller of a route that servers and devices may call. */
 export type Caller = ({ kind: "server" } & ServerCaller) | { kind: "device"; application: Application };
 
 /** A call with the right secret is a server's, a call without a secret is a device's (contract section 5). */
-export async function identifyInviter(parts: Parts, credentials: Credentials): Promise<Caller> {
-  const application = await requireApplication(parts, credentials, "INVALID_APPLICATIONID");
+export async function identifyInviter(deps: Deps, credentials: Credentials): Promise<Caller> {
+  const application = await requireApplication(deps, credentials, "INVALID_APPLICATIONID");
   const { secret, clientAddress } = credentials;
   if (secret !== null) {
-    return { kind: "server", ...(await requireSecret(parts, clientAddress, application, secret, "invite")) };
+    return { kind: "server", ...(await requireSecret(deps, clientAddress, application, secret, "invite")) };
   }
   if (!application.requireSecret) return { kind: "device", application };
   const { id } = application;
-  const newer = await parts.registry.findForDenial(parts.db, id, parts.now());
-  if (!newer || newer.isDisabled || newer.requireSecret) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
+  const newer = await deps.applicationCache.findRecent(deps.db, id, deps.now());
+  if (!newer || newer.isDisabled || newer.requireSecret)
+    return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);
   return { kind: "device", application: newer };
 }
 
 /** The caller who revokes an invitation: without a secret, the udid that created it is needed (contract section 5). */
 export async function identifyRevoker(
-  parts: Parts,
+  deps: Deps,
   credentials: Credentials,
   udid: string | null,
 ): Promise<({ kind: "server" } & ServerCaller) | { kind: "device"; application: Application; udid: string }> {
-  const caller = await identifyInviter(parts, credentials);
+  const caller = await identifyInviter(deps, credentials);
   if (caller.kind === "server") return caller;
-  if (udid === null) return refuse(parts, credentials.clientAddress, "INVALID_CREDENTIALS", caller.application.id);
+  if (udid === null)
+    return countAndReject(deps, credentials.clientAddress, "INVALID_CREDENTIALS", caller.application.id);
   return { ...caller, udid };
 }
 
 /** The application whose public keys are requested. This needs no credentials, but guessed IDs count as refused calls. */
-export async function requirePublisher(parts: Parts, clientAddress: string, idText: string): Promise<Application> {
+export async function applicationForKeySet(deps: Deps, clientAddress: string, idText: string): Promise<Application> {
   const id = parseApplicationId(idText);
-  const application = id && (await find(parts, clientAddress, id, KEY_SET_CACHE_SECONDS * 1000));
-  return application ?? refuse(parts, clientAddress, "UNKNOWN_APPLICATION");
+  const application = id && (await find(deps, clientAddress, id, KEY_SET_CACHE_SECONDS * 1000));
+  return application ?? countAndReject(deps, clientAddress, "UNKNOWN_APPLICATION");
 }
 
 /**
  * The application whose status lists are requested. A disabled application keeps its lists, as it keeps its keys: doors
  * still check its badges. Doors of an application without lists ask repeatedly, so only unknown IDs count as guesses.
  */
-export async function requireStatusLists(parts: Parts, clientAddress: string, idText: string): Promise<Application> {
+export async function applicationForStatusLists(
+  deps: Deps,
+  clientAddress: string,
+  idText: string,
+): Promise<Application> {
   const id = parseApplicationId(idText);
-  if (id === undefined) return refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
-  const application = await find(parts, clientAddress, id);
+  if (id === undefined) return countAndReject(deps, clientAddress, "UNKNOWN_STATUSLIST");
+  const application = await find(deps, clientAddress, id);
   // An administrator may just have turned them on.
   const newer =
-    application?.statusList === false ? await parts.registry.findForDenial(parts.db, id, parts.now()) : application;
+    application?.statusList === false ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
   if (newer?.statusList) return newer;
-  if (newer) throw new Refusal("UNKNOWN_STATUSLIST", { applicationId: id });
-  return refuse(parts, clientAddress, "UNKNOWN_STATUSLIST");
+  if (newer) throw new ApiError("UNKNOWN_STATUSLIST", { applicationId: id });
+  return countAndReject(deps, clientAddress, "UNKNOWN_STATUSLIST");
 }
 
 async function requireEnabled(
-  parts: Parts,
+  deps: Deps,
   clientAddress: string,
   idText: string,
   code: "INVALID_APPLICATIONID" | "INVALID_CREDENTIALS",
 ): Promise<Application> {
   const id = parseApplicationId(idText);
-  if (id === undefined) return refuse(parts, clientAddress, code);
-  const remembered = parts.registry.recall(id, parts.now());
+  if (id === undefined) return countAndReject(deps, clientAddress, code);
+  const remembered = deps.applicationCache.peek(id, deps.now());
   if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
-  const application = await find(parts, clientAddress, id);
-  const newer = application?.isDisabled ? await parts.registry.findForDenial(parts.db, id, parts.now()) : application;
-  return newer && !newer.isDisabled ? newer : refuse(parts, clientAddress, code);
+  const application = await find(deps, clientAddress, id);
+  const newer = application?.isDisabled ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
+  return newer && !newer.isDisabled ? newer : countAndReject(deps, clientAddress, code);
 }
 
 /** @returns the application in the state that accepted the secret: freshly loaded if the cached one did not */
 async function requireSecret(
-  parts: Parts,
+  deps: Deps,
   clientAddress: string,
   application: Application,
   secret: string,
-  deed: Deed,
+  permission: Permission,
 ): Promise<ServerCaller> {
-  const caller = await findCaller(parts, clientAddress, application, secret);
+  const caller = await findCaller(deps, clientAddress, application, secret);
   const { id: applicationId } = caller.application;
-  if (caller.door !== null) throw new Refusal("DOOR_ONLY", { applicationId });
-  if (caller.person !== null && !mayDo(caller.person.role, deed)) throw new Refusal("READ_ONLY", { applicationId });
+  if (caller.door !== null) throw new ApiError("DOOR_ONLY", { applicationId });
+  if (caller.consoleUser !== null && !roleAllows(caller.consoleUser.role, permission))
+    throw new ApiError("READ_ONLY", { applicationId });
   return caller;
 }
 
 async function findCaller(
-  parts: Parts,
+  deps: Deps,
   clientAddress: string,
   application: Application,
   secret: string,
 ): Promise<Listener> {
   const digest = await digestOf(secret);
   const known = findSecret(application, digest);
-  if (known) return { application, person: known.person, door: null };
-  const { registry, db, now } = parts;
+  if (known) return { application, consoleUser: known.consoleUser, door: null };
+  const { applicationCache, db, now } = deps;
   const { id } = application;
   // A door that this isolate has served is no guess.
-  const recalled = registry.recallDoor(id, digest, now());
-  const served = recalled?.isFresh === false ? await registry.findDoor(db, id, digest, now()) : recalled?.door;
-  if (served) return { application, person: null, door: served };
-  if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
+  const recalled = applicationCache.peekDoor(id, digest, now());
+  const served = recalled?.isFresh === false ? await applicationCache.findDoor(db, id, digest, now()) : recalled?.door;
+  if (served) return { application, consoleUser: null, door: served };
+  if (applicationCache.isWrongSecret(id, digest, now()))
+    return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);
   // The secret may be newer than the cached application.
   let door: Door | undefined;
-  const fresh = await lookUp(parts, clientAddress, id, digest, async () => {
-    const found = await registry.findFreshAndDoor(db, id, digest, now());
+  const fresh = await lookUp(deps, clientAddress, id, digest, async () => {
+    const found = await applicationCache.reloadWithDoor(db, id, digest, now());
     door = found.door;
     return found.application;
   });
   const added = fresh && !fresh.isDisabled ? findSecret(fresh, digest) : undefined;
-  if (fresh && added) return { application: fresh, person: added.person, door: null };
-  if (fresh && !fresh.isDisabled && door) return { application: fresh, person: null, door };
-  registry.rememberWrongSecret(id, digest, now());
-  return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
+  if (fresh && added) return { application: fresh, consoleUser: added.consoleUser, door: null };
+  if (fresh && !fresh.isDisabled && door) return { application: fresh, consoleUser: null, door };
+  applicationCache.rememberWrongSecret(id, digest, now());
+  return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);
 }
 
 /** Also finds disabled applications. */
 async function find(
-  parts: Parts,
+  deps: Deps,
   clientAddress: string,
   id: ApplicationId,
   maxAgeMilliseconds = APPLICATION_CACHE_SECONDS * 1000,
 ): Promise<Application | undefined> {
-  const { registry, db, now } = parts;
-  const remembered = registry.recall(id, now(), maxAgeMilliseconds);
+  const { applicationCache, db, now } = deps;
+  const remembered = applicationCache.peek(id, now(), maxAgeMilliseconds);
   if (remembered === "unknown") return undefined;
   if (remembered !== undefined) return remembered;
   // An application that this isolate has served is no guess, so it is reloaded even for an address over the limit.
-  return registry.isServing(id) ? registry.findFresh(db, id, now()) : lookUp(parts, clientAddress, id);
+  return applicationCache.isServing(id) ? applicationCache.reload(db, id, now()) : lookUp(deps, clientAddress, id);
 }
 
 /**
@@ -206,41 +218,41 @@ async function find(
  *
  * @param digest of the secret that is looked for; empty: the application itself is
  * @param load reads the application, and what else the same query can find
- * @throws Refusal RATE_LIMITED
+ * @throws ApiError RATE_LIMITED
  */
 async function lookUp(
-  parts: Parts,
+  deps: Deps,
   clientAddress: string,
   id: ApplicationId,
   digest = "",
-  load = () => parts.registry.findFresh(parts.db, id, parts.now()),
+  load = () => deps.applicationCache.reload(deps.db, id, deps.now()),
 ): Promise<Application | undefined> {
-  const { refusedCalls, knownApplications, home, now } = parts;
+  const { authFailureLimiter, knownApplications, home, now } = deps;
   const ask = async () => (homeOf(id) === home ? load() : undefined);
   try {
-    return await refusedCalls.lookUp(clientAddress, now(), `${id} ${digest}`, ask);
+    return await authFailureLimiter.lookUp(clientAddress, now(), `${id} ${digest}`, ask);
   } catch (error) {
-    const isLimited = error instanceof Refusal && error.code === "RATE_LIMITED";
+    const isLimited = error instanceof ApiError && error.code === "RATE_LIMITED";
     if (!isLimited || digest !== "" || homeOf(id) !== home) throw error;
-    if (await knownApplications.has(parts, id)) return ask();
+    if (await knownApplications.has(deps, id)) return ask();
     throw error;
   }
 }
 
-/** Counts a refused call. @throws Refusal always: with the code, or RATE_LIMITED if too many calls from the address were refused */
-export async function refuse(
-  { refusedCalls, refusedCallLimit, now }: Pick<Parts, "refusedCalls" | "refusedCallLimit" | "now">,
+/** Counts a refused call. @throws ApiError always: with the code, or RATE_LIMITED if too many calls from the address were refused */
+export async function countAndReject(
+  { authFailureLimiter, refusedCallLimit, now }: Pick<Deps, "authFailureLimiter" | "refusedCallLimit" | "now">,
   clientAddress: string,
   code: ErrorCode,
   applicationId?: ApplicationId,
 ): Promise<never> {
-  const isOver = await refusedCalls.count(clientAddress, now(), refusedCallLimit);
-  throw new Refusal(isOver ? "RATE_LIMITED" : code, { applicationId });
+  const isLimited = await authFailureLimiter.count(clientAddress, now(), refusedCallLimit);
+  throw new ApiError(isLimited ? "RATE_LIMITED" : code, { applicationId });
 }
 
 /** Whether this is a live secret of the application's server. */
 export async function isServerSecret(application: Application, secret: string): Promise<boolean> {
-  return findSecret(application, await digestOf(secret))?.person === null;
+  return findSecret(application, await digestOf(secret))?.consoleUser === null;
 }
 
 /**

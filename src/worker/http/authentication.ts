@@ -1,11 +1,11 @@
 import type { Context as HonoContext } from "hono";
-import type { Actor, Deed } from "../../shared/actor.ts";
+import type { Actor, Permission } from "../../shared/actor.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { actorName } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
 import * as authentication from "../applications/authentication.ts";
-import { deviceOf, type Inviter } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
-import { Refusal } from "../refusal.ts";
+import { hashUdid, type Inviter } from "../applications/derived-ids.ts";
 import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, checkProofOfCall } from "./proof.ts";
 import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
@@ -65,7 +65,7 @@ export async function requireProvingDevice(
 }
 
 /** Identifies the application that a person's call names, without a device. The call counts for its address only if it is refused. */
-export async function requirePerson(c: HonoContext<HttpEnv>): Promise<Application> {
+export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
   const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
@@ -81,7 +81,7 @@ export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ applica
   c.set("application", application.id);
   rememberAddress(c, application, credentials.clientAddress);
   const token = header(c, "invitationtoken");
-  if (token === null) throw new Refusal("INVALID_INVITATIONTOKEN");
+  if (token === null) throw new ApiError("INVALID_INVITATIONTOKEN");
   await limitAddress(c);
   await limitInvitation(c, application, token);
   return { application, token };
@@ -90,10 +90,13 @@ export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ applica
 /**
  * Identifies an application's server, or a person who has signed in, by the secret.
  *
- * @param deed what the call does; by default what its method says
+ * @param permission what the call needs; by default what its method says
  */
-export async function requireServer(c: HonoContext<HttpEnv>, deed: Deed = deedOf(c.req.method)): Promise<Application> {
-  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), deed);
+export async function requireServer(
+  c: HonoContext<HttpEnv>,
+  permission: Permission = permissionFor(c.req.method),
+): Promise<Application> {
+  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), permission);
   admitServer(c, caller);
   return caller.application;
 }
@@ -105,25 +108,25 @@ export async function requireListener(c: HonoContext<HttpEnv>): Promise<authenti
   return listener;
 }
 
-const deedOf = (method: string): Deed => (method === "GET" || method === "HEAD" ? "read" : "change");
+const permissionFor = (method: string): Permission => (method === "GET" || method === "HEAD" ? "read" : "change");
 
-function admitServer(c: HonoContext<HttpEnv>, { application, person }: authentication.ServerCaller): void {
+function admitServer(c: HonoContext<HttpEnv>, { application, consoleUser }: authentication.ServerCaller): void {
   c.set("application", application.id);
   c.set("caller", application);
-  if (person !== null) c.set("person", person);
-  c.set("actor", person === null ? namedServer(header(c, "actor")) : { kind: "person", name: person.name });
+  if (consoleUser !== null) c.set("consoleUser", consoleUser);
+  c.set("actor", consoleUser === null ? namedServer(header(c, "actor")) : { kind: "person", name: consoleUser.name });
 }
 
 /**
  * The application's server, which may say for whom it calls (contract section 23).
  *
  * @param name percent-encoded UTF-8; null if the call names nobody
- * @throws Refusal INVALID_ACTOR
+ * @throws ApiError INVALID_ACTOR
  */
 function namedServer(name: string | null): Actor {
   if (name === null) return { kind: "server" };
   const parsed = actorName.safeParse(decodePercent(name));
-  if (!parsed.success) throw new Refusal("INVALID_ACTOR");
+  if (!parsed.success) throw new ApiError("INVALID_ACTOR");
   return { kind: "server", name: parsed.data };
 }
 
@@ -147,8 +150,8 @@ export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<Inv
   return { ...(await identifyDevice(c, caller.application)), inviter: inviterOf(caller) };
 }
 
-const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
-  person === null ? { kind: "server" } : { kind: "person", ...person };
+const inviterOf = ({ consoleUser }: authentication.ServerCaller): Inviter =>
+  consoleUser === null ? { kind: "server" } : { kind: "person", ...consoleUser };
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
@@ -163,13 +166,13 @@ export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingC
   return { ...caller, inviter: { kind: "device", device: caller.device } };
 }
 
-export interface Revoker {
+export interface RevokingCall {
   application: Application;
   by: { kind: "server" } | { kind: "device"; device: DeviceId };
 }
 
 /** Identifies who revokes an invitation. A device is limited like on every device route. The form of a udid is not checked: one that created no invitation finds none. */
-export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> {
+export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<RevokingCall> {
   const context = c.get("context");
   const credentials = readCredentials(c);
   const caller = await authentication.identifyRevoker(context, credentials, header(c, "udid"));
@@ -179,7 +182,7 @@ export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> 
     admitServer(c, caller);
     return { application, by: { kind } };
   }
-  const device = await deviceOf(context.custody, application, caller.udid);
+  const device = await hashUdid(context.unsealedKeys, application, caller.udid);
   await limitDevice(c, { application, device }, credentials.clientAddress);
   await limitAddress(c);
   return { application, by: { kind, device } };
@@ -187,8 +190,8 @@ export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> 
 
 async function identifyDevice(c: HonoContext<HttpEnv>, application: Application): Promise<CallingDevice> {
   const udid = header(c, "udid");
-  if (udid === null) throw new Refusal("UNDEFINED_UDID");
-  return { application, udid, device: await deviceOf(c.get("context").custody, application, udid) };
+  if (udid === null) throw new ApiError("UNDEFINED_UDID");
+  return { application, udid, device: await hashUdid(c.get("context").unsealedKeys, application, udid) };
 }
 
 async function isServer(application: Application, { secret }: authentication.Credentials): Promise<boolean> {

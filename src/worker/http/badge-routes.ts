@@ -1,18 +1,18 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
 import { withRecentSettings } from "../applications/recent-settings.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
-import { Refusal } from "../refusal.ts";
 import { ACCEPTED, refusalOfUser } from "../users/user-check.ts";
 import { type ProvingDevice, requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
-import { originOf } from "./change-request.ts";
+import { auditContext } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
-import { countingRefused, limitAddress, limitAddressApart } from "./rate-limits.ts";
+import { limitAddress, limitAddressApart, withRefusalLimit } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { checkUserOfLogin } from "./user-token.ts";
@@ -33,7 +33,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .post(
     "/v1/badge",
     limitBody,
-    countingRefused(
+    withRefusalLimit(
       serveDevice("UNDEFINED_APPLICATIONID", async (c, caller) => {
         const body = await readBody(c);
         requireFields(body, BADGE_FIELDS);
@@ -54,7 +54,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
           bookmark: readBookmark(c, caller.application),
         };
         const limits = { countFreshNumber: () => limitAddress(c), countGuess: () => limitAddressApart(c) };
-        const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c), limits).catch(
+        const badge = await issueBadge(c.get("context"), caller.application, request, auditContext(c), limits).catch(
           (error) => {
             throw refusalOfUser(user, error) ?? error;
           },
@@ -73,7 +73,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .post(
     "/v1/badge/sign",
     limitBody,
-    countingRefused(
+    withRefusalLimit(
       serveDevice("INVALID_APPLICATIONID", async (c, caller) => {
         const body = await readBody(c);
         requireFields(body, SIGN_FIELDS);
@@ -105,13 +105,13 @@ function serveDevice(
   };
 }
 
-/** @throws Refusal UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */
+/** @throws ApiError UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */
 export function requireBadgeNumber(id: unknown): number {
   const number = typeof id === "string" ? parseBadgeNumber(id) : null;
-  if (number === null) throw new Refusal("UNKNOWN_BADGE");
+  if (number === null) throw new ApiError("UNKNOWN_BADGE");
   return number;
 }
 
 export function requireValidUdid(udid: string): void {
-  if (!isUdid(udid)) throw new Refusal("INVALID_UDID");
+  if (!isUdid(udid)) throw new ApiError("INVALID_UDID");
 }

@@ -19,7 +19,7 @@ export interface ProvenCall {
   bodyHash: string;
   /** Milliseconds since 1970-01-01 UTC, by the service's clock. */
   now: number;
-  /** The application's device key, under which its nonces are made. */
+  /** The application's root key, under which its nonces are made. */
   nonceKey: CryptoKey;
 }
 

@@ -2,7 +2,7 @@ import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
 import type { HomeClock } from "./home-clock.ts";
 
-/** Lets a home's clock tick, in an invocation of its own. */
+/** Makes a home's scheduler tick, in an invocation of its own. */
 export async function callHomeClock(env: Env, home: Home): Promise<void> {
   try {
     await stubOf(env, home).tick(home.number);
@@ -11,7 +11,7 @@ export async function callHomeClock(env: Env, home: Home): Promise<void> {
   }
 }
 
-/** Has a home's scheduler carry out commands of the script. @throws what the object throws; the next tick does it again */
+/** Makes a home's scheduler carry out commands of the script. @throws the object's errors; the next tick retries */
 export const wakeHomeClock = (env: Env, home: Home): Promise<void> => stubOf(env, home).wake(home.number);
 
 function stubOf(env: Env, home: Home): DurableObjectStub<HomeClock> {

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { COPY_CLOCK_SKEW_SECONDS, MAX_COPY_AGE_SECONDS } from "../../shared/limits.ts";
+import { MAX_REPLICA_AGE_SECONDS, REPLICA_CLOCK_SKEW_SECONDS } from "../../shared/limits.ts";
 import { clock } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { type Placeholders, query, statement } from "./statement.ts";
@@ -18,7 +18,7 @@ import { type Placeholders, query, statement } from "./statement.ts";
 export function isRecent(tickedAt: number | null, now: number): boolean {
   if (tickedAt === null) return false;
   const age = now - tickedAt;
-  return age < MAX_COPY_AGE_SECONDS * 1000 && age > -COPY_CLOCK_SKEW_SECONDS * 1000;
+  return age < MAX_REPLICA_AGE_SECONDS * 1000 && age > -REPLICA_CLOCK_SKEW_SECONDS * 1000;
 }
 
 const [sequence, tickedAt] = [clock.sequence, clock.tickedAt].map(({ name }) => sql.identifier(name));

@@ -1,12 +1,12 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_APPLICATIONS, OBSERVED_WRITE_MILLISECONDS } from "../../shared/limits.ts";
 import type { Statistics } from "../../shared/statistics.ts";
-import { BoundedCache } from "../bounded-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
+import { LruCache } from "../lru-cache.ts";
 import { addObservedLogins } from "../storage/observed-logins.ts";
 
-type Parts = Pick<Context, "db" | "now" | "defer">;
+type Deps = Pick<Context, "db" | "now" | "defer">;
 
 interface Pending {
   counts: Statistics["logins"];
@@ -16,23 +16,23 @@ interface Pending {
 const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
 
 /**
- * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up what it has seen and
- * writes it once in a while, after a response was sent; what it has not written when it ends is not counted.
+ * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up logins and
+ * writes the sums now and then, after a response. Sums that are not written when the isolate ends are lost.
  */
 export class ObservedLogins {
-  readonly #pending = new BoundedCache<Pending>(MAX_CACHED_APPLICATIONS);
+  readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);
 
-  count(parts: Parts, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {
+  count(deps: Deps, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {
     const pending = this.#pending.get(applicationId) ?? { counts: none(), isWriting: false };
     this.#pending.set(applicationId, pending);
     pending.counts[kind]++;
     if (pending.isWriting) return;
     pending.isWriting = true;
-    parts.defer(writeSoon(parts, applicationId, pending));
+    deps.defer(writeSoon(deps, applicationId, pending));
   }
 }
 
-async function writeSoon({ db, now }: Parts, applicationId: ApplicationId, pending: Pending): Promise<void> {
+async function writeSoon({ db, now }: Deps, applicationId: ApplicationId, pending: Pending): Promise<void> {
   try {
     await scheduler.wait(OBSERVED_WRITE_MILLISECONDS);
     const counts = pending.counts;

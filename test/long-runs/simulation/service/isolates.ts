@@ -1,7 +1,7 @@
 import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome, homesOf } from "../../../../src/worker/homes.ts";
-import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
+import { type Sealed, UnsealedKeys } from "../../../../src/worker/keys/unsealed-keys.ts";
 import { callHomeClock } from "../../../../src/worker/scheduling/client.ts";
 import type { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
 import { standIn } from "../../stand-in.ts";
@@ -22,9 +22,9 @@ const unlimited = { limit: async () => ({ success: true }) };
  * Hands out keys without opening anything: RSA costs more than all else of a simulation. What is in the column of the
  * sealed value is the secret itself, or the number of the signing key.
  */
-Object.assign(Custody.prototype, {
+Object.assign(UnsealedKeys.prototype, {
   signingKey: async (_id: string, _kid: string, { sealed }: Sealed) => signingPair(Number(sealed)).privateKey,
-  deviceKey: async (_id: string, { sealed }: Sealed) => hmacKey(sealed, "SHA-256"),
+  rootKey: async (_id: string, { sealed }: Sealed) => hmacKey(sealed, "SHA-256"),
   webhookKey: async (_id: string, _secret: string, { sealed }: Sealed, hash: HmacHash) => hmacKey(sealed, hash),
 });
 

@@ -3,7 +3,7 @@ import type { ApplicationId } from "../shared/identifiers.ts";
 import type { ProofFailure } from "./proofs/proof.ts";
 import type { TokenFailure } from "./users/token.ts";
 
-interface RefusalDetails {
+interface ApiErrorDetails {
   /**
    * Logged and not sent. `contended`: concurrent calls changed the same rows at every attempt; nothing failed. `no-proof`: one
    * is required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up within its body. Others: what is wrong with the proof or the user token.
@@ -18,16 +18,16 @@ interface RefusalDetails {
 }
 
 /** A request is refused; nothing was changed. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   readonly code: ErrorCode;
-  readonly detail: RefusalDetails["detail"];
+  readonly detail: ApiErrorDetails["detail"];
   readonly applicationId: ApplicationId | undefined;
   readonly nonce: string | undefined;
   readonly challenge: string | undefined;
 
-  constructor(code: ErrorCode, { detail, applicationId, nonce, challenge }: RefusalDetails = {}) {
+  constructor(code: ErrorCode, { detail, applicationId, nonce, challenge }: ApiErrorDetails = {}) {
     super(code);
-    this.name = "Refusal";
+    this.name = "ApiError";
     this.code = code;
     this.detail = detail;
     this.applicationId = applicationId;

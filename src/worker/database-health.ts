@@ -1,5 +1,5 @@
 import { HEALTH_CACHE_MILLISECONDS, HEALTH_DEADLINE_MILLISECONDS, HEALTH_POLL_MILLISECONDS } from "../shared/limits.ts";
-import { isYounger } from "../shared/time.ts";
+import { happenedWithin } from "../shared/time.ts";
 
 type Outcome = "pending" | "fine" | "failed";
 
@@ -7,7 +7,7 @@ type Outcome = "pending" | "fine" | "failed";
  * What D1 last responded to the health check of this isolate. The check needs no credentials, so nobody makes it ask more than
  * once a second (contract section 7).
  */
-export class Health {
+export class DatabaseHealth {
   #askedAt = Number.NEGATIVE_INFINITY;
   #latest: { outcome: Outcome } = { outcome: "failed" };
 
@@ -18,7 +18,7 @@ export class Health {
    * @param ask throws if D1 does not respond in time
    */
   async check(now: number, ask: () => Promise<unknown>): Promise<boolean> {
-    if (isYounger(this.#askedAt, now, HEALTH_CACHE_MILLISECONDS)) return outcomeOf(this.#latest);
+    if (happenedWithin(this.#askedAt, now, HEALTH_CACHE_MILLISECONDS)) return outcomeOf(this.#latest);
     const latest: { outcome: Outcome } = { outcome: "pending" };
     this.#askedAt = now;
     this.#latest = latest;

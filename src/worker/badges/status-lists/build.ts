@@ -1,19 +1,10 @@
-import { STATUS_LIST_CHUNK_ROWS, STATUS_LIST_SAVED_CHANGES } from "../../shared/limits.ts";
-import type { Application } from "../applications/registry.ts";
-import type { Context } from "../context.ts";
-import { log } from "../log.ts";
-import { readStatusRows, saveStatusList } from "../storage/status-lists.ts";
-import {
-  entryAt,
-  INVALID,
-  packEntries,
-  SUSPENDED,
-  setEntry,
-  unpackEntries,
-  VALID,
-  validEntries,
-} from "./status-entries.ts";
-import { indexesOf } from "./status-index.ts";
+import { STATUS_LIST_CHUNK_ROWS, STATUS_LIST_SAVED_CHANGES } from "../../../shared/limits.ts";
+import type { Application } from "../../applications/application-cache.ts";
+import type { Context } from "../../context.ts";
+import { log } from "../../log.ts";
+import { readStatusRows, saveStatusList } from "../../storage/status-lists.ts";
+import { getStatus, INVALID, packBits, SUSPENDED, setStatus, unpackBits, VALID, validBits } from "./bits.ts";
+import { indexesOf } from "./list-index.ts";
 
 export interface BuiltList {
   lst: string;
@@ -47,11 +38,11 @@ export async function buildList(
   } = await readStatusRows(db, of, now, STATUS_LIST_CHUNK_ROWS);
   if (saved !== null && changed.rows === 0 && expired.length === 0) return { lst: saved, lastPosition, change };
   const indexOf = await indexesOf(context, application, list);
-  const entries = saved === null ? validEntries() : await unpackEntries(saved);
-  for (const offset of changed.active) setEntry(entries, indexOf(offset), VALID);
-  for (const offset of changed.ended) setEntry(entries, indexOf(offset), INVALID);
-  for (const offset of changed.paused) setEntry(entries, indexOf(offset), SUSPENDED);
-  const save = async () => saveStatusList(db, { ...of, through: changed.through, lst: await packEntries(entries) });
+  const bits = saved === null ? validBits() : await unpackBits(saved);
+  for (const offset of changed.active) setStatus(bits, indexOf(offset), VALID);
+  for (const offset of changed.ended) setStatus(bits, indexOf(offset), INVALID);
+  for (const offset of changed.paused) setStatus(bits, indexOf(offset), SUSPENDED);
+  const save = async () => saveStatusList(db, { ...of, through: changed.through, lst: await packBits(bits) });
   if (changed.rows === STATUS_LIST_CHUNK_ROWS) {
     await save();
     return buildList(context, application, list, now);
@@ -63,7 +54,7 @@ export async function buildList(
   }
   for (const offset of expired) {
     const index = indexOf(offset);
-    if (entryAt(entries, index) === VALID) setEntry(entries, index, SUSPENDED);
+    if (getStatus(bits, index) === VALID) setStatus(bits, index, SUSPENDED);
   }
-  return { lst: await packEntries(entries), lastPosition, change };
+  return { lst: await packBits(bits), lastPosition, change };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clientBlock } from "../../src/worker/applications/client-address.ts";
+import { addressPrefix } from "../../src/worker/applications/address-prefix.ts";
 
 describe("what counts as one client IP (contract section 7)", () => {
   it.each([
@@ -28,6 +28,6 @@ describe("what counts as one client IP (contract section 7)", () => {
     ["g::1", "g::1"],
     [":::", ":::"],
   ])("%s", (address, expected) => {
-    expect(clientBlock(address)).toBe(expected);
+    expect(addressPrefix(address)).toBe(expected);
   });
 });

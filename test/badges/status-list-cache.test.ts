@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { StatusLists } from "../../src/worker/badges/status-copies.ts";
-import { StatusIndexes } from "../../src/worker/badges/status-index.ts";
-import { readStatusList } from "../../src/worker/badges/status-list.ts";
+import { StatusListCache } from "../../src/worker/badges/status-lists/cache.ts";
+import { StatusIndexes } from "../../src/worker/badges/status-lists/list-index.ts";
+import { readStatusList } from "../../src/worker/badges/status-lists/read.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { saveStatusList } from "../../src/worker/storage/status-lists.ts";
 import { newAddress } from "../support/address.ts";
@@ -45,7 +45,7 @@ async function newIsolate(
     }),
   );
   const { context, deferred } = testContext({
-    statusLists: new StatusLists(),
+    statusListCache: new StatusListCache(),
     statusIndexes: new StatusIndexes(),
     edgeCache,
   });

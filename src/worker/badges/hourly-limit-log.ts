@@ -1,11 +1,11 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_APPLICATIONS } from "../../shared/limits.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
-import { BoundedCache } from "../bounded-cache.ts";
+import { LruCache } from "../lru-cache.ts";
 
 /** The clock hours in which an isolate has logged that an application's fresh numbers are used up: one line for each is enough. */
-export class HourBrakes {
-  readonly #hours = new BoundedCache<number>(MAX_CACHED_APPLICATIONS);
+export class HourlyLimitLog {
+  readonly #hours = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 
   /** Whether this is the isolate's first call in the clock hour that got 429. @param now milliseconds */
   isFirst(id: ApplicationId, now: number): boolean {

@@ -10,9 +10,9 @@ import {
 } from "../../shared/limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import { requiresSecret } from "../../shared/required-secret.ts";
-import { isYounger } from "../../shared/time.ts";
-import { BoundedCache } from "../bounded-cache.ts";
-import type { Sealed } from "../keys/custody.ts";
+import { happenedWithin } from "../../shared/time.ts";
+import type { Sealed } from "../keys/unsealed-keys.ts";
+import { LruCache } from "../lru-cache.ts";
 import { type ApplicationRow, findApplication, findApplicationAndDoor } from "../storage/applications.ts";
 import type { Database } from "../storage/database.ts";
 import { findDoorByDigest } from "../storage/door-secrets.ts";
@@ -28,7 +28,7 @@ export interface SigningKey extends Sealed {
 }
 
 /** Somebody who signs in with a console secret (contract section 24). */
-export interface Person {
+export interface ConsoleUser {
   name: string;
   role: Role;
 }
@@ -37,7 +37,7 @@ export interface LiveSecret {
   /** SHA-256 of the secret, base64url. */
   digest: string;
   /** Null: it is the server's. */
-  person: Person | null;
+  consoleUser: ConsoleUser | null;
 }
 
 /** A door that has a secret (contract section 26). */
@@ -79,7 +79,7 @@ export interface Application {
   newBadgesPerHour: number | null;
   /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
   users: UserSettings | null;
-  deviceKey: Sealed;
+  rootKey: Sealed;
   /** Those of its server and of people (contract sections 9 and 19). */
   secrets: readonly LiveSecret[];
   /** Oldest first. */
@@ -93,16 +93,14 @@ const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
  * secret stops working everywhere within that time. Unknown IDs and wrong secrets are cached as long: both are random, so
  * no caller can have presented one before it was created.
  */
-export class ApplicationRegistry {
-  readonly #cache = new BoundedCache<{ application: Application; text: string; loadedAt: number }>(
-    MAX_CACHED_APPLICATIONS,
-  );
+export class ApplicationCache {
+  readonly #cache = new LruCache<{ application: Application; text: string; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
   /** When D1 was last queried, in milliseconds, by ID. */
-  readonly #unknown = new BoundedCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
+  readonly #unknown = new LruCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
   /** When D1 was last queried, in milliseconds, by ID and digest. */
-  readonly #wrongSecrets = new BoundedCache<number>(MAX_CACHED_WRONG_SECRETS);
+  readonly #wrongSecrets = new LruCache<number>(MAX_CACHED_WRONG_SECRETS);
   /** Doors, and when D1 was asked for them, by application and digest: an application may have thousands. */
-  readonly #doors = new BoundedCache<{ door: Door; loadedAt: number }>(MAX_CACHED_DOORS);
+  readonly #doors = new LruCache<{ door: Door; loadedAt: number }>(MAX_CACHED_DOORS);
 
   /**
    * The cached application.
@@ -110,11 +108,11 @@ export class ApplicationRegistry {
    * @param now milliseconds
    * @returns undefined if D1 has to be queried
    */
-  recall(id: ApplicationId, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
+  peek(id: ApplicationId, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);
-    if (cached && isYounger(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
+    if (cached && happenedWithin(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
     const askedAt = cached ? undefined : this.#unknown.get(id);
-    return isYounger(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
+    return happenedWithin(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
   /** Whether an enabled application is cached, no matter how old the entry is. */
@@ -129,7 +127,7 @@ export class ApplicationRegistry {
 
   /** @param now milliseconds */
   isWrongSecret(id: ApplicationId, digest: string, now: number): boolean {
-    return isYounger(this.#wrongSecrets.get(`${id} ${digest}`), now, CACHE_MILLISECONDS);
+    return happenedWithin(this.#wrongSecrets.get(`${id} ${digest}`), now, CACHE_MILLISECONDS);
   }
 
   /** @param now milliseconds */
@@ -138,9 +136,9 @@ export class ApplicationRegistry {
   }
 
   /** The door whose secret has this digest, if an isolate has seen it; `isFresh`: D1 need not be asked. @param now milliseconds */
-  recallDoor(id: ApplicationId, digest: string, now: number): { door: Door; isFresh: boolean } | undefined {
+  peekDoor(id: ApplicationId, digest: string, now: number): { door: Door; isFresh: boolean } | undefined {
     const cached = this.#doors.get(`${id} ${digest}`);
-    return cached && { door: cached.door, isFresh: isYounger(cached.loadedAt, now, CACHE_MILLISECONDS) };
+    return cached && { door: cached.door, isFresh: happenedWithin(cached.loadedAt, now, CACHE_MILLISECONDS) };
   }
 
   /** Loads the door from D1 and caches it. @param now milliseconds */
@@ -155,18 +153,18 @@ export class ApplicationRegistry {
   }
 
   /** The application at most a second ago: a denial needs a recent state, and a second bounds how often D1 is asked. */
-  async findForDenial(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
-    const remembered = this.recall(id, now, DENIAL_CACHE_MILLISECONDS);
-    return remembered === "unknown" ? undefined : (remembered ?? this.findFresh(db, id, now));
+  async findRecent(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
+    const remembered = this.peek(id, now, DENIAL_CACHE_MILLISECONDS);
+    return remembered === "unknown" ? undefined : (remembered ?? this.reload(db, id, now));
   }
 
   /** Loads the application from D1 and caches it: an administrator may just have changed what the cache denies. */
-  async findFresh(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
+  async reload(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     return this.#keep(id, now, await findApplication(db, id));
   }
 
   /** The same, and the door whose secret has this digest. */
-  async findFreshAndDoor(db: Database, id: ApplicationId, digest: string, now: number) {
+  async reloadWithDoor(db: Database, id: ApplicationId, digest: string, now: number) {
     const found = await findApplicationAndDoor(db, id, digest);
     return {
       application: this.#keep(id, now, found.application),
@@ -206,10 +204,10 @@ function applicationOf(row: ApplicationRow): Application {
     bindUntil: row.bindUntil,
     newBadgesPerHour: row.newBadgesPerHour,
     users: toUserSettings(row),
-    deviceKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
+    rootKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
     secrets: [
-      ...row.secrets.map(({ digest }) => ({ digest, person: null })),
-      ...row.consoleSecrets.map(({ digest, name, role }) => ({ digest, person: { name, role } })),
+      ...row.secrets.map(({ digest }) => ({ digest, consoleUser: null })),
+      ...row.consoleSecrets.map(({ digest, name, role }) => ({ digest, consoleUser: { name, role } })),
     ],
     signingKeys: [firstKey, ...laterKeys],
   };

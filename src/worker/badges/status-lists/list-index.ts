@@ -1,11 +1,11 @@
-import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
-import { createPermutation } from "../allocator/permutation.ts";
-import type { Application } from "../applications/registry.ts";
-import { BoundedCache } from "../bounded-cache.ts";
-import type { Context } from "../context.ts";
-import { deriveBytes } from "../keys/derivation.ts";
-import { log } from "../log.ts";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
+import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../../shared/limits.ts";
+import { createPermutation } from "../../allocator/permutation.ts";
+import type { Application } from "../../applications/application-cache.ts";
+import type { Context } from "../../context.ts";
+import { deriveBytes } from "../../keys/derivation.ts";
+import { log } from "../../log.ts";
+import { LruCache } from "../../lru-cache.ts";
 
 /**
  * The list and index of a badge in its application's status lists (contract section 14). Both follow from its position,
@@ -30,7 +30,7 @@ export const listUri = (publicUrl: string, applicationId: ApplicationId, list: n
 type IndexOf = (offset: number) => number;
 
 /** By application and list. The key behind it never changes, so an entry is valid for ever. */
-export class StatusIndexes extends BoundedCache<IndexOf> {
+export class StatusIndexes extends LruCache<IndexOf> {
   constructor() {
     super(MAX_CACHED_STATUS_INDEXES);
   }
@@ -41,15 +41,15 @@ export class StatusIndexes extends BoundedCache<IndexOf> {
  * (draft-ietf-oauth-status-list section 12), and knowledge of one list does not help with another.
  */
 export async function indexesOf(
-  { custody, statusIndexes: known }: Pick<Context, "custody" | "statusIndexes">,
+  { unsealedKeys, statusIndexes: known }: Pick<Context, "unsealedKeys" | "statusIndexes">,
   application: Application,
   list: number,
 ): Promise<IndexOf> {
   const name = `${application.id} ${list}`;
   const remembered = known.get(name);
   if (remembered) return remembered;
-  const deviceKey = await custody.deviceKey(application.id, application.deviceKey);
-  const indexOf = createPermutation(await deriveBytes(deviceKey, "status-list", String(list)), STATUS_LIST_ENTRIES);
+  const rootKey = await unsealedKeys.rootKey(application.id, application.rootKey);
+  const indexOf = createPermutation(await deriveBytes(rootKey, "status-list", String(list)), STATUS_LIST_ENTRIES);
   known.set(name, indexOf);
   return indexOf;
 }

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import type { SealLabel } from "../../src/shared/sealing.ts";
-import { Custody, type Sealed } from "../../src/worker/keys/custody.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { type Sealed, UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
@@ -17,25 +17,25 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A place for a sealed value, and how a custody opens what stands there. */
+/** A place for a sealed value, and how a unsealedKeys opens what stands there. */
 interface Place {
   label: SealLabel;
-  open(custody: Custody, sealed: Sealed): Promise<CryptoKey>;
+  open(unsealedKeys: UnsealedKeys, sealed: Sealed): Promise<CryptoKey>;
 }
 
 const signing = (applicationId: ApplicationId, id: string): Place => ({
   label: { purpose: "signing-key", applicationId, id },
-  open: (custody, sealed) => custody.signingKey(applicationId, id, sealed),
+  open: (unsealedKeys, sealed) => unsealedKeys.signingKey(applicationId, id, sealed),
 });
 
 const device = (applicationId: ApplicationId): Place => ({
   label: { purpose: "device-key", applicationId, id: applicationId },
-  open: (custody, sealed) => custody.deviceKey(applicationId, sealed),
+  open: (unsealedKeys, sealed) => unsealedKeys.rootKey(applicationId, sealed),
 });
 
 const webhook = (applicationId: ApplicationId, id: string, hash: "SHA-1" | "SHA-256"): Place => ({
   label: { purpose: "application-secret", applicationId, id },
-  open: (custody, sealed) => custody.webhookKey(applicationId, id, sealed, hash),
+  open: (unsealedKeys, sealed) => unsealedKeys.webhookKey(applicationId, id, sealed, hash),
 });
 
 const A = applicationId.parse("app_a");
@@ -45,8 +45,8 @@ const PLACES: Record<string, Place> = {
   "a signing key": signing(A, "key_a"),
   "a signing key of another ID": signing(A, "key_b"),
   "another application's signing key of the same ID": signing(B, "key_a"),
-  "a device key": device(A),
-  "another application's device key": device(B),
+  "a root key": device(A),
+  "another application's root key": device(B),
   "a secret for HMAC-SHA1": webhook(A, "sec_a", "SHA-1"),
   "a secret for HMAC-SHA256": webhook(A, "sec_a", "SHA-256"),
   "another application's secret for HMAC-SHA1": webhook(B, "sec_a", "SHA-1"),
@@ -68,14 +68,14 @@ describe("an isolate that has opened a sealed value (contract section 9)", () =>
   it.each(Object.entries(PLACES))("opens %s nowhere but in its own place", async (_, home) => {
     const sealer = await testSealer();
     const sealed = { sealed: await sealer.seal(home.label, await plaintextFor(home)), sealingVersion: sealer.version };
-    const custody = new Custody(new SealingKeys(env));
-    const opened = await home.open(custody, sealed);
+    const unsealedKeys = new UnsealedKeys(new SealingKeys(env));
+    const opened = await home.open(unsealedKeys, sealed);
     for (const [name, place] of Object.entries(PLACES)) {
       const isHome = JSON.stringify(place.label) === JSON.stringify(home.label);
       if (isHome) continue;
-      await expect(place.open(custody, sealed), name).rejects.toThrow(Unavailable);
+      await expect(place.open(unsealedKeys, sealed), name).rejects.toThrow(Unavailable);
     }
-    expect(await home.open(custody, sealed)).toBe(opened);
+    expect(await home.open(unsealedKeys, sealed)).toBe(opened);
   });
 });
 
@@ -106,7 +106,7 @@ describe("a sealed value that was copied into another application's row (contrac
     expect((await sign(other, "phone", { base64: "AAAA" })).status).toBe(200);
   });
 
-  it("names no device as a device key: 503 UNAVAILABLE, and no badge is issued", async () => {
+  it("names no device as a root key: 503 UNAVAILABLE, and no badge is issued", async () => {
     const [victim, other] = await warmApplications();
     await run(
       `UPDATE application SET sealed_device_key = (SELECT sealed_device_key FROM application WHERE id = ?2) WHERE id = ?1`,

@@ -1,32 +1,32 @@
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
 import {
   DENIAL_CACHE_MILLISECONDS,
   MAX_CACHED_APPLICATIONS,
   MAX_CACHED_STATUS_LISTS,
   STATUS_LIST_CACHE_SECONDS,
   STATUS_LIST_ROOM,
-} from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
-import { BoundedCache } from "../bounded-cache.ts";
-import type { EdgeCopy } from "../edge-copies.ts";
-import { firstPositionOf, listOf } from "./status-index.ts";
+} from "../../../shared/limits.ts";
+import { happenedWithin } from "../../../shared/time.ts";
+import type { CachedResponse } from "../../edge-cache.ts";
+import { LruCache } from "../../lru-cache.ts";
+import { firstPositionOf, listOf } from "./list-index.ts";
 
 /** What an isolate knows about status lists. */
-export class StatusLists {
+export class StatusListCache {
   /** Compact JWSs, by URL. */
-  readonly #cached = new BoundedCache<EdgeCopy>(MAX_CACHED_STATUS_LISTS);
+  readonly #cached = new LruCache<CachedResponse>(MAX_CACHED_STATUS_LISTS);
   /** The last position that an application has assigned, and when D1 said so. */
-  readonly #lastPositions = new BoundedCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
+  readonly #lastPositions = new LruCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
   /** When the first list of an application that could be a guess was asked for, by application. */
-  readonly #firstAskedAt = new BoundedCache<number>(MAX_CACHED_APPLICATIONS);
+  readonly #firstAskedAt = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 
   /** @returns a list that is young enough to be sent */
-  recall(uri: string, now: number): EdgeCopy | undefined {
+  peek(uri: string, now: number): CachedResponse | undefined {
     const cached = this.#cached.get(uri);
-    return isYounger(cached?.builtAt, now, STATUS_LIST_CACHE_SECONDS * 1000) ? cached : undefined;
+    return happenedWithin(cached?.builtAt, now, STATUS_LIST_CACHE_SECONDS * 1000) ? cached : undefined;
   }
 
-  remember(uri: string, list: EdgeCopy): void {
+  remember(uri: string, list: CachedResponse): void {
     this.#cached.set(uri, list);
   }
 
@@ -47,7 +47,7 @@ export class StatusLists {
    */
   mayLearnLastList(applicationId: ApplicationId, now: number): boolean {
     if (this.#lastPositions.get(applicationId) !== undefined) return false;
-    if (isYounger(this.#firstAskedAt.get(applicationId), now, STATUS_LIST_CACHE_SECONDS * 1000)) return false;
+    if (happenedWithin(this.#firstAskedAt.get(applicationId), now, STATUS_LIST_CACHE_SECONDS * 1000)) return false;
     this.#firstAskedAt.set(applicationId, now);
     return true;
   }
@@ -61,6 +61,6 @@ export class StatusLists {
     if (last === undefined || list <= listOf(last.position)) return false;
     const isFarAway = firstPositionOf(list) - last.position > STATUS_LIST_ROOM;
     const milliseconds = isFarAway ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
-    return isYounger(last.askedAt, now, milliseconds);
+    return happenedWithin(last.askedAt, now, milliseconds);
   }
 }

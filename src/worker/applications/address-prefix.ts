@@ -7,7 +7,7 @@ const IPV6_GROUPS = 8;
  *
  * @param address from `cf-connecting-ip`; anything that is not an address is returned unchanged
  */
-export function clientBlock(address: string): string {
+export function addressPrefix(address: string): string {
   if (!address.includes(":")) return address;
   const groups = parseIpv6(address);
   if (groups === null) return address;

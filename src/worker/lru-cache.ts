@@ -1,5 +1,5 @@
 /** A least-recently-used cache. It holds values, never promises: a promise belongs to the request that made it. */
-export class BoundedCache<Value> {
+export class LruCache<Value> {
   readonly #maxEntries: number;
   readonly #entries = new Map<string, Value>();
 

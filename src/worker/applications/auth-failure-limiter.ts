@@ -3,16 +3,16 @@ import {
   RATE_LIMIT_WINDOW_SECONDS,
   REFUSED_CALLS_PER_MINUTE,
 } from "../../shared/limits.ts";
-import { BoundedCache } from "../bounded-cache.ts";
+import { ApiError } from "../api-error.ts";
+import { LruCache } from "../lru-cache.ts";
 import { retryPlatform } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
-import { clientBlock } from "./client-address.ts";
+import { addressPrefix } from "./address-prefix.ts";
 
 /** The calls of one client address in one minute. */
 interface Minute {
   index: number;
   refused: number;
-  isOver: boolean;
+  isLimited: boolean;
   /** The subjects of pending look-ups in D1, with the number of calls waiting for each. */
   pending: Map<string, number>;
 }
@@ -22,15 +22,15 @@ interface Minute {
  * location. An isolate also counts its own, which bounds the D1 look-ups that guessing can cause, even if many guesses
  * arrive at once or the platform lets too many through.
  */
-export class RefusedCalls {
-  readonly #minutes = new BoundedCache<Minute>(MAX_CACHED_CLIENT_ADDRESSES);
+export class AuthFailureLimiter {
+  readonly #minutes = new LruCache<Minute>(MAX_CACHED_CLIENT_ADDRESSES);
 
   /**
    * Makes a look-up in D1 that may lead to a refusal. Concurrent calls about the same subject count as one: many phones
    * behind one address may call an isolate that has not loaded their application yet.
    *
    * @param now milliseconds
-   * @throws Refusal when the address is over the limit, or would be if every pending look-up led to a refusal
+   * @throws ApiError when the address is over the limit, or would be if every pending look-up led to a refusal
    */
   async lookUp<Result>(
     clientAddress: string,
@@ -38,11 +38,11 @@ export class RefusedCalls {
     subject: string,
     ask: () => Promise<Result>,
   ): Promise<Result> {
-    const minute = this.#minuteOf(clientBlock(clientAddress), now);
+    const minute = this.#minuteOf(addressPrefix(clientAddress), now);
     const { pending } = minute;
     const asking = pending.get(subject) ?? 0;
-    const couldBeOver = asking === 0 && minute.refused + pending.size > REFUSED_CALLS_PER_MINUTE;
-    if (minute.isOver || couldBeOver) throw new Refusal("RATE_LIMITED");
+    const couldBeLimited = asking === 0 && minute.refused + pending.size > REFUSED_CALLS_PER_MINUTE;
+    if (minute.isLimited || couldBeLimited) throw new ApiError("RATE_LIMITED");
     pending.set(subject, asking + 1);
     try {
       return await ask();
@@ -60,23 +60,23 @@ export class RefusedCalls {
    * @returns whether the address is over the limit; if so, it stays over in this isolate for the rest of the minute
    */
   async count(clientAddress: string, now: number, limit: RateLimit): Promise<boolean> {
-    const key = clientBlock(clientAddress);
+    const key = addressPrefix(clientAddress);
     const minute = this.#minuteOf(key, now);
-    if (minute.isOver) return true;
+    if (minute.isLimited) return true;
     minute.refused++;
-    minute.isOver =
+    minute.isLimited =
       minute.refused > REFUSED_CALLS_PER_MINUTE ||
       !(await retryPlatform("rate limit", () => limit.limit({ key }))).success ||
       // Another call from the address may have exceeded the limit meanwhile.
-      minute.isOver;
-    return minute.isOver;
+      minute.isLimited;
+    return minute.isLimited;
   }
 
   #minuteOf(key: string, now: number): Minute {
     const index = Math.floor(now / (RATE_LIMIT_WINDOW_SECONDS * 1000));
     const known = this.#minutes.get(key);
     if (known?.index === index) return known;
-    const minute: Minute = { index, refused: 0, isOver: false, pending: new Map() };
+    const minute: Minute = { index, refused: 0, isLimited: false, pending: new Map() };
     this.#minutes.set(key, minute);
     return minute;
   }

@@ -1,7 +1,7 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CACHED_KEYS } from "../../shared/limits.ts";
 import { type SealLabel, unwrapHmacKey, unwrapSigningKey } from "../../shared/sealing.ts";
-import { BoundedCache } from "../bounded-cache.ts";
+import { LruCache } from "../lru-cache.ts";
 import { Unavailable } from "../platform.ts";
 import type { SealingKeys } from "./sealing-keys.ts";
 
@@ -19,20 +19,20 @@ interface OpenedKey {
 }
 
 /** What a sealed value is opened for. */
-type Use = "sign" | "device" | "SHA-1" | "SHA-256";
+type Use = "sign" | "root" | "SHA-1" | "SHA-256";
 
 /**
  * Opens each sealed key once per isolate, as a non-extractable key: the Worker can use it but not reveal it. The cache is
  * keyed by the sealed text, and a hit counts only for the same row: a value that was copied into another row is opened
  * with that row's label, which fails.
  */
-export class Custody {
+export class UnsealedKeys {
   readonly #sealingKeys: SealingKeys;
-  readonly #opened: Readonly<Record<Use, BoundedCache<OpenedKey>>> = {
-    sign: new BoundedCache(MAX_CACHED_KEYS),
-    device: new BoundedCache(MAX_CACHED_KEYS),
-    "SHA-1": new BoundedCache(MAX_CACHED_KEYS),
-    "SHA-256": new BoundedCache(MAX_CACHED_KEYS),
+  readonly #opened: Readonly<Record<Use, LruCache<OpenedKey>>> = {
+    sign: new LruCache(MAX_CACHED_KEYS),
+    root: new LruCache(MAX_CACHED_KEYS),
+    "SHA-1": new LruCache(MAX_CACHED_KEYS),
+    "SHA-256": new LruCache(MAX_CACHED_KEYS),
   };
 
   constructor(sealingKeys: SealingKeys) {
@@ -46,9 +46,9 @@ export class Custody {
   }
 
   /** The HMAC-SHA-256 key that digests the udids of an application. */
-  deviceKey(applicationId: ApplicationId, sealed: Sealed): Promise<CryptoKey> {
+  rootKey(applicationId: ApplicationId, sealed: Sealed): Promise<CryptoKey> {
     const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
-    return this.#open("device", label, sealed, (privateKey) =>
+    return this.#open("root", label, sealed, (privateKey) =>
       unwrapHmacKey(privateKey, label, sealed.sealed, "SHA-256"),
     );
   }
@@ -79,7 +79,7 @@ export class Custody {
       opened.set(sealed, { applicationId, id, key });
       return key;
     } catch (error) {
-      throw new Unavailable("key custody", error);
+      throw new Unavailable("key unsealedKeys", error);
     }
   }
 }

@@ -1,11 +1,11 @@
 import { CACHE_DEADLINE_MILLISECONDS } from "../shared/limits.ts";
-import { isYounger } from "../shared/time.ts";
+import { happenedWithin } from "../shared/time.ts";
 import type { Context } from "./context.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 
 /** A public response that was built from D1. Every copy keeps the time when D1 was asked, and its age counts from then. */
-export interface EdgeCopy {
+export interface CachedResponse {
   text: string;
   /** Milliseconds. */
   builtAt: number;
@@ -14,18 +14,18 @@ export interface EdgeCopy {
 const BUILT_AT = "built-at";
 
 /** The copy of this data centre (Workers: Cache API). A cache that fails counts as empty. */
-export async function findEdgeCopy(
+export async function readEdgeCache(
   { edgeCache, now }: Pick<Context, "edgeCache" | "now">,
   url: string,
   maxAgeSeconds: number,
-): Promise<EdgeCopy | undefined> {
+): Promise<CachedResponse | undefined> {
   try {
     return await withDeadline("cache", CACHE_DEADLINE_MILLISECONDS, async () => {
       const response = await edgeCache.match(url);
       if (!response) return undefined;
       const builtAt = Number(response.headers.get(BUILT_AT));
       const copy = { text: await response.text(), builtAt };
-      return isYounger(builtAt, now(), maxAgeSeconds * 1000) ? copy : undefined;
+      return happenedWithin(builtAt, now(), maxAgeSeconds * 1000) ? copy : undefined;
     });
   } catch (error) {
     log("warn", { event: "edge-cache-failed", error });
@@ -34,10 +34,10 @@ export async function findEdgeCopy(
 }
 
 /** Copies what was built to the cache of this data centre, after the response. */
-export function shareEdgeCopy(
+export function writeEdgeCache(
   { edgeCache, defer }: Pick<Context, "edgeCache" | "defer">,
   url: string,
-  { text, builtAt }: EdgeCopy,
+  { text, builtAt }: CachedResponse,
   maxAgeSeconds: number,
 ): void {
   const headers = { "Cache-Control": `max-age=${maxAgeSeconds}`, [BUILT_AT]: String(builtAt) };
