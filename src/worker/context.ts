@@ -14,7 +14,7 @@ import { LiveClient } from "./live/client.ts";
 import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
-import { ObservedLogins } from "./users/observed-logins.ts";
+import { LoginCounter } from "./users/login-counter.ts";
 import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
 /** An isolate's state between invocations. */
@@ -27,7 +27,7 @@ interface Isolate {
   hourlyLimitLog: HourlyLimitLog;
   health: DatabaseHealth;
   issuerKeys: IssuerKeys;
-  observedLogins: ObservedLogins;
+  loginCounter: LoginCounter;
   statusIndexes: StatusIndexes;
   statusListCache: StatusListCache;
   /** The cache of this data centre. */
@@ -101,7 +101,7 @@ export function createIsolate(env: Env): Isolate {
     hourlyLimitLog: new HourlyLimitLog(),
     health: new DatabaseHealth(),
     issuerKeys: new IssuerKeys(),
-    observedLogins: new ObservedLogins(),
+    loginCounter: new LoginCounter(),
     statusIndexes: new StatusIndexes(),
     statusListCache: new StatusListCache(),
     edgeCache: caches.default,

@@ -2,8 +2,8 @@ import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATF
 import { isRetryable } from "../shared/retryable.ts";
 
 /**
- * A dependency (D1, an object, a queue) failed despite retries, or did not respond in time. The caller may try again: a write takes
- * effect completely or not at all, perhaps later, and repeating it finds what was written.
+ * A dependency (D1, an object, a queue) failed despite retries, or exceeded its deadline. The caller may retry: a write takes
+ * effect completely or not at all, perhaps later, and its repetition finds the result.
  */
 export class Unavailable extends Error {
   readonly dependency: string;

@@ -15,7 +15,7 @@ import type { Reply } from "./calls.ts";
 import type { Call, Command } from "./commands.ts";
 import { Engine } from "./engine.ts";
 import { carryOutCommands } from "./script-commands.ts";
-import { Log } from "./tables/log.ts";
+import { Log } from "./tables/entry-log.ts";
 import { Tables } from "./tables/tables.ts";
 
 /**

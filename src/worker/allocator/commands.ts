@@ -31,7 +31,7 @@ export interface BadgeCommand extends NamedUser {
   metadata: string | null;
   /** Of the key that was proved; null: none. */
   keyThumbprint: string | null;
-  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  /** Whether the user's token was verified, or none is required (contract section 22). */
   isVerified: boolean;
   /** The invitation that is presented, and its token for the event; null: none. */
   invitation: { digest: InvitationDigest; token: string } | null;

@@ -31,7 +31,7 @@ import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 import { eraseEvents } from "./replica/erase-events.ts";
 import { Replicator } from "./replica/replicator.ts";
-import type { Log } from "./tables/log.ts";
+import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 
 export interface EngineParts {

@@ -10,7 +10,7 @@ import {
 import { hashUserId } from "../applications/derived-ids.ts";
 import { log as logLine } from "../log.ts";
 import { findApplication } from "../storage/applications.ts";
-import { SELECT_OPEN, storeResult } from "../storage/script-commands.ts";
+import { SELECT_OPEN, storeResult } from "../storage/command-rows.ts";
 import type { Command } from "./commands.ts";
 import type { Engine, EngineParts } from "./engine.ts";
 import { readHead, SELECT_HEAD } from "./replica/head.ts";

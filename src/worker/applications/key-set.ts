@@ -3,7 +3,7 @@ import { KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { readEdgeCache, writeEdgeCache } from "../edge-cache.ts";
 import { publicJwks } from "../keys/jwks.ts";
-import { applicationForKeySet } from "./authentication.ts";
+import { applicationForKeySet } from "./credentials.ts";
 
 /**
  * An application's key set, as JSON text. An isolate that does not know the application looks for the data centre's copy before it

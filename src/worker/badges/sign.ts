@@ -6,8 +6,8 @@ import { refusalOfState } from "../allocator/decide/refusal.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
+import type { ProvenKey } from "../dpop/verify.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
-import type { ProvenKey } from "../proofs/proof.ts";
 import {
   findSigningBadge,
   findSigningBadgeAtNearest,

@@ -4,10 +4,10 @@ import type { DeviceId } from "../../shared/identifiers.ts";
 import { actorName } from "../../shared/requests.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
-import * as authentication from "../applications/authentication.ts";
+import * as callers from "../applications/credentials.ts";
 import { hashUdid, type Inviter } from "../applications/derived-ids.ts";
 import type { HttpEnv } from "./environment.ts";
-import { type CheckedProof, checkProofOfCall } from "./proof.ts";
+import { type CheckedProof, verifyProofOfCall } from "./proof.ts";
 import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
@@ -21,7 +21,7 @@ export function clientAddress(c: HonoContext<HttpEnv>): string {
   return c.req.raw.headers.get("cf-connecting-ip") ?? "unknown";
 }
 
-function readCredentials(c: HonoContext<HttpEnv>): authentication.Credentials {
+function readCredentials(c: HonoContext<HttpEnv>): callers.Credentials {
   return {
     applicationId: header(c, "applicationid"),
     secret: header(c, "applicationsecret"),
@@ -55,11 +55,11 @@ export async function requireProvingDevice(
   missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
 ): Promise<ProvingDevice> {
   const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, missing);
+  const application = await callers.requireApplication(c.get("context"), credentials, missing);
   c.set("application", application.id);
   const caller = await identifyDevice(c, application);
   const text = header(c, "dpop");
-  const proof = text === null ? null : await checkProofOfCall(c, text, caller);
+  const proof = text === null ? null : await verifyProofOfCall(c, text, caller);
   if (!(await isServer(application, credentials))) await limitDevice(c, caller, credentials.clientAddress, proof);
   return { ...caller, proof };
 }
@@ -67,7 +67,7 @@ export async function requireProvingDevice(
 /** Identifies the application that a person's call names, without a device. The call counts for its address only if it is refused. */
 export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
   c.set("actor", { kind: "user" });
   rememberAddress(c, application, credentials.clientAddress);
@@ -77,7 +77,7 @@ export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Applicat
 /** Identifies the application and the invitation that a visitor's call names (contract section 27). */
 export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ application: Application; token: string }> {
   const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
   rememberAddress(c, application, credentials.clientAddress);
   const token = header(c, "invitationtoken");
@@ -96,21 +96,21 @@ export async function requireServer(
   c: HonoContext<HttpEnv>,
   permission: Permission = permissionFor(c.req.method),
 ): Promise<Application> {
-  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), permission);
+  const caller = await callers.requireServer(c.get("context"), readCredentials(c), permission);
   admitServer(c, caller);
   return caller.application;
 }
 
 /** Identifies a door by its secret, or an application's server or a person by theirs (contract section 26). */
-export async function requireListener(c: HonoContext<HttpEnv>): Promise<authentication.Listener> {
-  const listener = await authentication.requireListener(c.get("context"), readCredentials(c));
+export async function requireListener(c: HonoContext<HttpEnv>): Promise<callers.StatusListener> {
+  const listener = await callers.requireListener(c.get("context"), readCredentials(c));
   c.set("application", listener.application.id);
   return listener;
 }
 
 const permissionFor = (method: string): Permission => (method === "GET" || method === "HEAD" ? "read" : "change");
 
-function admitServer(c: HonoContext<HttpEnv>, { application, consoleUser }: authentication.ServerCaller): void {
+function admitServer(c: HonoContext<HttpEnv>, { application, consoleUser }: callers.ServerCaller): void {
   c.set("application", application.id);
   c.set("caller", application);
   if (consoleUser !== null) c.set("consoleUser", consoleUser);
@@ -145,18 +145,18 @@ export type InvitingCall = CallingDevice & { inviter: Inviter };
 
 /** Who creates many invitations: only the application's server, or a person who has signed in. */
 export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
-  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), "invite");
+  const caller = await callers.requireServer(c.get("context"), readCredentials(c), "invite");
   admitServer(c, caller);
   return { ...(await identifyDevice(c, caller.application)), inviter: inviterOf(caller) };
 }
 
-const inviterOf = ({ consoleUser }: authentication.ServerCaller): Inviter =>
+const inviterOf = ({ consoleUser }: callers.ServerCaller): Inviter =>
   consoleUser === null ? { kind: "server" } : { kind: "person", ...consoleUser };
 
 /** Who creates an invitation. A device is limited like on every device route, a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
   const credentials = readCredentials(c);
-  const inviter = await authentication.identifyInviter(c.get("context"), credentials);
+  const inviter = await callers.identifyInviter(c.get("context"), credentials);
   const { application } = inviter;
   c.set("application", application.id);
   if (inviter.kind === "server") admitServer(c, inviter);
@@ -175,7 +175,7 @@ export interface RevokingCall {
 export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<RevokingCall> {
   const context = c.get("context");
   const credentials = readCredentials(c);
-  const caller = await authentication.identifyRevoker(context, credentials, header(c, "udid"));
+  const caller = await callers.identifyRevoker(context, credentials, header(c, "udid"));
   const { kind, application } = caller;
   c.set("application", application.id);
   if (kind === "server") {
@@ -194,6 +194,6 @@ async function identifyDevice(c: HonoContext<HttpEnv>, application: Application)
   return { application, udid, device: await hashUdid(c.get("context").unsealedKeys, application, udid) };
 }
 
-async function isServer(application: Application, { secret }: authentication.Credentials): Promise<boolean> {
-  return secret !== null && (await authentication.isServerSecret(application, secret));
+async function isServer(application: Application, { secret }: callers.Credentials): Promise<boolean> {
+  return secret !== null && (await callers.isServerSecret(application, secret));
 }

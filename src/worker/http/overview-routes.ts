@@ -4,7 +4,7 @@ import { historyPageQuery, invitationPageQuery, pageQuery, statePageQuery } from
 import { EVENT_STATES } from "../../shared/schema.ts";
 import { ApiError } from "../api-error.ts";
 import { ACCESS_CURSOR, pageAccess } from "../applications/access.ts";
-import { readStatistics } from "../applications/statistics.ts";
+import { readStatistics } from "../applications/read-statistics.ts";
 import { HISTORY_CURSOR, pageHistory } from "../history/list.ts";
 import { invitationCursor, pageInvitations } from "../invitations/list.ts";
 import { findSettings } from "../storage/settings.ts";

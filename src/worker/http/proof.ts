@@ -2,9 +2,9 @@ import type { Context as HonoContext } from "hono";
 import { digestOf } from "../../shared/identifiers.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
-import { makeNonce } from "../proofs/nonce.ts";
-import { type AcceptedProof, checkProof, type ProvenKey, type RefusedProof } from "../proofs/proof.ts";
-import { callUrls } from "../proofs/url.ts";
+import { makeNonce } from "../dpop/nonce.ts";
+import { callUrls } from "../dpop/url.ts";
+import { type AcceptedProof, type ProvenKey, type RefusedProof, verifyDpopProof } from "../dpop/verify.ts";
 import { readBytes } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitAddress } from "./rate-limits.ts";
@@ -16,13 +16,13 @@ export type CheckedProof = AcceptedProof | RefusedProof;
  *
  * @param proof the `DPoP` header
  */
-export async function checkProofOfCall(
+export async function verifyProofOfCall(
   c: HonoContext<HttpEnv>,
   proof: string,
   { application, udid }: { application: Application; udid: string },
 ): Promise<CheckedProof> {
   const { publicUrl, isLocal, now } = c.get("context");
-  return checkProof(proof, {
+  return verifyDpopProof(proof, {
     method: c.req.raw.method,
     urls: callUrls(c.req.raw.url, publicUrl(), isLocal),
     applicationId: application.id,

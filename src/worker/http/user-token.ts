@@ -4,7 +4,7 @@ import { withRecentSettings } from "../applications/recent-settings.ts";
 import { checkLogin, identifyUser, type KnownUser, type PresentedUser, type UserCheck } from "../users/user-check.ts";
 import { header, type ProvingDevice, requireUserCall } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { type CheckedProof, checkProofOfCall, requireKey } from "./proof.ts";
+import { type CheckedProof, requireKey, verifyProofOfCall } from "./proof.ts";
 import { limitUser } from "./rate-limits.ts";
 
 /** RFC 6750 section 2.1; a scheme is written in any case (RFC 9110 section 11.1). */
@@ -46,7 +46,7 @@ async function identify(
   application: Application,
 ): Promise<KnownUser & { application: Application }> {
   const [token, dpop] = [readToken(c), header(c, "dpop")];
-  const proof = token === null || dpop === null ? null : await checkProofOfCall(c, dpop, { application, udid: token });
+  const proof = token === null || dpop === null ? null : await verifyProofOfCall(c, dpop, { application, udid: token });
   const user = await identifyUser(c.get("context"), application, present(c, proof));
   await limitUser(c, application, user.userId);
   if (user.isKeyBound) await requireKey(c, { application, proof });

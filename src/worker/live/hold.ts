@@ -1,5 +1,5 @@
 import { ApiError } from "../api-error.ts";
-import { applicationForStatusLists, type Listener } from "../applications/authentication.ts";
+import { applicationForStatusLists, type StatusListener } from "../applications/credentials.ts";
 import type { Context } from "../context.ts";
 import { emptyDelta, signDelta } from "./delta.ts";
 
@@ -14,7 +14,7 @@ import { emptyDelta, signDelta } from "./delta.ts";
  */
 export async function holdCall(
   context: Context,
-  { application, door }: Listener,
+  { application, door }: StatusListener,
   clientAddress: string,
   have: number,
 ): Promise<string> {

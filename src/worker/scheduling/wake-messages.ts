@@ -6,11 +6,11 @@ import type { Context } from "../context.ts";
 import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { enqueueDueEvents } from "../webhooks/backlog.ts";
-import { wakeHomeClock } from "./client.ts";
+import { wakeHomeScheduler } from "./client.ts";
 
 /** The wake-up messages in a batch of the webhook queue, apart from the messages about webhook events. */
 export interface WakeMessages {
-  /** Whether every home's scheduler has to tick. */
+  /** Whether the scheduler of every home is to tick. */
   isTick: boolean;
   /** The recipients that have waiting commands of the script. */
   recipients: Recipient[];
@@ -57,7 +57,7 @@ export async function wakeRecipients(
   await Promise.all(
     recipients.map(async (recipient) => {
       try {
-        if (recipient === HOME_RECIPIENT) await wakeHomeClock(env, firstHome(env));
+        if (recipient === HOME_RECIPIENT) await wakeHomeScheduler(env, firstHome(env));
         else await wakeApplication(contextOf(homeOf(recipient)), recipient);
       } catch (error) {
         log("warn", { event: "recipient-not-woken", recipient, error });

@@ -2,8 +2,8 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { applicationHead, badge, clock } from "../../shared/schema.ts";
-import { isRecent } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { isRecent } from "./heartbeat.ts";
 import { isReadable, requireReadable } from "./readable.ts";
 import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 
@@ -119,7 +119,7 @@ export const OF_USER = lookUp(
     metadata: badge.metadata,
     state: badge.state,
     expiresAt: badge.expiresAt,
-    /** Of the key that it is bound to; null: it is not bound. */
+    /** Thumbprint of the key that it is bound to; null if unbound. */
     keyThumbprint: badge.keyThumbprint,
     rebindUntil: badge.rebindUntil,
     /** Digest of the token that reserved its number; null: none did. */

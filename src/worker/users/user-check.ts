@@ -120,7 +120,7 @@ async function observe(
   // The token cannot be verified without keys, so it is not counted.
   if (outcome === "no-issuer-keys") return;
   const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
-  context.observedLogins.count(context, id, kind);
+  context.loginCounter.count(context, id, kind);
 }
 
 const refused = (reason: TokenFailure): RefusedToken => ({ ok: false, reason });

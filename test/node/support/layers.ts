@@ -32,7 +32,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   "worker/http": [
     ...["shared", WORKER_MODULES, "worker/applications", "worker/badges", "worker/history", "worker/invitations"],
-    ...["worker/proofs", "worker/users", "worker/webhooks", "worker/live"],
+    ...["worker/dpop", "worker/users", "worker/webhooks", "worker/live"],
     ...["worker/allocator/decide/states.ts", "worker/storage/settings.ts"],
   ],
   "worker/badges": domain(
@@ -40,7 +40,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/allocator/decide",
     "worker/applications",
     "worker/keys",
-    "worker/proofs",
+    "worker/dpop",
   ),
   "worker/invitations": domain(
     "worker/allocator",
@@ -53,7 +53,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   "worker/applications": domain("worker/keys"),
   "worker/webhooks": domain(),
   "worker/keys": domain("worker/applications/application-cache.ts"),
-  "worker/proofs": ["shared", WORKER_MODULES, "worker/keys/derivation.ts"],
+  "worker/dpop": ["shared", WORKER_MODULES, "worker/keys/derivation.ts"],
   "worker/scheduling": domain("worker/keys/resealing.ts", "worker/webhooks/backlog.ts"),
   "worker/allocator": domain(
     "worker/allocator/decide",
@@ -79,7 +79,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   [WORKER_MODULES]: [
     ...["shared", "worker/storage", "worker/keys", "worker/applications", "worker/badges", "worker/users"],
     ...[
-      "worker/proofs/proof.ts",
+      "worker/dpop/verify.ts",
       "worker/webhooks/delivery-message.ts",
       "worker/scheduling",
       "worker/allocator/client.ts",

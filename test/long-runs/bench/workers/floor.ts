@@ -34,7 +34,7 @@ import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 export { Live } from "../../../../src/worker/live/live.ts";
-export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+export { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 
 export interface Application extends Registered {
   hmacKey: CryptoKey;

@@ -4,7 +4,7 @@ import type { ApplicationId, DeviceId } from "../../../../src/shared/identifiers
 import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
 import { ApiError } from "../../../../src/worker/api-error.ts";
 import type { Application } from "../../../../src/worker/applications/application-cache.ts";
-import * as authentication from "../../../../src/worker/applications/authentication.ts";
+import * as authentication from "../../../../src/worker/applications/credentials.ts";
 import { hashUdid } from "../../../../src/worker/applications/derived-ids.ts";
 import { withRecentSettings } from "../../../../src/worker/applications/recent-settings.ts";
 import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";

@@ -2,8 +2,8 @@ import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome, homesOf } from "../../../../src/worker/homes.ts";
 import { type Sealed, UnsealedKeys } from "../../../../src/worker/keys/unsealed-keys.ts";
-import { callHomeClock } from "../../../../src/worker/scheduling/client.ts";
-import type { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+import { tickHome } from "../../../../src/worker/scheduling/client.ts";
+import type { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { d1Binding } from "../platform/d1-binding.ts";
@@ -35,7 +35,7 @@ export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string; WEBHOOKS
   DB_2: d1Binding(2),
   HOME_2: "",
   ALLOCATOR: objectBinding<Allocator>("allocator"),
-  HOME_CLOCK: objectBinding<HomeClock>("clock"),
+  HOME_SCHEDULER: objectBinding<HomeScheduler>("clock"),
   // No door listens.
   LIVE: { getByName: () => ({ wake: async () => {} }) },
   WEBHOOKS: queueBinding,
@@ -83,7 +83,7 @@ export class Isolates extends Member {
   /** The cron trigger goes off. */
   async sweep(): Promise<void> {
     await this.enter(async () => {
-      await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+      await Promise.all(homesOf(env).map((home) => tickHome(env, home)));
     });
   }
 

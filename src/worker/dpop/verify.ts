@@ -85,7 +85,7 @@ export const PROOF_FAILURE_CODES = {
  *
  * @param proof the `DPoP` header as received, repeated headers joined by commas
  */
-export async function checkProof(proof: string, call: ProvenCall): Promise<AcceptedProof | RefusedProof> {
+export async function verifyDpopProof(proof: string, call: ProvenCall): Promise<AcceptedProof | RefusedProof> {
   const parsed = parseProof(proof);
   if (typeof parsed === "string") return refused(parsed);
   const { jwk, claims } = parsed;

@@ -2,8 +2,8 @@ import * as dpop from "dpop";
 import { calculateJwkThumbprint, exportJWK } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 import { digestOf } from "../../src/shared/identifiers.ts";
-import { makeNonce } from "../../src/worker/proofs/nonce.ts";
-import { checkProof, type ProvenCall } from "../../src/worker/proofs/proof.ts";
+import { makeNonce } from "../../src/worker/dpop/nonce.ts";
+import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify.ts";
 import {
   APPLICATION_ID,
   BODY,
@@ -38,7 +38,7 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
   };
 
   it("is accepted, with the thumbprint and the public members of its key", async () => {
-    const result = await checkProof(await make(), call);
+    const result = await verifyDpopProof(await make(), call);
     const jwk = await exportJWK(pair.publicKey);
     expect(result).toEqual({
       ok: true,
@@ -125,8 +125,8 @@ describe("the thumbprint (RFC 7638)", () => {
   it("and the reported key depend on the required members alone", async () => {
     const jwk = { ext: true, key_ops: ["verify"], alg: "ES256", use: "sig", kid: "mine", ...KEY.jwk };
     const results = [
-      await checkProof(await makeProof(), CALL),
-      await checkProof(await makeProof({ header: { jwk } }), CALL),
+      await verifyDpopProof(await makeProof(), CALL),
+      await verifyDpopProof(await makeProof({ header: { jwk } }), CALL),
     ];
     for (const result of results) {
       expect(result).toEqual({ ok: true, thumbprint: await calculateJwkThumbprint(KEY.jwk), jwk: KEY.jwk });
@@ -149,7 +149,7 @@ it("the last of duplicate members counts, for every check", async () => {
   );
   // The key that verifies is the key that is reported.
   const twoKeys = `{"typ":"dpop+jwt","alg":"ES256","jwk":${JSON.stringify(OTHER_KEY.jwk)},"jwk":${JSON.stringify(KEY.jwk)}}`;
-  expect(await checkProof(await signParts(part(twoKeys), part(CLAIMS)), CALL)).toMatchObject({
+  expect(await verifyDpopProof(await signParts(part(twoKeys), part(CLAIMS)), CALL)).toMatchObject({
     ok: true,
     jwk: KEY.jwk,
   });

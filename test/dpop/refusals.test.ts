@@ -1,6 +1,6 @@
 import { base64url } from "jose";
 import { describe, expect, it } from "vitest";
-import { checkProof, type PROOF_FAILURE_CODES } from "../../src/worker/proofs/proof.ts";
+import { type PROOF_FAILURE_CODES, verifyDpopProof } from "../../src/worker/dpop/verify.ts";
 import {
   CALL,
   CLAIMS,
@@ -198,7 +198,7 @@ describe("a proof is refused (contract section 15)", () => {
   it.each(TABLE)("$code, $reason: $name", async ({ reason, code, make }) => {
     // Only a proof that is merely not fresh names its key, by which calls are limited.
     const thumbprint = code === "USE_DPOP_NONCE" ? expect.stringMatching(/^[\w-]{43}$/) : null;
-    expect(await checkProof(await make(), CALL)).toEqual({ ok: false, reason, code, thumbprint });
+    expect(await verifyDpopProof(await make(), CALL)).toEqual({ ok: false, reason, code, thumbprint });
   });
 
   it("not as stale if anything else is wrong: USE_DPOP_NONCE means that a nonce is all that is missing", async () => {

@@ -19,7 +19,7 @@ const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withW
  * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up logins and
  * writes the sums now and then, after a response. Sums that are not written when the isolate ends are lost.
  */
-export class ObservedLogins {
+export class LoginCounter {
   readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);
 
   count(deps: Deps, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {

@@ -48,7 +48,7 @@ export interface ServerCaller {
 }
 
 /** Who waits for changes of status: a door, or whoever may make server-side calls. */
-export interface Listener extends ServerCaller {
+export interface StatusListener extends ServerCaller {
   /** Null: the secret is no door's. */
   door: Door | null;
 }
@@ -70,7 +70,7 @@ export async function requireServer(
 }
 
 /** The same of the one call that a door may make, too (contract section 26). */
-export async function requireListener(deps: Deps, credentials: Credentials): Promise<Listener> {
+export async function requireListener(deps: Deps, credentials: Credentials): Promise<StatusListener> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS");
   const application = await requireEnabled(deps, clientAddress, applicationId, "INVALID_CREDENTIALS");
@@ -171,7 +171,7 @@ async function findCaller(
   clientAddress: string,
   application: Application,
   secret: string,
-): Promise<Listener> {
+): Promise<StatusListener> {
   const digest = await digestOf(secret);
   const known = findSecret(application, digest);
   if (known) return { application, consoleUser: known.consoleUser, door: null };

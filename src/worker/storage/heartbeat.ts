@@ -5,7 +5,7 @@ import type { Database } from "./database.ts";
 import { type Placeholders, query, statement } from "./statement.ts";
 
 /**
- * D1's clock row, which the home's scheduler writes every minute. The scheduler remembers the last sequence number: if D1's is
+ * D1's heartbeat, which the home's scheduler writes every minute. The scheduler remembers the last sequence number: if D1's is
  * not ahead of that, D1 was restored to an older state. And a replica of D1 is at least as new as the time in its row.
  */
 
@@ -32,7 +32,7 @@ const TICK = statement(() =>
 );
 
 /** One round trip. @returns the new sequence number */
-export async function tickClock(db: Database): Promise<number> {
+export async function beat(db: Database): Promise<number> {
   const [row] = await db.all(TICK, {});
   if (!row) throw new Error("the clock's row is always returned");
   return row.sequence;
@@ -43,6 +43,6 @@ const STAMP = statement(
 );
 
 /** Replicas prove by this time how new they are. One round trip. @param now milliseconds */
-export async function stampClock(db: Database, now: number): Promise<void> {
+export async function stampHeartbeat(db: Database, now: number): Promise<void> {
   await db.write(STAMP, { now });
 }

@@ -1,6 +1,6 @@
 import { base64url } from "jose";
 import { digestOf } from "../../src/shared/identifiers.ts";
-import { checkProof, type ProvenCall } from "../../src/worker/proofs/proof.ts";
+import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify.ts";
 
 const encoder = new TextEncoder();
 const ES256 = { name: "ECDSA", namedCurve: "P-256" } as const;
@@ -82,6 +82,6 @@ export const makeProof = (changes: { header?: Members; claims?: Members; key?: T
 
 /** What becomes of a proof: the public code and the reason, or "accepted". */
 export async function outcomeOf(proof: string, call: Partial<ProvenCall> = {}): Promise<string> {
-  const result = await checkProof(proof, { ...CALL, ...call });
+  const result = await verifyDpopProof(proof, { ...CALL, ...call });
   return result.ok ? "accepted" : `${result.code} ${result.reason}`;
 }

@@ -3,13 +3,13 @@ import * as z from "zod";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
-import { stampClock } from "../storage/clock.ts";
+import { stampHeartbeat } from "../storage/heartbeat.ts";
 import { compareAllocators, wakeForCommands } from "./allocators.ts";
 import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
+import type { Checkpoints } from "./old-rows.ts";
 import { registerCopy } from "./register-copy.ts";
 import { recordTick, type Tick } from "./restores.ts";
-import type { Checkpoints } from "./retention.ts";
 import { sweepHome } from "./sweep.ts";
 
 const checkpoint = z.tuple([z.string(), z.string()]).nullable();
@@ -26,7 +26,7 @@ const tickRow = z.object({
  * of its own, so that no home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of
  * number ranges.
  */
-export class HomeClock extends DurableObject<Env> {
+export class HomeScheduler extends DurableObject<Env> {
   readonly #checkpoints: Checkpoints = {
     get: (name) => checkpoint.parse(this.ctx.storage.kv.get(name) ?? null),
     set: (name, value) => this.ctx.storage.kv.put(name, value),
@@ -82,7 +82,7 @@ export class HomeClock extends DurableObject<Env> {
       // Not if another restore was noticed meanwhile.
       const isCurrent = this.#read()?.compareAfter === tick.compareAfter;
       if (isCurrent) this.#write(context.home, { ...tick, compareAfter: next });
-      if (next === null && isCurrent) await stampClock(context.db, context.now());
+      if (next === null && isCurrent) await stampHeartbeat(context.db, context.now());
     }
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkNonce, makeNonce } from "../../src/worker/proofs/nonce.ts";
+import { checkNonce, makeNonce } from "../../src/worker/dpop/nonce.ts";
 import { NONCE_KEY, NOW_SECONDS, newNonceKey } from "./support.ts";
 
 const now = NOW_SECONDS * 1000;

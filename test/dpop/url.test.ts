@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parsePublicUrl } from "../../src/shared/public-url.ts";
-import { callUrls, normalizeUrl } from "../../src/worker/proofs/url.ts";
+import { callUrls, normalizeUrl } from "../../src/worker/dpop/url.ts";
 import { makeProof, outcomeOf } from "./support.ts";
 
 const CALLED = "https://badges.example.com/v1/badge";
