@@ -29,7 +29,7 @@ export interface BadgeCommand extends NamedUser {
   device: DeviceId;
   /** JSON text with the known fields in one order; null: none was sent. */
   metadata: string | null;
-  /** Of the key that was proved; null: none. */
+  /** Thumbprint of the proved key; null without a proof. */
   keyThumbprint: string | null;
   /** Whether the user's token was verified, or none is required (contract section 22). */
   isVerified: boolean;
