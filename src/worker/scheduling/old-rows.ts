@@ -34,7 +34,9 @@ const SCANS = {
 
 export type Purge = keyof typeof SCANS;
 
-/** One chunk of a scan. @returns how many rows were deleted, and whether the scan has come to the end of the table */
+/**
+ * One chunk of a scan. @returns the number of deleted rows, and whether the scan has come to the end of the table
+ */
 export async function purge(
   context: Context,
   name: Purge,

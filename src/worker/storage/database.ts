@@ -44,7 +44,7 @@ export class Database {
     return this.atPrimary((session) => statement.all(session, values));
   }
 
-  /** Runs a statement that returns nothing. One round trip. @returns how many rows it changed */
+  /** Runs a statement that returns nothing. One round trip. @returns the number of changed rows */
   async write<Values>(statement: Statement<Values, never>, values: Values): Promise<number> {
     const { meta } = await this.run((d1) => statement.bind(d1, values).run());
     return meta.changes;

@@ -144,7 +144,7 @@ export async function findBadge(db: Database, userDevice: UserDevice): Promise<S
 /**
  * The same, at the nearest database. One round trip; two when the replica fails.
  *
- * @param bookmark null: the caller sent none
+ * @param bookmark null if the caller sent none
  * @param now milliseconds
  */
 export const findBadgeAtNearest = (

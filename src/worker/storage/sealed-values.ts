@@ -155,7 +155,10 @@ const REPLACE = forEachPurpose((purpose) =>
   }),
 );
 
-/** Replaces the values that have not changed since they were read. One transaction, one round trip. @returns how many */
+/**
+ * Replaces the values that have not changed since they were read. One transaction, one round trip. @returns their
+ * number
+ */
 export async function writeResealed(db: Database, made: readonly Resealed[], version: number): Promise<number> {
   const byPurpose = Map.groupBy(made, ({ value }) => value.purpose);
   const written = await db.run((d1) =>

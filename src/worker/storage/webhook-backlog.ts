@@ -112,10 +112,10 @@ const NOTE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFr
 );
 
 /**
- * Moves it, unless D1 was restored meanwhile. One round trip.
+ * Moves the checkpoint, unless D1 was restored meanwhile. One round trip.
  *
  * @param before as it was read
- * @param moment pending events that were made before have due times, in milliseconds
+ * @param moment milliseconds; earlier pending events have due times
  */
 export async function noteUntriedFrom(db: Database, before: string, moment: number): Promise<void> {
   await db.write(NOTE_UNTRIED_FROM, { before, untriedFrom: eventIdPrefix(moment) });
