@@ -11,7 +11,7 @@ import type { Context } from "../context.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
 import type { IssuedBadge } from "../storage/rows.ts";
 
-/** A badge as callers see it, and its change number, which is its `ETag` (contract section 24). */
+/** A badge's view for callers, and its change number, which is its `ETag` (contract section 24). */
 export interface ShownBadge {
   view: BadgeView;
   change: number;
@@ -67,7 +67,7 @@ export async function changeBlock(
   return { userId, blocked: kind === "block", revoked: numbers.map(String) };
 }
 
-/** Erases a person; badges stay, without the person (contract section 24). @throws Unavailable */
+/** Erases a user; the badges stay under an alias (contract section 24). @throws Unavailable */
 export async function eraseUser(
   context: Context,
   application: Application,

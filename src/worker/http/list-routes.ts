@@ -11,33 +11,35 @@ import type { HttpEnv } from "./environment.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { jsonResponse } from "./response.ts";
 
-/** Checks credentials before anything else, so that a stranger learns nothing from how a malformed request is refused. */
+/** Checks credentials first, so that validation errors reveal nothing to strangers. */
 export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
   await requireServer(c);
   await next();
 };
 
-/** The same for what only the server and operators may read (contract section 19): whoever may change everything. */
+/** Like `authenticateServer`, for data that only the server and operators may read (contract section 19). */
 export const authenticateOperator = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
   await requireServer(c, "change");
   await next();
 };
 
-/** The application that `authenticateServer` let in. */
+/** The ID of the application that `authenticateServer` has authenticated. */
 export function authenticatedApplicationId(c: HonoContext<HttpEnv>): ApplicationId {
   const applicationId = c.get("application");
   if (applicationId === undefined) throw new ApiError("INVALID_CREDENTIALS");
   return applicationId;
 }
 
-/** The same, with its settings. */
+/** That application, with its settings. */
 export function requireCaller(c: HonoContext<HttpEnv>): Application {
   const application = c.get("caller");
   if (application === undefined) throw new ApiError("INVALID_CREDENTIALS");
   return application;
 }
 
-/** A page of a list; its cursor is there when more follow. @param next after which the next page starts, or null */
+/**
+ * A page of a list; it has a cursor if more follow. @param next the position after which the next page starts, or null
+ */
 export function pageResponse<Position>(
   c: HonoContext<HttpEnv>,
   body: object,
@@ -49,7 +51,7 @@ export function pageResponse<Position>(
   return response;
 }
 
-/** Routes with which an application's server pages its badges and users (contract sections 4 and 24). */
+/** Routes with which an application's server lists its badges and users (contract sections 4 and 24). */
 export const listRoutes = new Hono<HttpEnv>()
   .get("/v1/badges", authenticateServer, readQuery(badgePageQuery), async (c) => {
     const { per_page: perPage, cursor, state = null, q: text = null, endsBefore, order } = c.req.valid("query");

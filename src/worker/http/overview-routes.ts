@@ -18,7 +18,10 @@ import { readCursor, readQuery, readTime } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse } from "./response.ts";
 
-/** Routes that show a company its settings, invitations, events and counts, also in the console (contract section 19). */
+/**
+ * Routes for an application's settings, invitations, events and counts, which the console also calls (contract section
+ * 19).
+ */
 export const overviewRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplicationId(c));

@@ -195,7 +195,7 @@ export class Tables {
       .all();
   }
 
-  /** @returns how many there were */
+  /** @returns the number of deleted rows */
   deleteFreedNumbers(numbers: readonly (string | number)[]): number {
     const isOne = inArray(freedNumber.number, sql`(SELECT value FROM json_each(${JSON.stringify(numbers)}))`);
     return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
