@@ -189,7 +189,7 @@ export const signingKey = sqliteTable(
 export const badgeColumns = {
   /** The badge number; as the primary key it is unique over all applications. */
   number: integer("number").primaryKey(),
-  /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
+  /** Device ID: the keyed hash of the udid (src/worker/applications/derived-ids.ts). */
   device: text("device").$type<DeviceId>(),
   userId: text("user_id"),
   /** From the invitation that the badge was claimed from (contract section 24). */

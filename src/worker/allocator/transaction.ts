@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
@@ -176,7 +176,7 @@ export class Transaction {
 
   addHistory(
     action: HistoryAction,
-    { actor, requestId, reason }: Origin,
+    { actor, requestId, reason }: AuditContext,
     about: { badge?: number; userId?: string | null; detail?: Record<string, unknown> },
   ): void {
     this.#draft.history.push({

@@ -9,7 +9,7 @@ import { type Placeholders, statement } from "../../storage/statement.ts";
 import type { Counters, Mark } from "../counters.ts";
 import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../entry.ts";
 import { rowsAfter } from "../tables/bulk.ts";
-import type { Log } from "../tables/log.ts";
+import type { Log } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { countersOf } from "./copy.ts";
 import { fence, readHead } from "./head.ts";
