@@ -369,7 +369,7 @@ export const STATISTICS_SAMPLED_BADGES = 20_000;
 /** Events of each state that are counted at most, a little below 10,000: all together read 60,000 rows at most (contract section 19). */
 export const STATISTICS_EVENTS_COUNTED = 9_975;
 /** Freed numbers within the reuse delay that are counted at most. */
-export const STATISTICS_RESTING_COUNTED = 10_000;
+export const STATISTICS_COOLING_DOWN_COUNTED = 10_000;
 export const STATISTICS_DAYS = 90;
 /** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;

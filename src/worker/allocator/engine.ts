@@ -268,11 +268,11 @@ export class Engine {
     try {
       const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
       await alarms.load();
-      const before = log.head()?.counters.fresh ?? [];
+      const before = log.head()?.counters.rangeSegments ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
       this.#group = decideGroup(tables, log, this.#calls, live, { now: now(), numberAt, randomBelow });
-      warnIfFilling(this.applicationId, before, log.head()?.counters.fresh ?? []);
+      warnIfFilling(this.applicationId, before, log.head()?.counters.rangeSegments ?? []);
     } catch (error) {
       this.#endCalls(calls, error);
       return;

@@ -9,7 +9,7 @@ import { type BadgePageQuery, type ListedBadge, listBadges } from "../storage/ba
 
 type ListedView = z.infer<typeof badgePage>["badges"][number];
 
-/** The position after which a page starts; in the newest-first order, before which. */
+/** The ordinal after which a page starts; in the newest-first order, before which. */
 export const BADGE_CURSOR = cursorCodec("badges", z.int().nonnegative());
 export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegative());
 
@@ -17,7 +17,7 @@ export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegat
  * A page of issued badges. Oldest first, badges issued while a caller pages come at the end, and none comes twice.
  *
  * @param isForPerson whether a searched list says who made the last change of each badge
- * @returns the badges, and the position after which the next page starts; null on the last page
+ * @returns the badges, and the ordinal after which the next page starts; null on the last page
  */
 export async function pageBadges(
   context: Context,
@@ -30,7 +30,7 @@ export async function pageBadges(
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
   // What expired in the last minute is not recorded yet, so a page may have fewer badges.
   const isListed = (badge: ListedBadge) => query.state !== null || stateAt(badge, now) !== "expired";
-  return { badges: items.filter(isListed).map(view), next: last?.position ?? null };
+  return { badges: items.filter(isListed).map(view), next: last?.ordinal ?? null };
 }
 
 /** A page as contract section 4 has it, of active and suspended badges; the others are those of section 24. */
