@@ -163,6 +163,42 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
   });
 });
 
+describe("a visitor who was invited by name only (contract section 24)", () => {
+  it("is erased with the invitation, or after a claim with the user, and another one stays", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
+    const [pending, claimed, kept] = ["pending", "claimed", "kept"].map((who) => `${who} ${crypto.randomUUID()}`);
+    const ask = async (name: string | undefined) =>
+      (await asServer(application, "POST", "/v1/invitation", { expiresAt: ahead(600), name })).body;
+    const [first, second] = [await ask(pending), await ask(claimed), await ask(kept)];
+    const user = `visitor-${crypto.randomUUID()}`;
+    const claim = { userId: user, invitationToken: second.id };
+    expect((await requestBadge(application, "phone", claim)).status).toBe(201);
+    const erased = await asServer(application, "PATCH", `/v1/invitation/${first.badgeId}/erase`);
+    expect([erased.status, erased.body]).toEqual([200, { badgeId: first.badgeId }]);
+    expect((await erase(application, user)).body.erased).toBe(1);
+    for (const text of [pending, claimed, user]) expect(await tablesWith(String(text))).toEqual([]);
+    expect(await tablesWith(String(kept))).toEqual(["invitation"]);
+    const { body } = await asServer(application, "GET", "/v1/invitations?state=claimed");
+    expect(body.invitations).toMatchObject([{ badgeId: second.badgeId, userId: expect.stringMatching(/^erased:/) }]);
+  });
+});
+
+describe("a person who gave commands of the script and is erased (contract section 24)", () => {
+  it("is not named by the commands", async () => {
+    const application = await createApplication();
+    const { body } = await requestBadge(application, "phone", { userId: "bob" });
+    const [user, other] = [crypto.randomUUID(), crypto.randomUUID()];
+    for (const name of [user, other]) {
+      await putCommand(application, { kind: "suspend", number: Number(body.badgeId) }, name);
+    }
+    await wake(application);
+    expect(await tablesWith(user)).toContain("script_command");
+    await erase(application, user);
+    expect(await tablesWith(user)).toEqual([]);
+    expect(await tablesWith(other)).toContain("script_command");
+  });
+});
+
 describe("a block of a person who is erased (contract section 24)", () => {
   it("outlives the erasure under a keyed digest, and is lifted by the plain ID", async () => {
     const application = await createApplication();
