@@ -189,7 +189,7 @@ export const signingKey = sqliteTable(
 export const badgeColumns = {
   /** The badge number; as the primary key it is unique over all applications. */
   number: integer("number").primaryKey(),
-  /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
+  /** Device ID: the keyed hash of the udid (src/worker/applications/derived-ids.ts). */
   device: text("device").$type<DeviceId>(),
   userId: text("user_id"),
   /** From the invitation that the badge was claimed from (contract section 24). */
@@ -406,6 +406,12 @@ export interface RangePart {
   used: number;
 }
 
+/** Badges issued on a day, in days since 1970-01-01 UTC. */
+export interface DayCount {
+  day: number;
+  count: number;
+}
+
 /** What the allocator counts (contract section 19). */
 export interface HeadStatistics {
   badges: Record<BadgeState, number>;
@@ -414,8 +420,8 @@ export interface HeadStatistics {
   retired: number;
   /** Freed numbers, whether or not they may be used again yet. */
   freed: number;
-  /** New badges by day: of the day `from` (days since 1970-01-01 UTC) and of those after it, the last 90 at most. */
-  newBadges: { from: number; counts: number[] };
+  /** New badges of the last day that had any, in days since 1970-01-01 UTC. */
+  newBadges: DayCount;
 }
 
 /**
@@ -440,6 +446,8 @@ export const applicationHead = sqliteTable("application_head", {
   hour: integer("hour").notNull(),
   hourUsed: integer("hour_used").notNull(),
   statistics: text("statistics", { mode: "json" }).$type<HeadStatistics>().notNull(),
+  /** Badges issued on days before the last, by day: D1 alone has them, of 90 days. */
+  pastDays: text("past_days", { mode: "json" }).$type<Record<string, number>>().notNull().default({}),
   /** The readers' flag: after a restore, the sequence from which readers may read again; 0: they may. */
   readableFrom: integer("readable_from").notNull().default(0),
   /** Numbers that D1 refused because another application has them, until the allocator has withdrawn them. */
@@ -511,7 +519,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 /**
  * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
  *
- * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_first_release.sql): its primary key is the table
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_tables_of_0_9.sql): its primary key is the table
  * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
  */
 export const webhookEvent = sqliteTable(

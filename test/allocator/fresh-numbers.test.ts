@@ -9,7 +9,7 @@ const APPLICATION = applicationId.parse("app_00000000000000000000");
 const hmacKey = () =>
   crypto.subtle.importKey("raw", new Uint8Array(32), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 
-const newInstance = () => new FreshNumbers(APPLICATION, { deviceKey: hmacKey });
+const newInstance = () => new FreshNumbers(APPLICATION, { rootKey: hmacKey });
 
 /** All numbers of a part, in the order in which they are handed out. */
 async function orderOf(numbers: FreshNumbers, size: number): Promise<number[]> {

@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
-import { deviceOf } from "../../src/worker/applications/devices.ts";
+import { hashUdid } from "../../src/worker/applications/derived-ids.ts";
 import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -79,13 +79,13 @@ describe("rotation of the sealing key (contract section 9)", () => {
     // A Worker that holds the newer key only, as after the older secret was deleted.
     const { SEALING_KEY_2 } = env;
     const { context } = testContext();
-    const { Custody } = await import("../../src/worker/keys/custody.ts");
-    const custody = new Custody(new SealingKeys({ SEALING_KEY_2 }));
-    const known = await context.registry.findFresh(context.db, first.id, Date.now());
+    const { UnsealedKeys } = await import("../../src/worker/keys/unsealed-keys.ts");
+    const unsealedKeys = new UnsealedKeys(new SealingKeys({ SEALING_KEY_2 }));
+    const known = await context.applicationCache.reload(context.db, first.id, Date.now());
     if (!known) throw new Error("no application");
     const [key] = known.signingKeys;
-    expect((await custody.signingKey(first.id, key.kid, key)).extractable).toBe(false);
-    expect(await deviceOf(custody, known, "phone")).toBe(await deviceOf(context.custody, known, "phone"));
+    expect((await unsealedKeys.signingKey(first.id, key.kid, key)).extractable).toBe(false);
+    expect(await hashUdid(unsealedKeys, known, "phone")).toBe(await hashUdid(context.unsealedKeys, known, "phone"));
 
     // The same phone still has its badge, and another application is not touched by any of it.
     expect(await requestBadge(first, "phone", { userId: "alice" })).toMatchObject({

@@ -254,7 +254,7 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
     const { phone, d1 } = await phoneWithBadge();
     d1.behaviour = "fails";
     await phone.sign(SIGNED);
-    const failed = log.lines().filter(({ event }) => event === "near-read-failed");
+    const failed = log.lines().filter(({ event }) => event === "replica-read-failed");
     expect(failed).toMatchObject([{ level: "warn" }]);
   });
 });

@@ -16,7 +16,7 @@ import { createApplication } from "../support/application.ts";
 
 useQuietLog();
 
-const scheduler = () => env.HOME_CLOCK.getByName("1");
+const scheduler = () => env.HOME_SCHEDULER.getByName("1");
 
 beforeEach(async () => {
   await env.DB.batch(["number_range", "script_command"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));

@@ -92,7 +92,7 @@ async function fill({ id, firstNumber }: { id: string; firstNumber: number }): P
 
 /**
  * Tomorrow at 04:45 UTC: ahead of the platform's own clock, which rings an alarm of the past by itself; and until December 2029
- * the clock scans no rows of an old day in the next eight minutes of a day (src/worker/scheduling/retention.ts).
+ * the clock scans no rows of an old day in the next eight minutes of a day (src/worker/scheduling/old-rows.ts).
  */
 function quietMinute(): number {
   const today = new Date().setUTCHours(0, 0, 0, 0);

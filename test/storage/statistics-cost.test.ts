@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
-import { readCounts } from "../../src/worker/storage/statistics.ts";
+import { readCounts } from "../../src/worker/storage/statistics-counts.ts";
 import { createApplication } from "../support/application.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";

@@ -9,7 +9,7 @@ import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import { readRetention } from "../scheduling/retention-days.ts";
 import type { Reply } from "./calls.ts";
 import type { Command } from "./commands.ts";
-import type { Log } from "./tables/log.ts";
+import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 
 /** Decides a command of the clock. */

@@ -1,7 +1,7 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId, InvitationDigest, UserDigest } from "../../shared/identifiers.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { InvitationRow, IssuedBadge } from "../storage/rows.ts";
 import type { Transition } from "./decide/states.ts";
 
@@ -13,7 +13,7 @@ import type { Transition } from "./decide/states.ts";
 /** The settings of the application that a command is decided by, as the caller has them. */
 export type Rules = Pick<
   Application,
-  "range" | "reuseAfterSeconds" | "requireProof" | "bindUntil" | "newBadgesPerHour" | "deviceKey"
+  "range" | "reuseAfterSeconds" | "requireProof" | "bindUntil" | "newBadgesPerHour" | "rootKey"
 > & { signingKey: Application["signingKeys"][number] };
 
 /** A user, and the digest under which a block outlives the user's erasure (contract section 24). */
@@ -120,7 +120,7 @@ export interface Call {
   id: string;
   /** When the caller gives up: later the command is not decided any more. Null: never. */
   until: number | null;
-  origin: Origin;
+  audit: AuditContext;
   command: Command;
 }
 

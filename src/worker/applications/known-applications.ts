@@ -4,7 +4,7 @@ import {
   KNOWN_APPLICATIONS_POLL_MILLISECONDS,
   PLATFORM_DEADLINE_MILLISECONDS,
 } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { listApplicationIds } from "../storage/applications.ts";
 
@@ -17,7 +17,7 @@ interface KnownIds {
   readingSince: number | null;
 }
 
-type Parts = Pick<Context, "home" | "db" | "now">;
+type Deps = Pick<Context, "home" | "db" | "now">;
 
 /**
  * Which application IDs exist, by home. It tells doors and phones behind an address that guesses from the guesses, without a look-up
@@ -31,29 +31,29 @@ export class KnownApplications {
    *
    * @throws Unavailable
    */
-  async has(parts: Parts, id: ApplicationId): Promise<boolean> {
-    const known = this.#homes.get(parts.home) ?? { ids: new Set<string>(), readAt: null, readingSince: null };
-    this.#homes.set(parts.home, known);
+  async has(deps: Deps, id: ApplicationId): Promise<boolean> {
+    const known = this.#homes.get(deps.home) ?? { ids: new Set<string>(), readAt: null, readingSince: null };
+    this.#homes.set(deps.home, known);
     if (known.ids.has(id)) return true;
-    if (isUnderWay(known, parts.now())) await untilRead(parts, known);
-    else if (!isYounger(known.readAt, parts.now(), APPLICATION_CACHE_SECONDS * 1000)) await read(parts, known);
+    if (isUnderWay(known, deps.now())) await untilRead(deps, known);
+    else if (!happenedWithin(known.readAt, deps.now(), APPLICATION_CACHE_SECONDS * 1000)) await read(deps, known);
     return known.ids.has(id);
   }
 }
 
 /** A reading whose invocation was ended by the platform never finishes. */
 const isUnderWay = ({ readingSince }: KnownIds, now: number): boolean =>
-  isYounger(readingSince, now, PLATFORM_DEADLINE_MILLISECONDS);
+  happenedWithin(readingSince, now, PLATFORM_DEADLINE_MILLISECONDS);
 
 /** Polls: a request cannot await another's I/O. */
-async function untilRead({ now }: Parts, known: KnownIds): Promise<void> {
+async function untilRead({ now }: Deps, known: KnownIds): Promise<void> {
   const awaited = known.readingSince;
   while (known.readingSince === awaited && isUnderWay(known, now())) {
     await scheduler.wait(KNOWN_APPLICATIONS_POLL_MILLISECONDS);
   }
 }
 
-async function read({ db, now }: Parts, known: KnownIds): Promise<void> {
+async function read({ db, now }: Deps, known: KnownIds): Promise<void> {
   const beganAt = now();
   known.readingSince = beganAt;
   try {

@@ -1,17 +1,17 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import type { Success } from "../allocator/client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
 import { mayBind, mayUse } from "../allocator/decide/keys.ts";
-import { userDigestOf } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
-import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
+import { Unavailable } from "../platform.ts";
+import { findBadge, findBadgeAtNearest, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
-import { settingsOfBinding } from "./binding.ts";
-import { executeWithSettings } from "./rules.ts";
+import { executeWithSettings } from "./settings-retry.ts";
 
 /** `POST /v1/badge`. */
 export interface BadgeRequest {
@@ -30,7 +30,7 @@ export interface BadgeRequest {
 }
 
 /** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
-export type IssuedBadge = {
+export type IssueResult = {
   number: number;
   /** Of the key that it is bound to; null: it is not bound. */
   keyThumbprint: string | null;
@@ -53,16 +53,16 @@ const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess
  * A login that changes nothing is answered from what a replica of D1 near the caller has, if that is recent (contract section
  * 16), or from the primary. Everything else is decided by the application's object.
  *
- * @throws Refusal
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function issueBadge(
   context: Context,
   application: Application,
   request: BadgeRequest,
-  origin: Origin,
+  audit: AuditContext,
   limits: AddressLimits = NO_ADDRESS,
-): Promise<IssuedBadge> {
+): Promise<IssueResult> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
   // A call without a proof counts for its address whatever its token is.
@@ -76,7 +76,7 @@ export async function issueBadge(
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
-  const userDigest = await userDigestOf(context.custody, settings, userId);
+  const userDigest = await hashUserId(context.unsealedKeys, settings, userId);
   const wanted = {
     kind: "badge" as const,
     device,
@@ -91,12 +91,12 @@ export async function issueBadge(
     context,
     settings,
     (rules): BadgeCommand => ({ ...wanted, rules }),
-    origin,
+    audit,
   );
-  return toIssued(result, rules.signingKey.publicKey);
+  return toIssueResult(result, rules.signingKey.publicKey);
 }
 
-function toIssued(result: Success, publicKey: string): IssuedBadge {
+function toIssueResult(result: Success, publicKey: string): IssueResult {
   const { kind, number, keyThumbprint } = expectKind(result, "created", "existing");
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
@@ -115,15 +115,36 @@ async function look(
   const { device, userId, bookmark } = request;
   const userDevice = { applicationId: application.id, device, userId };
   const now = clock();
-  const seen = await lookForBadge(db, userDevice, bookmark, now);
-  const badge = seen.badge && seen.authority === "hint" ? await findBadge(db, userDevice) : seen.badge;
+  const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
+  const badge = seen.badge && seen.source === "stale-replica" ? await findBadge(db, userDevice) : seen.badge;
   if (badge === undefined) return { badge, settings: application, isUnchanged: false };
-  const settings = await settingsOfBinding(context, application, badge, request.keyThumbprint);
+  const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     isMereLogin(settings, request, badge, now);
   return { badge, settings, isUnchanged };
+}
+
+/**
+ * The application, at most a second old if its cached settings leave an unbound badge unbound although the device has proved a key: an
+ * administrator may just have set `--bind-until`. That is no refusal, so nothing else would try again.
+ */
+async function settingsForBinding(
+  { applicationCache, db, now }: Context,
+  application: Application,
+  badge: StoredBadge,
+  thumbprint: string | null,
+): Promise<Application> {
+  const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
+  if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
+  try {
+    return (await applicationCache.findRecent(db, application.id, now())) ?? application;
+  } catch (error) {
+    // Without the primary it is a login like any other.
+    if (error instanceof Unavailable) return application;
+    throw error;
+  }
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */

@@ -5,11 +5,11 @@ import { homeOf } from "../../shared/homes.ts";
 import { parseApplicationId } from "../../shared/identifiers.ts";
 import { parseLogSample } from "../../shared/log-sample.ts";
 import { REQUEST_ID } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
 import { createContext } from "../context.ts";
 import { findHome, firstHome, type Home } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
 import { badgeLifeRoutes } from "./badge-life-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
 import { consoleRoutes } from "./console-routes.ts";
@@ -52,7 +52,7 @@ export const app = new Hono<HttpEnv>()
       detail: c.get("detail"),
       application: c.get("application"),
       milliseconds: Date.now() - startedAt,
-      farTrips: context.db.farTrips + context.allocator.calls,
+      roundTrips: context.db.primaryCalls + context.allocator.calls,
       sample,
     });
   })
@@ -109,7 +109,7 @@ function requestIdOf({ headers }: Request): string {
 
 /** Every exception ends here; what it says stays in the log. */
 function handleException(error: Error, c: HonoContext<HttpEnv>): Response {
-  if (error instanceof Refusal) {
+  if (error instanceof ApiError) {
     if (error.applicationId !== undefined) c.set("application", error.applicationId);
     if (error.detail !== undefined) c.set("detail", error.detail);
     const response = errorResponse(c, error.code);

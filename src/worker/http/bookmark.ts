@@ -1,6 +1,6 @@
 import type { Context as HonoContext } from "hono";
 import { homeOf } from "../../shared/homes.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import { header } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 

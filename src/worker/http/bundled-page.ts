@@ -1,9 +1,9 @@
 import { Hono } from "hono";
 import { createMiddleware } from "hono/factory";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
 import { assetResponse } from "./assets.ts";
 import type { HttpEnv } from "./environment.ts";
-import { otherResponse } from "./response.ts";
+import { rawResponse } from "./response.ts";
 
 /** The page may run its own script and call this service, nothing else: no inline code or style, no frame, no form target. */
 const CONTENT_SECURITY_POLICY = [
@@ -27,7 +27,7 @@ const CONTENT_SECURITY_POLICY = [
  */
 export function bundledPage(path: string, isServed: (env: HttpEnv["Bindings"]) => boolean): Hono<HttpEnv> {
   const requireServed = createMiddleware<HttpEnv>((c, next) => {
-    if (!isServed(c.env)) throw new Refusal("NOT_FOUND");
+    if (!isServed(c.env)) throw new ApiError("NOT_FOUND");
     return next();
   });
   return (
@@ -40,7 +40,7 @@ export function bundledPage(path: string, isServed: (env: HttpEnv["Bindings"]) =
         page.headers.set("X-Frame-Options", "DENY");
         return page;
       })
-      .get(`${path}/`, (c) => otherResponse(c, null, 308, [["Location", path]]))
+      .get(`${path}/`, (c) => rawResponse(c, null, 308, [["Location", path]]))
       // Files keep their names when they change, so browsers revalidate their copies (ETag).
       .get(`${path}/:file`, (c) => assetResponse(c, "no-cache"))
   );

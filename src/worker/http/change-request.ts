@@ -1,11 +1,11 @@
 import type { Context as HonoContext } from "hono";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { reasonRequest } from "../../shared/requests.ts";
 import { parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /** What a change is recorded with (contract section 23). @param reason of a `PATCH`: from its body */
-export function originOf(c: HonoContext<HttpEnv>, reason: string | null = null): Origin {
+export function auditContext(c: HonoContext<HttpEnv>, reason: string | null = null): AuditContext {
   return { actor: c.get("actor") ?? { kind: "device" }, requestId: c.get("requestId"), reason };
 }
 
@@ -13,7 +13,7 @@ export function originOf(c: HonoContext<HttpEnv>, reason: string | null = null):
  * The `reason` in the body of a `PATCH` that needs none. One that is not a text of the right length makes the whole body wrong:
  * it has no code of its own.
  *
- * @throws Refusal INVALID_JSON
+ * @throws ApiError INVALID_JSON
  */
 export async function readReason(c: HonoContext<HttpEnv>): Promise<string | null> {
   return parseBody(reasonRequest, await readBody(c), {}).reason ?? null;

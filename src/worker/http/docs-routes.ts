@@ -3,7 +3,7 @@ import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { assetResponse } from "./assets.ts";
 import { hasConsole } from "./console-routes.ts";
 import type { HttpEnv } from "./environment.ts";
-import { otherResponse } from "./response.ts";
+import { rawResponse } from "./response.ts";
 
 /**
  * The page may run our scripts and call this service, nothing else. Scalar sets styles on elements, which needs inline
@@ -31,7 +31,7 @@ export const docsRoutes = new Hono<HttpEnv>()
     page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
     return forDeployment(page, { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) });
   })
-  .get("/docs/", (c) => otherResponse(c, null, 308, [["Location", "/docs"]]))
+  .get("/docs/", (c) => rawResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).
   .get("/docs/:file", (c) => assetResponse(c, "no-cache"));
 

@@ -1,9 +1,9 @@
 import type { Actor } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import type { Application, Person } from "../applications/registry.ts";
+import type { ApiError } from "../api-error.ts";
+import type { Application, ConsoleUser } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import type { Refusal } from "../refusal.ts";
 import type { LimitedAddress } from "./rate-limits.ts";
 
 /** Hono's variables of a request. */
@@ -27,13 +27,13 @@ export interface HttpEnv {
     /** Who calls, of a server-side call: as the history names it. Absent: a device calls. */
     actor?: Actor;
     /** Who has signed in, of a call with a console secret. */
-    person?: Person;
+    consoleUser?: ConsoleUser;
     /** For the log line of the request. `route`: of another method at the same path. */
     route?: string;
     application?: ApplicationId;
     /** The application of a server-side call. */
     caller?: Application;
     code?: ErrorCode;
-    detail?: Refusal["detail"];
+    detail?: ApiError["detail"];
   };
 }

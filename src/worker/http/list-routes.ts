@@ -1,10 +1,10 @@
 import { Hono, type Context as HonoContext } from "hono";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { badgePageQuery, pageQuery, userPageQuery } from "../../shared/requests.ts";
-import type { Application } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
 import { BADGE_CURSOR, NEWEST_BADGE_CURSOR, pageBadges } from "../badges/list.ts";
 import type { CursorCodec } from "../cursor.ts";
-import { Refusal } from "../refusal.ts";
 import { BLOCKED_USER_CURSOR, pageBlockedUsers } from "../users/list.ts";
 import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
@@ -24,16 +24,16 @@ export const authenticateOperator = async (c: HonoContext<HttpEnv>, next: () => 
 };
 
 /** The application that `authenticateServer` let in. */
-export function authenticatedApplication(c: HonoContext<HttpEnv>): ApplicationId {
+export function authenticatedApplicationId(c: HonoContext<HttpEnv>): ApplicationId {
   const applicationId = c.get("application");
-  if (applicationId === undefined) throw new Refusal("INVALID_CREDENTIALS");
+  if (applicationId === undefined) throw new ApiError("INVALID_CREDENTIALS");
   return applicationId;
 }
 
 /** The same, with its settings. */
 export function requireCaller(c: HonoContext<HttpEnv>): Application {
   const application = c.get("caller");
-  if (application === undefined) throw new Refusal("INVALID_CREDENTIALS");
+  if (application === undefined) throw new ApiError("INVALID_CREDENTIALS");
   return application;
 }
 
@@ -56,20 +56,20 @@ export const listRoutes = new Hono<HttpEnv>()
     const isNewestFirst = order === "newest";
     const codec = isNewestFirst ? NEWEST_BADGE_CURSOR : BADGE_CURSOR;
     const query = {
-      applicationId: authenticatedApplication(c),
+      applicationId: authenticatedApplicationId(c),
       userId: null,
       ...{ state, text, isNewestFirst, perPage },
       endsBefore: readTime(endsBefore),
       after: readCursor(codec, cursor),
     };
-    const { badges, next } = await pageBadges(c.get("context"), query, c.get("person") !== undefined);
+    const { badges, next } = await pageBadges(c.get("context"), query, c.get("consoleUser") !== undefined);
     return pageResponse(c, { badges }, codec, next);
   })
 
   .get("/v1/users/:id/badges", authenticateServer, readQuery(pageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const { badges, next } = await pageBadges(c.get("context"), {
-      applicationId: authenticatedApplication(c),
+      applicationId: authenticatedApplicationId(c),
       userId: c.req.param("id"),
       ...{ state: null, text: null, endsBefore: null, isNewestFirst: false, perPage },
       after: readCursor(BADGE_CURSOR, cursor),
@@ -80,6 +80,6 @@ export const listRoutes = new Hono<HttpEnv>()
   .get("/v1/users", authenticateServer, readQuery(userPageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const page = { after: readCursor(BLOCKED_USER_CURSOR, cursor), perPage };
-    const { users, next } = await pageBlockedUsers(c.get("context"), authenticatedApplication(c), page);
+    const { users, next } = await pageBlockedUsers(c.get("context"), authenticatedApplicationId(c), page);
     return pageResponse(c, { users }, BLOCKED_USER_CURSOR, next);
   });

@@ -1,9 +1,9 @@
 import type { Context as HonoContext } from "hono";
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import { digestOf } from "../../shared/identifiers.ts";
-import { clientBlock } from "../applications/client-address.ts";
+import { ApiError } from "../api-error.ts";
+import { addressPrefix } from "../applications/address-prefix.ts";
 import { Unavailable } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 import type { CheckedProof } from "./proof.ts";
 
@@ -32,7 +32,7 @@ export interface LimitedAddress {
   isCountedApart: boolean;
 }
 
-/** Counts a call for its device, and remembers the address for what is counted later. @throws Refusal RATE_LIMITED */
+/** Counts a call for its device, and remembers the address for what is counted later. @throws ApiError RATE_LIMITED */
 export async function limitDevice(
   c: HonoContext<HttpEnv>,
   { application, device }: LimitedDevice,
@@ -40,57 +40,57 @@ export async function limitDevice(
   proof: CheckedProof | null = null,
 ): Promise<void> {
   rememberAddress(c, application, clientAddress);
-  await requireWithin(c.get("context").deviceLimit, deviceKey(`${application.id}:${device}`, proof));
+  await consumeLimit(c.get("context").deviceLimit, deviceCounter(`${application.id}:${device}`, proof));
 }
 
 /** Remembers the address of a call for what may be counted later. */
 export function rememberAddress(c: HonoContext<HttpEnv>, { id }: { id: string }, clientAddress: string): void {
-  const key = `${id}:${clientBlock(clientAddress)}`;
+  const key = `${id}:${addressPrefix(clientAddress)}`;
   c.set("limitedAddress", { key, isCounted: false, isCountedApart: false });
 }
 
-/** Counts a well-formed call without a proof, or one that would take a fresh number, for its address. @throws Refusal RATE_LIMITED */
+/** Counts a well-formed call without a proof, or one that would take a fresh number, for its address. @throws ApiError RATE_LIMITED */
 export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
   if (address === undefined || address.isCounted) return;
   address.isCounted = true;
-  await requireWithin(c.get("context").clientIpLimit, address.key);
+  await consumeLimit(c.get("context").clientIpLimit, address.key);
 }
 
-/** Counts a call that is refused, or is a guess, for its address, apart from its other calls. @throws Refusal RATE_LIMITED */
+/** Counts a call that is refused, or is a guess, for its address, apart from its other calls. @throws ApiError RATE_LIMITED */
 export async function limitAddressApart(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
   if (address === undefined || address.isCountedApart) return;
   address.isCountedApart = true;
-  await requireWithin(c.get("context").clientIpLimit, `${address.key}:refused`);
+  await consumeLimit(c.get("context").clientIpLimit, `${address.key}:refused`);
 }
 
 /**
  * Counts a call for the person who makes it: as many as for a device (contract section 22). No device ID has a space.
  *
- * @throws Refusal RATE_LIMITED
+ * @throws ApiError RATE_LIMITED
  */
-export async function limitPerson(c: HonoContext<HttpEnv>, { id }: { id: string }, userId: string): Promise<void> {
-  await requireWithin(c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`);
+export async function limitUser(c: HonoContext<HttpEnv>, { id }: { id: string }, userId: string): Promise<void> {
+  await consumeLimit(c.get("context").deviceLimit, `${id}:user ${await digestOf(userId)}`);
 }
 
-/** Counts a visitor's call for its invitation: as many as for a device (contract section 27). @throws Refusal RATE_LIMITED */
+/** Counts a visitor's call for its invitation: as many as for a device (contract section 27). @throws ApiError RATE_LIMITED */
 export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: string }, token: string): Promise<void> {
-  await requireWithin(c.get("context").deviceLimit, `${id}:invitation ${await digestOf(token)}`);
+  await consumeLimit(c.get("context").deviceLimit, `${id}:invitation ${await digestOf(token)}`);
 }
 
 /**
  * Counts the calls that a handler refuses as malformed, by INVALID_PROOF or by INVALID_USERTOKEN. Over the limit they are refused
  * with RATE_LIMITED instead.
  */
-export function countingRefused<C extends HonoContext<HttpEnv>>(
+export function withRefusalLimit<C extends HonoContext<HttpEnv>>(
   handler: (c: C) => Promise<Response>,
 ): (c: C) => Promise<Response> {
   return async (c) => {
     try {
       return await handler(c);
     } catch (error) {
-      if (error instanceof Refusal && isCountedApart(error.code)) await limitAddressApart(c);
+      if (error instanceof ApiError && isCountedApart(error.code)) await limitAddressApart(c);
       throw error;
     }
   };
@@ -106,15 +106,15 @@ function isCountedApart(code: ErrorCode): boolean {
  * Calls with a valid proof are counted by its key, so a stranger with the udid cannot lock its owner out (contract section
  * 15). Proofs that are only not fresh are counted apart from them: a stranger may have recorded one.
  */
-function deviceKey(key: string, proof: CheckedProof | null): string {
+function deviceCounter(key: string, proof: CheckedProof | null): string {
   if (proof === null || proof.thumbprint === null) return key;
   return proof.ok ? `${key}:${proof.thumbprint}` : `${key}:${proof.thumbprint}:stale`;
 }
 
 /** Without a deadline: the platform counts on the machine that serves the call, so this is no round trip. */
-async function requireWithin(limit: RateLimit, key: string): Promise<void> {
+async function consumeLimit(limit: RateLimit, key: string): Promise<void> {
   const { success } = await limit.limit({ key }).catch((error) => {
     throw new Unavailable("rate limit", error);
   });
-  if (!success) throw new Refusal("RATE_LIMITED");
+  if (!success) throw new ApiError("RATE_LIMITED");
 }

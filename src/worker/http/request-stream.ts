@@ -5,7 +5,7 @@ import {
   MAX_DRAINED_BYTES,
   MAX_INVITATIONS_BODY_BYTES,
 } from "../../shared/limits.ts";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
 import { untilHangUp } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
@@ -19,7 +19,7 @@ const limitBodyTo =
     const { headers } = c.req.raw;
     const declared = headers.has("transfer-encoding") ? null : headers.get("content-length");
     if (declared === null) return readBounded(c, next, maxBytes);
-    if (Number(declared) > maxBytes) throw new Refusal("PAYLOAD_TOO_LARGE");
+    if (Number(declared) > maxBytes) throw new ApiError("PAYLOAD_TOO_LARGE");
     return next();
   };
 
@@ -33,7 +33,7 @@ async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>, m
   const { body } = c.req.raw;
   if (body !== null) {
     const bytes = await readUpTo(body, maxBytes);
-    if (bytes === null) throw new Refusal("PAYLOAD_TOO_LARGE");
+    if (bytes === null) throw new ApiError("PAYLOAD_TOO_LARGE");
     c.set("body", bytes);
   }
   return next();

@@ -25,7 +25,7 @@ const JSON_TYPE = { "Content-Type": "application/json" };
 const JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...JSON_TYPE });
 const ANY_ORIGIN_JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...ANY_ORIGIN_HEADERS, ...JSON_TYPE });
 
-/** Every response is built by this function or by `otherResponse`. Callers may add headers. */
+/** Every response is built by this function or by `rawResponse`. Callers may add headers. */
 export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200): Response {
   const headers = c.get("anyOrigin") ? ANY_ORIGIN_JSON_HEADERS : JSON_HEADERS;
   const response = new Response(JSON.stringify(body), { status, headers });
@@ -34,7 +34,7 @@ export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200
 }
 
 /** A response that is not JSON: an asset, a status list, a redirect, a preflight. Its own headers win over the common ones. */
-export function otherResponse(
+export function rawResponse(
   c: HonoContext<HttpEnv>,
   body: ReadableStream | string | null,
   status: number,
@@ -57,7 +57,7 @@ export function errorResponse(c: HonoContext<HttpEnv>, code: ErrorCode): Respons
 }
 
 /** Lets caches keep the response. They serve it to other callers, so it does not carry an ID that its first caller chose. */
-export function cacheable(c: HonoContext<HttpEnv>, response: Response, cacheControl: string): Response {
+export function publicResponse(c: HonoContext<HttpEnv>, response: Response, cacheControl: string): Response {
   const requestId = crypto.randomUUID();
   c.set("requestId", requestId);
   response.headers.set("X-Request-Id", requestId);
@@ -85,14 +85,14 @@ const READING_PREFLIGHT_HEADERS = preflightHeaders("GET", "applicationid,invitat
 
 /** Lets a web page of any origin call a device route (contract section 6). Server-side routes have no CORS headers. */
 export const anyOrigin: MiddlewareHandler<HttpEnv> = (c, next) => {
-  if (c.req.method === "OPTIONS") return Promise.resolve(otherResponse(c, null, 204, PREFLIGHT_HEADERS));
+  if (c.req.method === "OPTIONS") return Promise.resolve(rawResponse(c, null, 204, PREFLIGHT_HEADERS));
   c.set("anyOrigin", true);
   return next();
 };
 
 /** The same for reading an invitation, at a path where a server creates them, which no web page may. */
 export const anyOriginMayRead: MiddlewareHandler<HttpEnv> = (c, next) => {
-  if (c.req.method === "OPTIONS") return Promise.resolve(otherResponse(c, null, 204, READING_PREFLIGHT_HEADERS));
+  if (c.req.method === "OPTIONS") return Promise.resolve(rawResponse(c, null, 204, READING_PREFLIGHT_HEADERS));
   if (c.req.method !== "POST") c.set("anyOrigin", true);
   return next();
 };

@@ -2,9 +2,9 @@ import { CompactSign } from "jose";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import { MAX_DELTA_CHANGES } from "../../shared/limits.ts";
-import type { Application } from "../applications/registry.ts";
-import { INVALID, SUSPENDED, VALID } from "../badges/status-entries.ts";
-import { firstPositionOf, indexesOf, listOf, listsUri } from "../badges/status-index.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { INVALID, SUSPENDED, VALID } from "../badges/status-lists/bits.ts";
+import { firstPositionOf, indexesOf, listOf, listsUri } from "../badges/status-lists/list-index.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
@@ -65,7 +65,7 @@ const encoder = new TextEncoder();
  * @throws Unavailable without `PUBLIC_URL`, and when the key cannot be opened
  */
 export async function signDelta(
-  context: Pick<Context, "custody" | "statusIndexes" | "publicUrl">,
+  context: Pick<Context, "unsealedKeys" | "statusIndexes" | "publicUrl">,
   application: Application,
   { since, change, changes }: Delta,
   at: number,
@@ -88,7 +88,7 @@ export async function signDelta(
   };
   return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: "statusdelta+jwt" })
-    .sign(await context.custody.signingKey(application.id, key.kid, key));
+    .sign(await context.unsealedKeys.signingKey(application.id, key.kid, key));
 }
 
 /** As in the lists (contract section 14). */

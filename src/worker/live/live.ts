@@ -8,8 +8,8 @@ import {
   LIVE_RETRY_MILLISECONDS,
   MAX_LIVE_CALLS,
 } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
-import type { Application } from "../applications/registry.ts";
+import { happenedWithin } from "../../shared/time.ts";
+import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
@@ -83,7 +83,7 @@ export class Live extends DurableObject<Env> {
     const snapshot = await this.#snapshotsOf(applicationId).read(Math.min(...found.map(({ have }) => have)));
     const now = Date.now();
     return found.map((door) => {
-      const isConnected = isYounger(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
+      const isConnected = happenedWithin(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
       return { ...door, isCurrent: isConnected && isCurrent(snapshot, door.have) };
     });
   }
@@ -162,7 +162,7 @@ export class Live extends DurableObject<Env> {
   /** Doors whose secret was retired, at most twice a minute. @throws Unavailable */
   async #dropRetired(applicationId: ApplicationId): Promise<void> {
     const now = Date.now();
-    if (isYounger(this.#checkedAt, now, LIVE_COMPARE_MILLISECONDS)) return;
+    if (happenedWithin(this.#checkedAt, now, LIVE_COMPARE_MILLISECONDS)) return;
     const doors = this.#waiting().flatMap(({ socket, door }) => (door === null ? [] : [{ socket, id: door.id }]));
     if (doors.length === 0) return;
     const live = await listDoorIds(this.#open(applicationId).db, applicationId);
@@ -225,9 +225,9 @@ export class Live extends DurableObject<Env> {
 }
 
 async function findApplication(context: Context, id: ApplicationId): Promise<Application> {
-  const { registry, db, now } = context;
-  const known = registry.recall(id, now());
-  const application = known === undefined || known === "unknown" ? await registry.findFresh(db, id, now()) : known;
+  const { applicationCache, db, now } = context;
+  const known = applicationCache.peek(id, now());
+  const application = known === undefined || known === "unknown" ? await applicationCache.reload(db, id, now()) : known;
   if (!application) throw new Error("there is no such application");
   return application;
 }

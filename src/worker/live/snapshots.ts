@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { LIVE_COMPARE_MILLISECONDS, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Database } from "../storage/database.ts";
 import { readStatusChanges } from "../storage/status-changes.ts";
 import type { Snapshot } from "./delta.ts";
@@ -47,7 +47,7 @@ export class Snapshots {
     const isUsable =
       newest?.round === this.#round &&
       newest.snapshot.after <= after &&
-      isYounger(newest.snapshot.readAt, Date.now(), LIVE_COMPARE_MILLISECONDS);
+      happenedWithin(newest.snapshot.readAt, Date.now(), LIVE_COMPARE_MILLISECONDS);
     if (newest && isUsable) return Promise.resolve(newest.snapshot);
     const reading = this.#reading;
     if (reading && reading.round === this.#round && reading.after <= after) return reading.result;

@@ -4,7 +4,7 @@ import { HOME_RECIPIENT } from "../../shared/script-commands.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { listApplications } from "../storage/application-list.ts";
-import { findRecipients } from "../storage/script-commands.ts";
+import { findRecipients } from "../storage/command-rows.ts";
 
 /** Wakes allocators for which the script has left commands (contract section 21). @throws Unavailable */
 export async function wakeForCommands(context: Context): Promise<void> {

@@ -1,8 +1,8 @@
 import { SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
 import { HOME_RECIPIENT, homeRequest } from "../../shared/script-commands.ts";
 import { log } from "../log.ts";
+import { readCommands, storeResult } from "../storage/command-rows.ts";
 import type { Database } from "../storage/database.ts";
-import { readCommands, storeResult } from "../storage/script-commands.ts";
 import type { NumberRegister } from "./number-register.ts";
 import { registerCopy } from "./register-copy.ts";
 

@@ -10,11 +10,11 @@ import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { resealChunk } from "../keys/resealing.ts";
 import { log } from "../log.ts";
-import { deleteOldCommands } from "../storage/script-commands.ts";
+import { deleteOldCommands } from "../storage/command-rows.ts";
 import type { ReadPositions } from "../storage/sealed-values.ts";
 import { releaseHeldEvents } from "../storage/webhook-backlog.ts";
 import { enqueueDueEvents, findUntriedEvents } from "../webhooks/backlog.ts";
-import { type Checkpoints, type Purge, purge } from "./retention.ts";
+import { type Checkpoints, type Purge, purge } from "./old-rows.ts";
 
 /**
  * One chunk of one kind of work.
@@ -56,7 +56,7 @@ export async function sweepHome(context: Context, checkpoints: Checkpoints): Pro
       if (more) isFinished = false;
     } catch (error) {
       isFinished = false;
-      log("error", { event: "sweep-part-failed", home: context.home, task: name, error });
+      log("error", { event: "sweep-task-failed", home: context.home, task: name, error });
     }
   };
   await Promise.all(Object.entries(kindsOfWork(checkpoints)).map(([name, chunk]) => run(name, chunk)));

@@ -6,11 +6,11 @@ import type { Context } from "../context.ts";
 import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { enqueueDueEvents } from "../webhooks/backlog.ts";
-import { wakeHomeClock } from "./client.ts";
+import { wakeHomeScheduler } from "./client.ts";
 
 /** What a batch of the webhook queue has beside webhook events, and the messages about those. */
 export interface WakeMessages {
-  /** Whether the clock of every home is to tick. */
+  /** Whether the scheduler of every home is to tick. */
   isTick: boolean;
   /** For whom commands of the script wait. */
   recipients: Recipient[];
@@ -58,7 +58,7 @@ export async function wakeRecipients(
   await Promise.all(
     recipients.map(async (recipient) => {
       try {
-        if (recipient === HOME_RECIPIENT) await wakeHomeClock(env, firstHome(env));
+        if (recipient === HOME_RECIPIENT) await wakeHomeScheduler(env, firstHome(env));
         else await wakeApplication(contextOf(homeOf(recipient)), recipient);
       } catch (error) {
         log("warn", { event: "recipient-not-woken", recipient, error });

@@ -7,12 +7,12 @@ import type { Statement } from "./statement.ts";
  * One home's D1, for one request, one batch of messages or one sweep. Counts far trips and retries transient failures, so
  * every write must be repeatable: it finds its work already done, or does all of it in one transaction.
  *
- * All calls go to the primary, except `allNear`. Those of the badge calls go through sessions (D1: Sessions API), whose
+ * All calls go to the primary, except `allAtNearest`. Those of the badge calls go through sessions (D1: Sessions API), whose
  * bookmarks let the device's next call be served by a copy (contract section 16).
  */
 export class Database {
   readonly d1: D1Database;
-  #farTrips = 0;
+  #primaryCalls = 0;
   #bookmark: string | null = null;
 
   constructor(d1: D1Database) {
@@ -20,8 +20,8 @@ export class Database {
   }
 
   /** Calls to D1 so far, retries included, that no copy near the caller answered: of one that failed nobody knows where it went. */
-  get farTrips(): number {
-    return this.#farTrips;
+  get primaryCalls(): number {
+    return this.#primaryCalls;
   }
 
   /** D1's state that the last session saw or made, as D1 names it; null: there was no session. */
@@ -57,7 +57,7 @@ export class Database {
    * @returns the rows, and whether they are the primary's
    * @throws Unavailable when the primary fails too
    */
-  async allNear<Values, Row>(
+  async allAtNearest<Values, Row>(
     statement: Statement<Values, Row>,
     values: Values,
     bookmark: string | null,
@@ -70,12 +70,12 @@ export class Database {
       // D1 reports this with every response of a session (D1: Sessions API); only the local D1, which has no copies,
       // does not.
       const isPrimary = result.meta.served_by_primary !== false;
-      if (isPrimary) this.#farTrips++;
+      if (isPrimary) this.#primaryCalls++;
       this.#bookmark = session.getBookmark();
       return { rows: statement.rows(result), isPrimary };
     } catch (error) {
-      this.#farTrips++;
-      log("warn", { event: "near-read-failed", error });
+      this.#primaryCalls++;
+      log("warn", { event: "replica-read-failed", error });
       return { rows: await this.allAtPrimary(statement, values), isPrimary: true };
     }
   }
@@ -87,7 +87,7 @@ export class Database {
    */
   async onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
     const session = this.d1.withSession("first-primary");
-    this.#farTrips++;
+    this.#primaryCalls++;
     try {
       const result = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => query(session));
       this.#bookmark = session.getBookmark();
@@ -105,7 +105,7 @@ export class Database {
   async atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
     let session: D1DatabaseSession | undefined;
     const result = await retryPlatform("D1", () => {
-      this.#farTrips++;
+      this.#primaryCalls++;
       session = this.d1.withSession("first-primary");
       return query(session);
     });
@@ -120,7 +120,7 @@ export class Database {
    */
   run<T>(query: (d1: D1Database) => Promise<T>, deadlineMilliseconds?: number): Promise<T> {
     const call = () => {
-      this.#farTrips++;
+      this.#primaryCalls++;
       return query(this.d1);
     };
     return retryPlatform("D1", call, deadlineMilliseconds);

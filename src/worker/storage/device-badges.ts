@@ -2,8 +2,8 @@ import { eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
 import { applicationHead, badge, clock } from "../../shared/schema.ts";
-import { isRecent } from "./clock.ts";
 import type { Database } from "./database.ts";
+import { isRecent } from "./heartbeat.ts";
 import { isReadable, requireReadable } from "./readable.ts";
 import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 
@@ -60,19 +60,19 @@ const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>)
     (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.turn} DESC LIMIT 1),
     (SELECT number FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT number FROM (${last(p, 1)})), ${only(p, 1)})`;
 
-/** Result of a look near the caller, and how far it may be trusted (contract section 16). */
-export interface Look<Badge> {
+/** Result of a read at the nearest database, and where it comes from (contract section 16). */
+export interface NearestRead<Badge> {
   badge: Badge | undefined;
-  authority: Authority;
+  source: ReadSource;
 }
 
-type Authority =
+type ReadSource =
   /** The primary's: it decides. */
   | "primary"
-  /** From a copy that is as new as the caller's bookmark and recent: a badge may be accepted, if nothing is to be written. */
-  | "recent-copy"
-  /** From a copy that may be too old: the primary decides. */
-  | "hint";
+  /** From a replica that is as new as the caller's bookmark and recent: it may accept a badge if nothing is to be written. */
+  | "fresh-replica"
+  /** From a replica that may be too old: the primary decides. */
+  | "stale-replica";
 
 /** Whether the device has such a badge; the row is the application's head otherwise. */
 const isFound = sql<number>`${badge.number} IS NOT NULL`;
@@ -88,10 +88,10 @@ function readBadge<Badge extends Flags>(row: Badge | undefined): Badge | undefin
   return row?.isFound === 1 ? row : undefined;
 }
 
-/** A look-up at the primary, and the same in a copy, which also says when the copy's clock row was written. */
+/** A look-up at the primary, and the same at a replica, which also returns the time of the replica's last heartbeat. */
 interface LookUp<Values, Badge> {
   atPrimary: Statement<Values, Badge>;
-  ofCopy: Statement<Values, Badge & { tickedAt: number | null }>;
+  atReplica: Statement<Values, Badge & { tickedAt: number | null }>;
 }
 
 /** All look-ups of a device's badge begin here. */
@@ -108,7 +108,7 @@ function lookUp<Values extends { applicationId: ApplicationId }, Selected extend
   const tickedAt = sql<number | null>`(SELECT ${clock.tickedAt} FROM ${clock} WHERE ${clock.id} = 1)`;
   return {
     atPrimary: statement((p: Placeholders<Values>) => select(p, fieldsOf(p))),
-    ofCopy: statement((p: Placeholders<Values>) => select(p, { ...fieldsOf(p), tickedAt })),
+    atReplica: statement((p: Placeholders<Values>) => select(p, { ...fieldsOf(p), tickedAt })),
   };
 }
 
@@ -142,37 +142,37 @@ export async function findBadge(db: Database, userDevice: UserDevice): Promise<S
 }
 
 /**
- * The same, looked for near the caller. One round trip; two when the copy fails.
+ * The same, at the nearest database. One round trip; two when the replica fails.
  *
  * @param bookmark null: the caller sent none
  * @param now milliseconds
  */
-export const lookForBadge = (
+export const findBadgeAtNearest = (
   db: Database,
   userDevice: UserDevice,
   bookmark: string | null,
   now: number,
-): Promise<Look<StoredBadge>> => lookNear(db, OF_USER, userDevice, bookmark, now);
+): Promise<NearestRead<StoredBadge>> => readAtNearest(db, OF_USER, userDevice, bookmark, now);
 
-async function lookNear<Values, Badge extends Flags>(
+async function readAtNearest<Values, Badge extends Flags>(
   db: Database,
-  { atPrimary, ofCopy }: LookUp<Values, Badge>,
+  { atPrimary, atReplica }: LookUp<Values, Badge>,
   values: Values,
   bookmark: string | null,
   now: number,
-): Promise<Look<Badge>> {
+): Promise<NearestRead<Badge>> {
   if (bookmark === null) {
-    const { rows, isPrimary } = await db.allNear(atPrimary, values, null);
+    const { rows, isPrimary } = await db.allAtNearest(atPrimary, values, null);
     const [found] = rows;
     return isPrimary
-      ? { badge: readBadge(found), authority: "primary" }
-      : { badge: found?.isFound === 1 ? found : undefined, authority: "hint" };
+      ? { badge: readBadge(found), source: "primary" }
+      : { badge: found?.isFound === 1 ? found : undefined, source: "stale-replica" };
   }
-  const { rows, isPrimary } = await db.allNear(ofCopy, values, bookmark);
+  const { rows, isPrimary } = await db.allAtNearest(atReplica, values, bookmark);
   const [found] = rows;
-  if (isPrimary) return { badge: readBadge(found), authority: "primary" };
+  if (isPrimary) return { badge: readBadge(found), source: "primary" };
   const isTrusted = found?.isReadable === 1 && isRecent(found.tickedAt, now);
-  return { badge: found?.isFound === 1 ? found : undefined, authority: isTrusted ? "recent-copy" : "hint" };
+  return { badge: found?.isFound === 1 ? found : undefined, source: isTrusted ? "fresh-replica" : "stale-replica" };
 }
 
 const SIGNING_FIELDS = {
@@ -217,16 +217,16 @@ export async function findSigningBadge(db: Database, signer: Signer): Promise<Si
 }
 
 /**
- * The same, looked for near the caller. One round trip; two when the copy fails.
+ * The same, at the nearest database. One round trip; two when the replica fails.
  *
  * @param now milliseconds
  */
-export const lookForSigningBadge = (
+export const findSigningBadgeAtNearest = (
   db: Database,
   signer: Signer,
   bookmark: string,
   now: number,
-): Promise<Look<SigningBadge>> => lookNear(db, signingOf(signer), signer, bookmark, now);
+): Promise<NearestRead<SigningBadge>> => readAtNearest(db, signingOf(signer), signer, bookmark, now);
 
 function signingOf({ thumbprint, number }: Signer) {
   if (number !== null) return SIGNING.numbered;

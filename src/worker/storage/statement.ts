@@ -1,7 +1,7 @@
 import { type Column, is, type Placeholder, SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import { drizzle } from "drizzle-orm/sqlite-proxy";
-import { BoundedCache } from "../bounded-cache.ts";
+import { LruCache } from "../lru-cache.ts";
 import { type CompiledQuery, compileQuery, rowOfArray, rowOfObject } from "./compiled-query.ts";
 
 /**
@@ -122,7 +122,7 @@ export function query<Selected extends Fields>(
 export function byShape<Shape extends Readonly<Record<string, string | number | boolean | null>>, Built>(
   build: (shape: Shape) => Built,
 ): (shape: Shape) => Built {
-  const known = new BoundedCache<{ built: Built }>(MAX_SHAPES);
+  const known = new LruCache<{ built: Built }>(MAX_SHAPES);
   return (shape) => {
     const key = JSON.stringify(Object.values(shape));
     const found = known.get(key);

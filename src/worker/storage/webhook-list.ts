@@ -1,6 +1,6 @@
 import { and, eq, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.ts";
@@ -109,7 +109,7 @@ interface ReplayValues {
   /** Of the row of history. */
   historyId: string;
   at: number;
-  actorKind: Origin["actor"]["kind"];
+  actorKind: AuditContext["actor"]["kind"];
   actorName: string | null;
   requestId: string | null;
 }
@@ -146,7 +146,7 @@ const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL(
  * Makes an event due at once with all its attempts ahead of it, whatever its state; held if the application has no endpoint
  * or a held one. It does not wait for a running attempt, so the receiver may get the event twice. One round trip.
  *
- * @param origin who replays it, for the history
+ * @param audit who replays it, for the history
  * @param now milliseconds
  * @returns the event's new state; undefined if the application has no such event
  */
@@ -154,7 +154,7 @@ export async function replayEvent(
   db: Database,
   applicationId: ApplicationId,
   eventId: string,
-  { actor, requestId = null }: Origin,
+  { actor, requestId = null }: AuditContext,
   now: number,
 ): Promise<"pending" | "held" | undefined> {
   const event = { applicationId, eventId };

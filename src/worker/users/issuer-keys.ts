@@ -10,10 +10,10 @@ import {
 } from "../../shared/limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { fetchVerificationKeys } from "../../shared/openid/provider.ts";
-import { isYounger } from "../../shared/time.ts";
-import { BoundedCache } from "../bounded-cache.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
+import { LruCache } from "../lru-cache.ts";
 
 /** The keys of one fetch. */
 export interface KnownKeys {
@@ -33,7 +33,7 @@ interface Issuer {
   fetch: { begunAt: number } | null;
 }
 
-type Parts = Pick<Context, "now" | "defer" | "isLocal">;
+type Deps = Pick<Context, "now" | "defer" | "isLocal">;
 
 /**
  * Keys of OpenID providers, by issuer (contract section 22). A fetch is made for all callers that wait for it: they look
@@ -41,22 +41,22 @@ type Parts = Pick<Context, "now" | "defer" | "isLocal">;
  * the caller that fetches waits.
  */
 export class IssuerKeys {
-  readonly #issuers = new BoundedCache<Issuer>(MAX_CACHED_ISSUERS);
+  readonly #issuers = new LruCache<Issuer>(MAX_CACHED_ISSUERS);
 
   /** @returns the issuer's keys; null: none are known, and they cannot be fetched */
-  async find(parts: Parts, url: string): Promise<KnownKeys | null> {
+  async find(deps: Deps, url: string): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
-    const now = parts.now();
-    if (isYounger(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
+    const now = deps.now();
+    if (happenedWithin(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
     const usable = usableKeys(issuer, now);
     const patience = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_PATIENCE_SECONDS;
     if (isUnderWay(issuer, now)) {
       if (usable !== null) return usable;
-      await untilFetched(parts, issuer);
-    } else if (!isYounger(issuer.failedAt, now, patience * 1000)) {
-      await fetchKeys(parts, url, issuer);
+      await untilFetched(deps, issuer);
+    } else if (!happenedWithin(issuer.failedAt, now, patience * 1000)) {
+      await fetchKeys(deps, url, issuer);
     }
-    return usableKeys(issuer, parts.now());
+    return usableKeys(issuer, deps.now());
   }
 
   /**
@@ -65,15 +65,15 @@ export class IssuerKeys {
    *
    * @returns null: there are no others
    */
-  async findOthers(parts: Parts, url: string, seen: KnownKeys): Promise<KnownKeys | null> {
+  async findOthers(deps: Deps, url: string, seen: KnownKeys): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
-    const now = parts.now();
+    const now = deps.now();
     if (issuer.known === seen) {
       if (isUnderWay(issuer, now)) {
-        await untilFetched(parts, issuer);
-      } else if (!isYounger(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
+        await untilFetched(deps, issuer);
+      } else if (!happenedWithin(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
         issuer.unknownKeyAt = now;
-        await fetchKeys(parts, url, issuer);
+        await fetchKeys(deps, url, issuer);
       }
     }
     return issuer.known === seen ? null : issuer.known;
@@ -89,13 +89,13 @@ export class IssuerKeys {
 }
 
 const usableKeys = ({ known }: Issuer, now: number): KnownKeys | null =>
-  isYounger(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
+  happenedWithin(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
 
 /** A fetch whose invocation was ended by the platform is never over. */
 const isUnderWay = ({ fetch }: Issuer, now: number): boolean =>
-  isYounger(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
+  happenedWithin(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
 
-async function untilFetched({ now }: Parts, issuer: Issuer): Promise<void> {
+async function untilFetched({ now }: Deps, issuer: Issuer): Promise<void> {
   const awaited = issuer.fetch;
   while (awaited !== null && issuer.fetch === awaited && isUnderWay(issuer, now())) {
     await scheduler.wait(ISSUER_POLL_MILLISECONDS);
@@ -103,7 +103,7 @@ async function untilFetched({ now }: Parts, issuer: Issuer): Promise<void> {
 }
 
 /** Fetches the keys, or notes that it failed. */
-async function fetchKeys({ now, defer, isLocal }: Parts, url: string, issuer: Issuer): Promise<void> {
+async function fetchKeys({ now, defer, isLocal }: Deps, url: string, issuer: Issuer): Promise<void> {
   const begunAt = now();
   const fetch = { begunAt };
   issuer.fetch = fetch;

@@ -1,7 +1,7 @@
 import { WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
-import type { Application, UserSettings } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application, UserSettings } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import type { KnownKeys } from "./issuer-keys.ts";
 import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./token.ts";
 
@@ -20,7 +20,7 @@ export type UserCheck = { isAccepted: true } | RefusedUser;
 
 interface RefusedUser {
   isAccepted: false;
-  refusal: Refusal;
+  refusal: ApiError;
 }
 
 /** Of a login that needs no user token. */
@@ -38,24 +38,19 @@ export async function checkLogin(
   presented: PresentedUser,
   userId: string,
 ): Promise<UserCheck> {
-  const checkWith = async (settings: UserSettings | null): Promise<UserCheck> => {
-    if (settings === null) return ACCEPTED;
-    if (settings.observe) {
-      context.defer(observe(context, application, settings, presented, userId));
-      return ACCEPTED;
-    }
-    const outcome = await checkToken(context, settings, presented, userId);
-    return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
-  };
-  const check = await checkWith(application.users);
-  if (check.isAccepted) return check;
-  const recent = await recentSettings(context, application);
-  return isSame(recent, application.users) ? check : checkWith(recent);
+  const settings = application.users;
+  if (settings === null) return ACCEPTED;
+  if (settings.observe) {
+    context.defer(observe(context, application, settings, presented, userId));
+    return ACCEPTED;
+  }
+  const outcome = await checkToken(context, settings, presented, userId);
+  return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
 }
 
 /** Why a claim was refused, if it was because no invitation vouches for its user; null: another reason. */
-export function refusalOfUser(check: UserCheck, error: unknown): Refusal | null {
-  const isRefusal = error instanceof Refusal && error.code === "INVALID_USERTOKEN";
+export function refusalOfUser(check: UserCheck, error: unknown): ApiError | null {
+  const isRefusal = error instanceof ApiError && error.code === "INVALID_USERTOKEN";
   return isRefusal && !check.isAccepted ? check.refusal : null;
 }
 
@@ -69,20 +64,15 @@ export interface KnownUser {
 /**
  * The user whom a call's token names.
  *
- * @throws Refusal INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
+ * @throws ApiError INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
  */
 export async function identifyUser(
   context: Context,
   application: Application,
   presented: PresentedUser,
 ): Promise<KnownUser> {
-  const identifyWith = (settings: UserSettings | null) =>
-    settings === null ? refused("no-issuer") : checkToken(context, settings, presented, null);
-  let outcome = await identifyWith(application.users);
-  if (outcome === "no-issuer-keys" || !outcome.ok) {
-    const recent = await recentSettings(context, application);
-    if (!isSame(recent, application.users)) outcome = await identifyWith(recent);
-  }
+  const { users } = application;
+  const outcome = users === null ? refused("no-issuer") : await checkToken(context, users, presented, null);
   if (outcome === "no-issuer-keys" || !outcome.ok) throw refusedUser(outcome, presented).refusal;
   return { userId: outcome.userId, isKeyBound: outcome.keyThumbprint !== null };
 }
@@ -130,31 +120,15 @@ async function observe(
   // Nobody knows what such a token is worth.
   if (outcome === "no-issuer-keys") return;
   const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
-  context.observedLogins.count(context, id, kind);
-}
-
-/** A refusal rests on settings at most a second old: an administrator may just have changed them. */
-async function recentSettings({ registry, db, now }: Context, application: Application): Promise<UserSettings | null> {
-  const recent = await registry.findForDenial(db, application.id, now());
-  return recent === undefined ? application.users : recent.users;
-}
-
-function isSame(one: UserSettings | null, other: UserSettings | null): boolean {
-  if (one === null || other === null) return one === other;
-  return (
-    one.issuer === other.issuer &&
-    one.audience === other.audience &&
-    one.claim === other.claim &&
-    one.observe === other.observe
-  );
+  context.loginCounter.count(context, id, kind);
 }
 
 const refused = (reason: TokenFailure): RefusedToken => ({ ok: false, reason });
 
 function refusedUser(outcome: RefusedToken | "no-issuer-keys", { token }: PresentedUser): RefusedUser {
   if (outcome === "no-issuer-keys") {
-    return { isAccepted: false, refusal: new Refusal("UNAVAILABLE", { detail: outcome }) };
+    return { isAccepted: false, refusal: new ApiError("UNAVAILABLE", { detail: outcome }) };
   }
   const challenge = token === null ? undefined : WRONG_TOKEN_CHALLENGE;
-  return { isAccepted: false, refusal: new Refusal("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
+  return { isAccepted: false, refusal: new ApiError("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
 }

@@ -54,7 +54,7 @@ async function deliverToEndpoint(context: Context, endpoint: Endpoint, events: r
 
 /** @returns null if a secret cannot be opened, so that nothing was sent: the tick tries again */
 async function attempt(
-  { custody, isLocal, now }: Context,
+  { unsealedKeys, isLocal, now }: Context,
   endpoint: Endpoint,
   event: LeasedEvent,
 ): Promise<Result | null> {
@@ -62,8 +62,8 @@ async function attempt(
   const body = new TextEncoder().encode(event.payload);
   try {
     const secrets = endpoint.secrets.map(async (secret) => ({
-      sha1: await custody.webhookKey(applicationId, secret.id, secret, "SHA-1"),
-      sha256: await custody.webhookKey(applicationId, secret.id, secret, "SHA-256"),
+      sha1: await unsealedKeys.webhookKey(applicationId, secret.id, secret, "SHA-1"),
+      sha256: await unsealedKeys.webhookKey(applicationId, secret.id, secret, "SHA-256"),
     }));
     const timestampSeconds = Math.floor(now() / 1000);
     const headers = await signWebhook({ eventId, timestampSeconds, body, secrets: await Promise.all(secrets) });

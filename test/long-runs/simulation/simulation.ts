@@ -80,7 +80,7 @@ const LEFT_OVER = [
 ];
 
 const leftOver = ({ d1, timeline }: World) => {
-  // Older commands are ignored (src/worker/storage/script-commands.ts).
+  // Older commands are ignored (src/worker/storage/command-rows.ts).
   const isKept = (row: Row) => row.what !== "command" || Number(row.due) > timeline.now - HOUR;
   return d1.look(LEFT_OVER.map((rows) => `SELECT ${rows}`).join(" UNION ALL ")).filter(isKept);
 };

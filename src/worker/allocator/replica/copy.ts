@@ -4,7 +4,7 @@ import type { Database } from "../../storage/database.ts";
 import type { Counters } from "../counters.ts";
 import type { RowTable } from "../entry.ts";
 import { clearRows, insertRows } from "../tables/bulk.ts";
-import type { Log, LogHead } from "../tables/log.ts";
+import type { Log, LogHead } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { type DatabaseHead, fence, readHead, SELECT_HEAD } from "./head.ts";
 import { PAGED_TABLES, type PageKey, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";

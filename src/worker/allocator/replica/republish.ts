@@ -9,7 +9,7 @@ import { type Placeholders, statement } from "../../storage/statement.ts";
 import type { Counters, Mark } from "../counters.ts";
 import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../entry.ts";
 import { rowsAfter } from "../tables/bulk.ts";
-import type { Log } from "../tables/log.ts";
+import type { Log } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { countersOf } from "./copy.ts";
 import { fence, readHead } from "./head.ts";
@@ -177,9 +177,9 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
     DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),
   );
   for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, keys, results } = changes;
+    const { history: rows, events, erasures, keys, results, endedDay } = changes;
     await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results }),
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results, endedDay }),
     );
     for (const erasure of erasures) parts.tables.addErasure(erasure);
   }

@@ -1,7 +1,7 @@
 import type { Rules } from "../../../../src/worker/allocator/commands.ts";
 import { FreshNumbers } from "../../../../src/worker/allocator/fresh-numbers.ts";
 import { standIn } from "../../stand-in.ts";
-import { deviceKeyOf } from "../invariants/history.ts";
+import { rootKeyOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { hmacKey } from "../platform/globals.ts";
@@ -32,8 +32,8 @@ export class Planter extends Member {
     if (!part) return;
     const index = part.used + this.#dice.below(MAX_AHEAD);
     if (index >= part.size) return;
-    const numbers = new FreshNumbers(id, { deviceKey: async () => hmacKey(deviceKeyOf(id), "SHA-256") });
-    const rules = standIn<Rules>("rules", { deviceKey: { sealed: deviceKeyOf(id), sealingVersion: 1 } });
+    const numbers = new FreshNumbers(id, { rootKey: async () => hmacKey(rootKeyOf(id), "SHA-256") });
+    const rules = standIn<Rules>("rules", { rootKey: { sealed: rootKeyOf(id), sealingVersion: 1 } });
     const numberAt = await numbers.forCommands([{ kind: "invite", rules, invitations: [] }]);
     const number = numberAt(part, index);
     // Somebody may have drawn it meanwhile.

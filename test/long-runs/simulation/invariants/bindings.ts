@@ -3,7 +3,7 @@ import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { CallName } from "../service/door.ts";
 import { type Attempt, type Granted, isOf } from "./book.ts";
-import { deviceOf, isIssued, type Span } from "./history.ts";
+import { hashUdid, isIssued, type Span } from "./history.ts";
 
 /** How old settings and secrets may be that a call is accepted by, in milliseconds (contract section 9, and clocks differ). */
 export const STALE_MILLISECONDS = 31_000;
@@ -160,7 +160,7 @@ export class Bindings extends Member {
     return book
       .of("badge", { key: key === null ? null : String(key), userId: String(user_id) })
       .filter(({ from, to }) => from <= timeline.now && to >= this.#decidedAt)
-      .filter(({ request }) => request.applicationId === application_id && deviceOf(request) === device);
+      .filter(({ request }) => request.applicationId === application_id && hashUdid(request) === device);
   }
 
   /** What the application demanded of devices at some moment of a time. */

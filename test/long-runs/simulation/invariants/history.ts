@@ -38,14 +38,14 @@ export const isIssued = (row: Row | null): row is Row => row !== null && row.pos
 /** How storage names an invitation's token. */
 export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
 
-export const deviceKeyOf = (applicationId: string): string => `device key of ${applicationId}`;
+export const rootKeyOf = (applicationId: string): string => `root key of ${applicationId}`;
 
 /** How storage names a device (contract section 9). */
-export const deviceOf = ({ applicationId, udid }: Device): string =>
-  base64Url(createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest().subarray(0, 16));
+export const hashUdid = ({ applicationId, udid }: Device): string =>
+  base64Url(createHmac("sha256", rootKeyOf(applicationId)).update(udid).digest().subarray(0, 16));
 
 export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: UserDevice): boolean =>
-  state === "claimed" && claim_user_id === request.userId && claim_device === deviceOf(request);
+  state === "claimed" && claim_user_id === request.userId && claim_device === hashUdid(request);
 
 /** Everything that D1 had, and when: what responses are held against. */
 export class History extends Member {
@@ -122,7 +122,7 @@ export class History extends Member {
   /** Badges of a device, or of one of its users. */
   ofDevice(request: Device & Partial<UserDevice>, from?: number, to?: number): Span[] {
     const { applicationId, userId } = request;
-    const values = { application_id: applicationId, device: deviceOf(request) };
+    const values = { application_id: applicationId, device: hashUdid(request) };
     return this.during("badge", userId === undefined ? values : { ...values, user_id: userId }, from, to);
   }
 
