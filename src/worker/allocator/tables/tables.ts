@@ -201,7 +201,7 @@ export class Tables {
     return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
   }
 
-  /** D1's events up to one are to be looked through for an erased user. */
+  /** D1's events up to one, and as old a history, are to be looked through for an erased user. */
   addErasure({ userId, alias, throughEvent }: Erasure): void {
     this.orm
       .insert(erasure)
