@@ -12,7 +12,7 @@ import { Database } from "../storage/database.ts";
 import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
-import type { Call, Command } from "./commands.ts";
+import { CALL_VERSION, type Call, type CallMessage, type Command } from "./commands.ts";
 import { Engine } from "./engine.ts";
 import { carryOutCommands } from "./script-commands.ts";
 import { Log } from "./tables/log.ts";
@@ -36,9 +36,11 @@ export class Allocator extends DurableObject<Env> {
     void state.blockConcurrencyWhile(() => this.#tables.migrate());
   }
 
-  /** Decides a call in its turn. It may be repeated with the same ID. */
-  call(applicationId: ApplicationId, call: Call): Promise<Reply> {
-    return this.#open(applicationId).submit(call);
+  /** Decides a call in its turn. It may be repeated with the same ID. The call of a later release is not decided. */
+  async call(applicationId: ApplicationId, { version, ...call }: CallMessage): Promise<Reply> {
+    if (version <= CALL_VERSION) return this.#open(applicationId).submit(call);
+    log("warn", { event: "call-of-later-release", application: applicationId, version });
+    return { outcome: { kind: "unavailable" }, bookmark: null };
   }
 
   /**
