@@ -14,6 +14,7 @@ import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
 import { CALL_VERSION, type Call, type CallMessage, type Command } from "./commands.ts";
 import { Engine } from "./engine.ts";
+import { noteLogSince } from "./replica/head.ts";
 import { carryOutCommands } from "./script-commands.ts";
 import { Log } from "./tables/log.ts";
 import { Tables } from "./tables/tables.ts";
@@ -71,6 +72,7 @@ export class Allocator extends DurableObject<Env> {
         await alarms.work(
           (command) => engine.submit(byClock(command)),
           () => engine.replicator.sentThrough,
+          (since) => noteLogSince(this.#parts(applicationId).openDatabase(), applicationId, since),
         );
       }
     } catch (error) {

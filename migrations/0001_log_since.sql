@@ -1,0 +1,1 @@
+ALTER TABLE `application_head` ADD `log_since` integer;
