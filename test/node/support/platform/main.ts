@@ -8,7 +8,11 @@ import { PlatformStandIn } from "./stand-in.ts";
  * A rehearsal by hand: starts the stand-in with an empty account, and prints what a shell needs so that `npm run deploy` and the
  * script reach it instead of the platform.
  */
-const { free = false, workersDev, cron } = new Command("node test/node/support/platform/main.ts")
+const {
+  free = false,
+  workersDev,
+  cron,
+} = new Command("node test/node/support/platform/main.ts")
   .description("An empty account of the stand-in, until Ctrl-C: give the lines that it prints to the shell of a clone.")
   .option("--free", "an account on the Workers Free plan")
   .option("--no-workers-dev", "an account without a workers.dev name")
