@@ -43,7 +43,8 @@ CREATE TABLE `application_head` (
 	`statistics` text NOT NULL,
 	`past_days` text DEFAULT '{}' NOT NULL,
 	`readable_from` integer DEFAULT 0 NOT NULL,
-	`refused` text DEFAULT '[]' NOT NULL
+	`refused` text DEFAULT '[]' NOT NULL,
+	`log_since` integer
 );
 --> statement-breakpoint
 CREATE TABLE `application_secret` (

@@ -452,6 +452,8 @@ export const applicationHead = sqliteTable("application_head", {
   readableFrom: integer("readable_from").notNull().default(0),
   /** Numbers that D1 refused because another application has them, until the allocator has withdrawn them. */
   refused: text("refused", { mode: "json" }).$type<number[]>().notNull().default([]),
+  /** Since when the log has every entry, in milliseconds, where the allocator had no room for 31 days of them; null: it always had. */
+  logSince: integer("log_since"),
 });
 
 /** Numbers that were reserved and are available again. D1's columns and the allocator's. */

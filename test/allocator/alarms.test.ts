@@ -1,6 +1,6 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { DUE_CHUNK_ROWS, PRUNE_ENTRIES } from "../../src/shared/limits.ts";
+import { DUE_CHUNK_ROWS, MAX_STORED_BYTES, PRUNE_ENTRIES } from "../../src/shared/limits.ts";
 import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -9,7 +9,7 @@ import { allocatorOf, aroundObjectD1, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { LOST } from "../support/faults.ts";
 import { badgeRows } from "../support/rows.ts";
-import { crowded, expectInSync, loggedSequences, sequenceOf, stateOf } from "./support.ts";
+import { crowded, expectInSync, headOf, loggedSequences, sequenceOf, stateOf } from "./support.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -110,6 +110,21 @@ describe("the log's length (contract section 21)", () => {
     await ring(application);
     expect(await loggedSequences(application)).toEqual([first + 1]);
     expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await expectInSync(application);
+  });
+
+  it("is less when the allocator is full: its oldest entries go, and D1 has since when the log is complete", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await ring(application);
+    expect((await headOf(application)).logSince).toBeNull();
+    await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+      Object.defineProperty(sql, "databaseSize", { get: () => MAX_STORED_BYTES + 1 });
+    });
+    moveClock(DAY);
+    await ring(application);
+    expect(await loggedSequences(application)).toEqual([await sequenceOf(application)]);
+    expect((await headOf(application)).logSince).toBe(Date.now());
     await expectInSync(application);
   });
 

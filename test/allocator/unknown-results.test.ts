@@ -2,7 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { newRandomId } from "../../src/shared/identifiers.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
-import type { Call, Command } from "../../src/worker/allocator/commands.ts";
+import { CALL_VERSION, type CallMessage, type Command } from "../../src/worker/allocator/commands.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1, endAllocator, wake } from "../support/allocator.ts";
@@ -162,8 +162,8 @@ describe("while D1 does not respond (contract section 21)", () => {
   });
 });
 
-const callOf = (command: Command, until = Date.now() + 9_000): Call => ({
-  ...{ id: newRandomId(), until, command },
+const callOf = (command: Command, until = Date.now() + 9_000): CallMessage => ({
+  ...{ version: CALL_VERSION, id: newRandomId(), until, command },
   audit: { actor: { kind: "server" } },
 });
 
@@ -268,7 +268,7 @@ describe("calls that are decided together (contract section 21)", () => {
     const { application, number } = await withBadge();
     const other = await issueTo(application, "tablet", "bob");
     const sequence = await sequenceOf(application);
-    const broken: Call = JSON.parse(
+    const broken: CallMessage = JSON.parse(
       JSON.stringify({ ...callOf(suspension(number)), command: { ...suspension(number), ifChange: {} } }),
     );
     const calls = [callOf(suspension(number)), broken, callOf(suspension(other))];

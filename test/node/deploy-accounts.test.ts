@@ -198,7 +198,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     await rehearsal.platform.sweep();
     expect(await admin("sealing-key", "reseal")).toMatchObject({ code: 0 });
 
-    rehearsal.platform.account.scripts.delete("badge-distribution-production");
+    await rehearsal.platform.account.deleteWorker("badge-distribution-production");
     const asked = await rehearsal.deploy();
     expect(asked).toMatchObject({
       code: 1,
@@ -256,15 +256,14 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     expect(plan.stderr).toContain("✗ Environment staging in wrangler.toml: would add its tables");
     expect(rehearsal.configuration()).toBe(before);
     const { platform } = rehearsal;
-    const production = platform.account.scripts.get("badge-distribution-production");
-    // The stand-in serves one Worker.
-    platform.account.scripts.delete("badge-distribution-production");
     const words = ["deploy", "--env", "staging", "--location", "weur", "--address", platform.address];
     const { code, stdout, stderr } = await rehearsal.admin(...words);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toContain("run npm run types, and commit both.");
-    if (production !== undefined) platform.account.scripts.set("badge-distribution-production", production);
-    expect([...platform.account.scripts.keys()]).toContain("badge-distribution-staging");
+    expect([...platform.account.scripts.keys()]).toEqual([
+      "badge-distribution-production",
+      "badge-distribution-staging",
+    ]);
     expect(platform.account.databases.map(({ name }) => name)).toContain("badge-distribution-staging");
     expect(platform.account.queues.map(({ queue_name: name }) => name)).toContain("badge-webhooks-dead-staging");
     const staging = rehearsal.configuration().slice(before.length);

@@ -180,7 +180,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(well).toMatchObject({ code: 0, healthy: true, problems: [] });
     expect(well.findings.map(({ check }) => check)).toEqual([
       ...["Health", "PUBLIC_URL", "Status lists", "LOG_SAMPLE"],
-      ...["Migrations", "Sealing keys", "Sweep", "Clock", "Deliveries", "Number ranges", "New badges", "Homes"],
+      ...["Migrations", "Sealing keys", "Sweep", "Clock", "Deliveries", "Number ranges", "New badges", "Homes", "Logs"],
       ...["Private half of the sealing key", "Read replication", "Queues"],
     ]);
     const [queue] = rehearsal.platform.account.queues;

@@ -13,7 +13,7 @@ async function finding(name: string) {
   return report.parse(JSON.parse(stdout)).findings.find(({ check }) => check === name);
 }
 
-describe("doctor (contract sections 7 and 17)", () => {
+describe("doctor (contract sections 7, 17 and 21)", () => {
   it("names an application that has used up the new badges of this clock hour", async () => {
     const { applicationId: id } = await create("--new-badges-per-hour", "5");
     const use = (hour: number, used: number) =>
@@ -30,6 +30,22 @@ describe("doctor (contract sections 7 and 17)", () => {
     expect(await finding("New badges")).toMatchObject({ state: "ok" });
     await use(hour(), 5);
     expect(await finding("New badges")).toMatchObject({ state: "look", detail: `${id} (App): all 5 of this hour` });
+  });
+
+  it("names an application whose log goes back less than 31 days, because its allocator is full", async () => {
+    const { applicationId: id } = await create();
+    expect(await finding("Logs")).toMatchObject({ state: "ok", detail: "every allocator keeps 31 days of its log" });
+    const setSince = (since: number) =>
+      database.run((_, d1) =>
+        d1.prepare("UPDATE application_head SET log_since = ? WHERE application_id = ?").bind(since, id).run(),
+      );
+    const day = 24 * HOUR_MILLISECONDS;
+    const since = Date.now() - 12 * day;
+    await setSince(since);
+    const detail = `${id} (App): since ${new Date(since).toISOString()} only`;
+    expect(await finding("Logs")).toMatchObject({ state: "look", detail });
+    await setSince(Date.now() - 31 * day - 1);
+    expect(await finding("Logs")).toMatchObject({ state: "ok" });
   });
 
   it("says how full the fullest home is", async () => {

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import * as z from "zod";
-import { queueBindingOf } from "../../shared/homes.ts";
 import { TICK_MESSAGE } from "../../shared/tick-message.ts";
 import type { Homes } from "../platform/homes.ts";
+import { queueSender } from "../platform/queue.ts";
 import type { Deployment } from "./deployment.ts";
 
 /** A queue that was made a moment ago takes some seconds. */
@@ -19,28 +19,16 @@ export const lastTicks = (homes: Homes): Promise<(number | null)[]> =>
     return ticked.parse(results)[0].tickedAt;
   });
 
-const queues = z.array(z.object({ queue_id: z.string(), queue_name: z.string() }));
-
-/** Makes the scheduler of every home tick, through the queue of home 1. @returns false when there is no such queue */
-export async function sendTick(deployment: Deployment): Promise<boolean> {
-  const name = deployment.target.producers.find(({ binding }) => binding === queueBindingOf(1))?.queue ?? "";
-  const found = await deployment.find(queues, `/queues?name=${encodeURIComponent(name)}`);
-  const queue = found?.find(({ queue_name: each }) => each === name);
-  if (queue === undefined) return false;
-  const body = { body: TICK_MESSAGE, content_type: "json" };
-  await deployment.account.call(z.unknown(), { method: "POST", path: `/queues/${queue.queue_id}/messages`, body });
-  return true;
-}
-
 /**
- * Makes the scheduler of every home tick and waits until it has.
+ * Makes the scheduler of every home tick, through the queue of home 1, and waits until it has.
  *
  * @returns milliseconds until then; null when some have not within half a minute
+ * @throws UserError when there is no such queue
  */
 export async function tickNow(deployment: Deployment, homes: Homes): Promise<number | null> {
   const before = await lastTicks(homes);
   const startedAt = Date.now();
-  if (!(await sendTick(deployment))) return null;
+  await queueSender(deployment.account, deployment.target)(1, TICK_MESSAGE);
   while (Date.now() - startedAt < LIMIT_MILLISECONDS) {
     const after = await lastTicks(homes);
     if (after.every((tick, index) => tick !== null && tick !== before[index])) return Date.now() - startedAt;

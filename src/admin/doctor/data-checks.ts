@@ -1,11 +1,12 @@
 import * as z from "zod";
 import {
   HOME_WARNING_PERCENT,
+  LOG_DAYS,
   MAX_DATABASE_BYTES,
   MAX_REPLICA_AGE_SECONDS,
   RANGE_WARNING_PERCENTS,
 } from "../../shared/limits.ts";
-import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
+import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { type Session, shownCommand } from "../command-line/session.ts";
 import { lastTicks } from "../deploy/first-tick.ts";
@@ -34,6 +35,7 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
     { name: "Number ranges", run: () => checkRanges(session) },
     { name: "New badges", run: () => checkHourBrakes(session) },
     { name: "Homes", run: () => checkHomeSizes(session) },
+    { name: "Logs", run: () => checkLogs(session) },
   ];
 }
 
@@ -199,5 +201,20 @@ async function checkHomeSizes(session: Session) {
   return look(
     full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
     `Make another home for new applications: ${shownCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
+  );
+}
+
+const shortLog = z.object({ id: z.string(), name: z.string(), since: z.number() });
+const SHORT_LOGS = `
+  SELECT application.id, name, log_since AS since FROM application
+    JOIN application_head ON application_head.application_id = application.id WHERE log_since > ?1`;
+
+/** Allocators that had no room for 31 days of entries (contract section 21). */
+async function checkLogs(session: Session) {
+  const logs = await askHomes(session.homes, shortLog, SHORT_LOGS, Date.now() - LOG_DAYS * DAY_MILLISECONDS);
+  if (logs.length === 0) return fine(`every allocator keeps ${LOG_DAYS} days of its log`);
+  return look(
+    logs.map(({ id, name, since }) => `${id} (${name}): since ${isoTime(since)} only`).join("; "),
+    "There was no room for more. Restore D1 to no earlier moment: see Restore in docs/operations.md.",
   );
 }

@@ -75,8 +75,9 @@ export class Alarms {
    * Records what the clock has brought, and deletes what is too old.
    *
    * @param sentThrough sequence of the last entry that D1 has
+   * @param noteLogSince is told since when the log has every entry, in milliseconds, if there was no room for 31 days of them
    */
-  async work(submit: Submit, sentThrough: () => number): Promise<void> {
+  async work(submit: Submit, sentThrough: () => number, noteLogSince: (since: number) => Promise<void>): Promise<void> {
     const { purgedAt = 0, purgeAfter = "" } = this.#tables.self() ?? {};
     const now = Date.now();
     const retention = this.#retention();
@@ -84,7 +85,8 @@ export class Alarms {
     const isPurgeDue = purgeAfter !== "" || now - purgedAt >= Math.min(DAY_MILLISECONDS, retention);
     const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
     const isErased = this.#tables.erasures(1).length === 0;
-    this.#isUnfinished = !(isDone && isPurged && isErased && !this.#prune(now, sentThrough()));
+    const isPruned = !(await this.#prune(now, sentThrough(), noteLogSince));
+    this.#isUnfinished = !(isDone && isPurged && isErased && isPruned);
   }
 
   async #recordEnds(submit: Submit): Promise<boolean> {
@@ -107,10 +109,14 @@ export class Alarms {
   }
 
   /** @returns whether there is more */
-  #prune(now: number, through: number): boolean {
-    const isTooLarge = this.#storage.sql.databaseSize > MAX_STORED_BYTES;
-    const keptBefore = isTooLarge ? null : now - LOG_DAYS * DAY_MILLISECONDS;
-    return this.#log.prune(keptBefore, through, PRUNE_ENTRIES) && !isTooLarge;
+  async #prune(now: number, through: number, noteLogSince: (since: number) => Promise<void>): Promise<boolean> {
+    const keptBefore = now - LOG_DAYS * DAY_MILLISECONDS;
+    if (this.#storage.sql.databaseSize <= MAX_STORED_BYTES) return this.#log.prune(keptBefore, through, PRUNE_ENTRIES);
+    this.#log.prune(null, through, PRUNE_ENTRIES);
+    const since = this.#log.oldest() ?? now;
+    if (since > keptBefore) await noteLogSince(since);
+    // One step each time: the next change brings the next alarm.
+    return false;
   }
 
   /** Sets the alarm for what comes next; leaves it unset if nothing does. */

@@ -12,8 +12,9 @@ import { Database } from "../storage/database.ts";
 import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
-import type { Call, Command } from "./commands.ts";
+import { CALL_VERSION, type Call, type CallMessage, type Command } from "./commands.ts";
 import { Engine } from "./engine.ts";
+import { noteLogSince } from "./replica/head.ts";
 import { carryOutCommands } from "./script-commands.ts";
 import { Log } from "./tables/entry-log.ts";
 import { Tables } from "./tables/tables.ts";
@@ -36,9 +37,11 @@ export class Allocator extends DurableObject<Env> {
     void state.blockConcurrencyWhile(() => this.#tables.migrate());
   }
 
-  /** Decides a call in its turn. It may be repeated with the same ID. */
-  call(applicationId: ApplicationId, call: Call): Promise<Reply> {
-    return this.#open(applicationId).submit(call);
+  /** Decides a call in its turn. It may be repeated with the same ID. The call of a later release is not decided. */
+  async call(applicationId: ApplicationId, { version, ...call }: CallMessage): Promise<Reply> {
+    if (version <= CALL_VERSION) return this.#open(applicationId).submit(call);
+    log("warn", { event: "call-of-later-release", application: applicationId, version });
+    return { outcome: { kind: "unavailable" }, bookmark: null };
   }
 
   /**
@@ -69,6 +72,7 @@ export class Allocator extends DurableObject<Env> {
         await alarms.work(
           (command) => engine.submit(byClock(command)),
           () => engine.replicator.sentThrough,
+          (since) => noteLogSince(this.#parts(applicationId).openDatabase(), applicationId, since),
         );
       }
     } catch (error) {

@@ -12,7 +12,7 @@ import { Unavailable, withDeadline } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import type { Allocator } from "./allocator.ts";
 import type { Reply } from "./calls.ts";
-import type { Call, Command, Result } from "./commands.ts";
+import { CALL_VERSION, type CallMessage, type Command, type Result } from "./commands.ts";
 
 /** What a call leads to when it is carried out. */
 export type Success = Exclude<Result, { kind: "refused" }>;
@@ -45,7 +45,8 @@ export class AllocatorClient {
    */
   async execute(db: Database, applicationId: ApplicationId, command: Command, audit: AuditContext): Promise<Success> {
     const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
-    const { outcome, bookmark } = await this.#try(applicationId, { id: newRandomId(), until, audit, command }, until);
+    const message = { version: CALL_VERSION, id: newRandomId(), until, audit, command };
+    const { outcome, bookmark } = await this.#try(applicationId, message, until);
     db.noteBookmark(bookmark);
     switch (outcome.kind) {
       case "refused":
@@ -73,7 +74,7 @@ export class AllocatorClient {
    * Repeats the call until its deadline: it has the same ID, so it is decided once, and after an earlier 503 a late copy of it
    * could undo a later call.
    */
-  #try(applicationId: ApplicationId, call: Call, until: number): Promise<Reply> {
+  #try(applicationId: ApplicationId, call: CallMessage, until: number): Promise<Reply> {
     return withDeadline("allocator", CALL_DEADLINE_MILLISECONDS, async (hasTimedOut) => {
       for (let pause = CALL_RETRY_BASE_MILLISECONDS; ; pause = Math.min(2 * pause, CALL_RETRY_MAX_MILLISECONDS)) {
         try {

@@ -124,6 +124,18 @@ export interface Call {
   command: Command;
 }
 
+/**
+ * The version of messages to an allocator. During a deployment the Worker and an allocator may be of two releases. A later release
+ * raises it when an allocator of this one could not decide the command or its result would have another form; it decides messages
+ * of both versions, and the result has the form of the message's version.
+ */
+export const CALL_VERSION = 1;
+
+/** A call as it is sent to the allocator. */
+export interface CallMessage extends Call {
+  version: number;
+}
+
 export type Refused = { kind: "refused"; code: ErrorCode };
 
 /** What the allocator decided for a call. */

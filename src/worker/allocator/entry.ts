@@ -65,6 +65,17 @@ export interface EntryChanges {
   withdrawn: number[];
 }
 
+/**
+ * What a stored entry says, in this release's form: an earlier version is translated here.
+ *
+ * @throws Error for a later version: this release, deployed again, does not guess what D1 is to store
+ */
+export function readChanges(stored: EntryChanges): EntryChanges {
+  const { version }: { version: number } = stored;
+  if (version !== NO_CHANGES.version) throw new Error(`the entry has version ${version}, which a later release wrote`);
+  return stored;
+}
+
 export const NO_CHANGES: EntryChanges = {
   version: 1,
   rows: [],

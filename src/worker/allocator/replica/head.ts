@@ -110,3 +110,14 @@ const CLOSE = statement<{ applicationId: ApplicationId; entry: string }, ReturnT
 export async function closeToReaders(db: Database, applicationId: ApplicationId, entry: string): Promise<void> {
   await db.atPrimary((session) => CLOSE.bind(session, { applicationId, entry }).run());
 }
+
+const NOTE_LOG_SINCE = statement<{ applicationId: ApplicationId; since: number }, ReturnType<typeof sql>>((p) => {
+  const since = applicationHead.logSince;
+  return sql`UPDATE ${applicationHead} SET ${sql.identifier(since.name)} = max(coalesce(${since}, 0), ${p.since})
+    WHERE ${applicationHead.applicationId} = ${p.applicationId}`;
+});
+
+/** D1 can be restored to no earlier moment: the log begins there. One round trip. @param since milliseconds @throws Unavailable */
+export async function noteLogSince(db: Database, applicationId: ApplicationId, since: number): Promise<void> {
+  await db.run((d1) => NOTE_LOG_SINCE.bind(d1, { applicationId, since }).run());
+}

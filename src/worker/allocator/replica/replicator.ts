@@ -140,10 +140,11 @@ export class Replicator {
    * @returns false when it is not known whether D1 has them: then it has to be compared
    */
   async send(maxCharacters: number): Promise<boolean> {
-    const { openDatabase, applicationId, tables, log, now, enqueue, notify, withdraw } = this.#parts;
+    const { openDatabase, applicationId, tables, now, enqueue, notify, withdraw } = this.#parts;
     if (this.#standing.kind !== "following") return false;
     const { at } = this.#standing;
-    const entries = nextBatch(log.after(at.sequence, SEND_ENTRIES), maxCharacters);
+    const entries = this.#nextEntries(at, maxCharacters);
+    if (!entries) return false;
     const last = entries.at(-1);
     if (!last) return true;
     const session = openDatabase().d1.withSession("first-primary");
@@ -181,6 +182,18 @@ export class Replicator {
       if (isRefusal(error)) logLine("error", { event: "entry-refused", ...fields });
       else logLine("warn", { event: "entry-unknown", ...fields });
       return false;
+    }
+  }
+
+  /** @returns null where a later release wrote one of them: they wait until it is deployed again */
+  #nextEntries({ sequence }: Mark, maxCharacters: number): LoggedEntry[] | null {
+    const { log, applicationId } = this.#parts;
+    try {
+      return nextBatch(log.after(sequence, SEND_ENTRIES), maxCharacters);
+    } catch (error) {
+      this.#standing = { kind: "unknown" };
+      logLine("error", { event: "entry-refused", application: applicationId, sequence: sequence + 1, error });
+      return null;
     }
   }
 

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
 import type { Counters, Mark } from "../counters.ts";
-import { NO_CHANGES } from "../entry.ts";
+import { NO_CHANGES, readChanges } from "../entry.ts";
 import { entry } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 
@@ -55,7 +55,7 @@ export class Log {
     return this.#orm.select({ id: entry.id }).from(entry).where(isMark).get() !== undefined;
   }
 
-  /** Entries after one, oldest first. */
+  /** Entries after one, oldest first. @throws Error when a later release wrote one of them */
   after(sequence: number, limit: number): LoggedEntry[] {
     return this.#orm
       .select()
@@ -63,7 +63,8 @@ export class Log {
       .where(gt(entry.sequence, sequence))
       .orderBy(asc(entry.sequence))
       .limit(limit)
-      .all();
+      .all()
+      .map((row) => ({ ...row, changes: readChanges(row.changes) }));
   }
 
   /**

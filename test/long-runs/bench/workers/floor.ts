@@ -22,7 +22,7 @@ import {
 import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import { badge as table } from "../../../../src/shared/schema.ts";
 import type { Reply } from "../../../../src/worker/allocator/calls.ts";
-import type { Call, Command, Rules } from "../../../../src/worker/allocator/commands.ts";
+import { CALL_VERSION, type CallMessage, type Command, type Rules } from "../../../../src/worker/allocator/commands.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/application-cache.ts";
 import { hashUserId } from "../../../../src/worker/applications/derived-ids.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
@@ -168,7 +168,13 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
 /** Calls the application's allocator, which writes one entry to its log and one batch to D1. */
 async function carryOut(env: Env, { id }: Application, command: Command): Promise<Reply["outcome"]> {
   const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
-  const call: Call = { id: newRandomId(), until, audit: { actor: { kind: "device" } }, command };
+  const call: CallMessage = {
+    version: CALL_VERSION,
+    id: newRandomId(),
+    until,
+    audit: { actor: { kind: "device" } },
+    command,
+  };
   return (await env.ALLOCATOR.getByName(id).call(id, call)).outcome;
 }
 

@@ -75,7 +75,7 @@ const newReplication = z.strictObject({ read_replication: z.strictObject({ mode:
 const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() })) });
 const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
 
-type Runtime = Pick<PlatformRuntime, "query" | "push" | "keepDatabases" | "restoreDatabases">;
+type Runtime = Pick<PlatformRuntime, "query" | "push" | "keepDatabases" | "restoreDatabases" | "deleteObjects">;
 
 /** What the account may differ in from one that has everything. */
 export interface AccountState {
@@ -121,19 +121,21 @@ export class StandInAccount {
     this.#changed = changed;
   }
 
-  /** The Worker that answers requests: the only one of an account in a rehearsal. */
+  /** The Worker that answers requests: of several, such as production and staging, the one that was uploaded last. */
   get running(): RunningWorker | undefined {
-    for (const [name, { metadata, ...script }] of this.scripts) {
+    for (const [name, { metadata, ...script }] of [...this.scripts].toReversed()) {
       if (metadata === null) continue;
       const consumed = this.queues.flatMap(({ queue_name: queue, consumers }) =>
-        consumers.map(({ settings, dead_letter_queue: dead }) => [
-          queue,
-          {
-            maxBatchSize: settings.batch_size ?? 10,
-            maxRetries: settings.max_retries ?? 3,
-            ...(dead !== undefined && { deadLetterQueue: dead }),
-          },
-        ]),
+        consumers
+          .filter((consumer) => consumer.script === name)
+          .map(({ settings, dead_letter_queue: dead }) => [
+            queue,
+            {
+              maxBatchSize: settings.batch_size ?? 10,
+              maxRetries: settings.max_retries ?? 3,
+              ...(dead !== undefined && { deadLetterQueue: dead }),
+            },
+          ]),
       );
       return { name, metadata, ...script, consumers: Object.fromEntries(consumed) };
     }
@@ -151,6 +153,8 @@ export class StandInAccount {
       return this.#queue(method, parts, query, json);
     }
     if (area === "workers") return this.#worker(method, parts, body, contentType);
+    // wrangler looks for sites of its own before it deletes a Worker.
+    if (route === "GET storage") return [];
     if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
     throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
   }
@@ -244,7 +248,7 @@ export class StandInAccount {
     if (kind === "subdomain") return this.#subdomain(method, json);
     if (kind === "domains") return this.domains;
     if (kind === "assets") return this.#takeAssets(body, contentType);
-    if (kind === "services") return this.#service(name);
+    if (kind === "services") return method === "DELETE" ? this.deleteWorker(name) : this.#service(name);
     if (kind !== "scripts") throw new Refusal(404, 7003, `the stand-in does not know workers/${kind}`);
     if (what === "assets-upload-session") return this.#openUpload(json());
     if (what === undefined && method === "PUT") return this.#upload(name, body, contentType);
@@ -298,6 +302,15 @@ export class StandInAccount {
     return { default_environment: { environment: "production", script: deployed } };
   }
 
+  /** With its secrets and the storage of its objects; of the account's other Workers, too. */
+  async deleteWorker(name: string): Promise<null> {
+    if (!this.scripts.delete(name)) throw new Refusal(404, 10090, "This service does not exist on your account.");
+    for (const queue of this.queues) queue.consumers = queue.consumers.filter(({ script }) => script !== name);
+    this.#changed();
+    await this.#runtime.deleteObjects();
+    return null;
+  }
+
   #openUpload(json: unknown): unknown {
     this.#manifest = manifestSchema.parse(json).manifest;
     const missing = Object.values(this.#manifest).filter(({ hash }) => !this.#uploads.has(hash));
@@ -339,6 +352,7 @@ export class StandInAccount {
     for (const binding of metadata.bindings) {
       if (binding.type === "secret_text") secrets.set(binding.name, binding.text ?? "");
     }
+    this.scripts.delete(name);
     this.scripts.set(name, {
       // A draft, which wrangler makes for the first secret, answers nothing.
       metadata: metadata.bindings.some(({ type }) => type === "d1") ? metadata : (before?.metadata ?? null),

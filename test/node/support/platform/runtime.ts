@@ -137,6 +137,12 @@ export class PlatformRuntime {
     return true;
   }
 
+  /** Deletes the storage of all objects; databases stay as they are. */
+  async deleteObjects(): Promise<void> {
+    await this.stop();
+    rmSync(join(this.#folder, "state/do"), { recursive: true, force: true });
+  }
+
   /** What the cron trigger calls. */
   async sweep(): Promise<void> {
     const worker = await (await this.#running()).getWorker();

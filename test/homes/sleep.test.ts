@@ -1,0 +1,71 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, expect, it, vi } from "vitest";
+import { issueTo } from "../badges/life-support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
+import { testHome } from "../support/home.ts";
+
+useQuietLog();
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+/** Timers that are set and have neither fired nor been cleared, from now on. */
+function pendingTimers(): ReadonlySet<unknown> {
+  const pending = new Set<unknown>();
+  const [set, clear, wait] = [setTimeout, clearTimeout, scheduler.wait.bind(scheduler)];
+  vi.stubGlobal("setTimeout", (callback: () => void, milliseconds: number) => {
+    const timer = set(() => {
+      pending.delete(timer);
+      callback();
+    }, milliseconds);
+    pending.add(timer);
+    return timer;
+  });
+  vi.stubGlobal("clearTimeout", (timer: number) => {
+    pending.delete(timer);
+    clear(timer);
+  });
+  vi.spyOn(scheduler, "wait").mockImplementation(async (milliseconds) => {
+    const timer = {};
+    pending.add(timer);
+    await wait(milliseconds);
+    pending.delete(timer);
+  });
+  return pending;
+}
+
+/** What the object goes on with when its method has returned. */
+function waitedFor(state: DurableObjectState): Promise<unknown>[] {
+  const works: Promise<unknown>[] = [];
+  vi.spyOn(state, "waitUntil").mockImplementation((work) => {
+    works.push(work);
+  });
+  return works;
+}
+
+it("a home's scheduler sleeps when its tick is done: it leaves no timer, and nothing to wait for (contract section 17)", async () => {
+  await issueTo(await createApplication(), "phone", "alice");
+  const pending = pendingTimers();
+  await runInDurableObject(env.HOME_SCHEDULER.getByName(String(testHome())), async (scheduler, state) => {
+    const works = waitedFor(state);
+    await scheduler.tick(testHome());
+    await Promise.all(works);
+  });
+  expect(pending.size).toBe(0);
+});
+
+it("an allocator sleeps when its alarm is done: it leaves no timer, and nothing to wait for (contract section 21)", async () => {
+  const application = await createApplication();
+  await issueTo(application, "phone", "alice");
+  const pending = pendingTimers();
+  await runInDurableObject(allocatorOf(application), async (allocator, state) => {
+    const works = waitedFor(state);
+    await allocator.alarm();
+    await Promise.all(works);
+  });
+  expect(pending.size).toBe(0);
+});
