@@ -1,4 +1,4 @@
-import { stateAt } from "../../shared/badge-life/states.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { mayUse } from "../allocator/decide/keys.ts";
