@@ -406,6 +406,12 @@ export interface RangeSegment {
   used: number;
 }
 
+/** Badges issued on a day, in days since 1970-01-01 UTC. */
+export interface DayCount {
+  day: number;
+  count: number;
+}
+
 /** What the allocator counts (contract section 19). */
 export interface HeadStatistics {
   badges: Record<BadgeState, number>;
@@ -414,8 +420,8 @@ export interface HeadStatistics {
   retired: number;
   /** Freed numbers, whether or not they may be used again yet. */
   freed: number;
-  /** New badges by day: of the day `from` (days since 1970-01-01 UTC) and of those after it, the last 90 at most. */
-  newBadges: { from: number; counts: number[] };
+  /** New badges of the last day that had any, in days since 1970-01-01 UTC. */
+  newBadges: DayCount;
 }
 
 /**
@@ -440,6 +446,8 @@ export const applicationHead = sqliteTable("application_head", {
   hour: integer("hour").notNull(),
   hourUsed: integer("hour_used").notNull(),
   statistics: text("statistics", { mode: "json" }).$type<HeadStatistics>().notNull(),
+  /** Badges issued on days before the last, by day: D1 alone has them, of 90 days. */
+  pastDays: text("past_days", { mode: "json" }).$type<Record<string, number>>().notNull().default({}),
   /** The readers' flag: after a restore, the sequence from which readers may read again; 0: they may. */
   readableFrom: integer("readable_from").notNull().default(0),
   /** Numbers that D1 refused because another application has them, until the allocator has withdrawn them. */

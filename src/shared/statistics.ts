@@ -35,6 +35,7 @@ export interface CountedApplication {
   firstNumber: number;
   lastNumber: number;
   counted: HeadStatistics;
+  pastDays: Record<string, number>;
   coolingDown: number;
   logins: Statistics["logins"];
 }
@@ -52,14 +53,14 @@ export interface DeliveryCount {
 }
 
 export function viewStatistics(
-  { applicationId, name, firstNumber, lastNumber, counted, coolingDown, logins }: CountedApplication,
+  { applicationId, name, firstNumber, lastNumber, counted, pastDays, coolingDown, logins }: CountedApplication,
   metadata: readonly MetadataCount[],
   deliveries: readonly DeliveryCount[],
   now: number,
 ): Statistics {
   const today = Math.floor(now / DAY_MILLISECONDS);
   const days = Array.from({ length: STATISTICS_DAYS }, (_, index) => today - STATISTICS_DAYS + 1 + index);
-  const { from, counts } = counted.newBadges;
+  const newBadges: Record<string, number> = { ...pastDays, [counted.newBadges.day]: counted.newBadges.count };
   const sampled = metadata.reduce((sum, { badges }) => sum + badges, 0);
   const parsed = metadata.map(({ metadata: text, badges }) => ({ fields: parseMetadata(text), badges }));
   const values = (field: MetadataField) => countValues(parsed, field, sampled);
@@ -76,7 +77,7 @@ export function viewStatistics(
     sampled,
     invitations: counted.invitations,
     badgesByState: counted.badges,
-    badgesPerDay: days.map((day) => ({ day: dayOf(day), badges: counts[day - from] ?? 0 })),
+    badgesPerDay: days.map((day) => ({ day: dayOf(day), badges: newBadges[day] ?? 0 })),
     deliveries: [...deliveries].sort((one, other) => other.events - one.events),
     logins,
     asOf: isoTime(now),
@@ -145,6 +146,7 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
       firstNumber: application.firstNumber,
       lastNumber: application.lastNumber,
       counted: applicationHead.statistics,
+      pastDays: applicationHead.pastDays,
       lastOrdinal: applicationHead.lastOrdinal,
       coolingDown:
         sql<number>`(SELECT count(*) FROM (SELECT 1 FROM ${freedNumber} WHERE ${freedNumber.applicationId} = ${id}

@@ -31,8 +31,8 @@ export async function executeWithSettings(
     return { result: await context.allocator.execute(context.db, application.id, build(rules), audit), rules };
   } catch (error) {
     // Of the allocator, RATE_LIMITED means that the clock hour's numbers are used up (contract section 7).
-    const isBrake = error instanceof ApiError && error.code === "RATE_LIMITED";
-    if (isBrake && context.hourlyLimitLog.isFirst(application.id, context.now())) {
+    const isLimited = error instanceof ApiError && error.code === "RATE_LIMITED";
+    if (isLimited && context.hourlyLimitLog.isFirst(application.id, context.now())) {
       const { newBadgesPerHour } = rules;
       log("warn", { event: "new-badges-limited", application: application.id, newBadgesPerHour });
     }

@@ -1,11 +1,12 @@
 import type { AuditContext } from "../../../../src/shared/actor.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
-import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import type { ApplicationId, DeviceId } from "../../../../src/shared/identifiers.ts";
 import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
 import { ApiError } from "../../../../src/worker/api-error.ts";
 import type { Application } from "../../../../src/worker/applications/application-cache.ts";
 import * as authentication from "../../../../src/worker/applications/credentials.ts";
 import { hashUdid } from "../../../../src/worker/applications/derived-ids.ts";
+import { withRecentSettings } from "../../../../src/worker/applications/recent-settings.ts";
 import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
@@ -62,12 +63,19 @@ type InvitationCall = EitherCall & {
 /** Each caller of a simulation has an address of its own. */
 const presented = ({ applicationId, secret, udid }: EitherCall) => ({ applicationId, secret, clientAddress: udid });
 
-async function readDevice(context: Context, { applicationId, udid, key, bookmark }: DeviceCall) {
+async function serveDevice<Granted>(
+  context: Context,
+  { applicationId, udid, key, bookmark: sentBookmark }: DeviceCall,
+  serve: (application: Application, caller: { device: DeviceId; bookmark: string | null }) => Promise<Granted>,
+): Promise<Granted> {
   const credentials = presented({ applicationId, udid, secret: null });
-  const application = await authentication.requireApplication(context, credentials, "INVALID_APPLICATIONID");
-  if (key === null && application.requireProof) throw new ApiError("INVALID_PROOF");
-  const device = await hashUdid(context.unsealedKeys, application, udid);
-  return { application, device, bookmark: bookmark && parseBookmark(bookmark, context.home) };
+  const known = await authentication.requireApplication(context, credentials, "INVALID_APPLICATIONID");
+  const device = await hashUdid(context.unsealedKeys, known, udid);
+  const bookmark = sentBookmark && parseBookmark(sentBookmark, context.home);
+  return withRecentSettings(context, known, async (application) => {
+    if (key === null && application.requireProof) throw new ApiError("INVALID_PROOF");
+    return serve(application, { device, bookmark });
+  });
 }
 
 /** A call of an application's server. */
@@ -96,19 +104,21 @@ const takeStep = ofServer(async (context, { applicationId, number, step }: Badge
 const CALLS = {
   async badge(context: Context, request: BadgeCallOfDevice) {
     const { userId, metadata, token: invitationToken, key: keyThumbprint } = request;
-    const { application, ...caller } = await readDevice(context, request);
-    const user = { isVerified: isVerified(application, request) };
-    if (!user.isVerified && invitationToken === null) throw new ApiError("INVALID_USERTOKEN");
-    const wanted = { ...caller, ...user, userId, metadata, keyThumbprint, invitationToken };
-    return issueBadge(context, application, wanted, BY_DEVICE);
+    return serveDevice(context, request, async (application, caller) => {
+      const user = { isVerified: isVerified(application, request) };
+      if (!user.isVerified && invitationToken === null) throw new ApiError("INVALID_USERTOKEN");
+      const wanted = { ...caller, ...user, userId, metadata, keyThumbprint, invitationToken };
+      return issueBadge(context, application, wanted, BY_DEVICE);
+    });
   },
 
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
     const { base64: clientSignature, badgeNumber, key: thumbprint } = request;
-    const { application, ...caller } = await readDevice(context, request);
     // A public key that has the name of its key in it: whoever holds that one passes the challenge of a door.
     const key = thumbprint && { thumbprint, jwk: { kty: "EC", crv: "P-256", x: thumbprint, y: "y" } as const };
-    return signBadge(context, application, { ...caller, clientSignature, badgeNumber, key: key || null });
+    return serveDevice(context, request, (application, caller) =>
+      signBadge(context, application, { ...caller, clientSignature, badgeNumber, key: key || null }),
+    );
   },
 
   async invite(context: Context, request: InvitationCall) {
