@@ -215,8 +215,8 @@ export const MAX_USER_BADGES = 10_000;
 /** Badges and invitations of a user that one transaction erases. */
 export const ERASE_BADGES = 10_000;
 export const ERASE_INVITATIONS = 10_000;
-/** Events that are looked through at once for an erased user. */
-export const ERASE_CHUNK_EVENTS = 5000;
+/** Events, or rows of the history, that are looked through at once for an erased user. */
+export const ERASE_CHUNK_ROWS = 5000;
 /** User IDs of visitors begin with this: reception's invitations vouch for no others (contract section 22). */
 export const VISITOR_PREFIX = "visitor-";
 /** The freed numbers that have been free for longest, of which one is drawn. */

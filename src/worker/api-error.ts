@@ -5,8 +5,9 @@ import type { TokenFailure } from "./users/token.ts";
 
 interface ApiErrorDetails {
   /**
-   * Logged and not sent. `contended`: concurrent calls changed the same rows at every attempt; nothing failed. `no-proof`: one
-   * is required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up within its body. Others: what is wrong with the proof or the user token.
+   * Logged, but not sent. `contended`: concurrent calls changed the same rows at every attempt. `no-proof`: a proof is
+   * required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up within its body.
+   * Other values name the fault of the proof or the user token.
    */
   detail?: "contended" | "no-proof" | "no-issuer-keys" | "body-cut-off" | ProofFailure | TokenFailure;
   /** ID of the application whose secret was wrong or missing; logged and not sent. */
@@ -17,7 +18,7 @@ interface ApiErrorDetails {
   challenge?: string | undefined;
 }
 
-/** A request is refused; nothing was changed. */
+/** An HTTP error response. It is thrown before anything is written. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly detail: ApiErrorDetails["detail"];

@@ -17,7 +17,7 @@ import { IssuerKeys } from "./users/issuer-keys.ts";
 import { LoginCounter } from "./users/login-counter.ts";
 import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
-/** What an isolate keeps between invocations. */
+/** An isolate's state between invocations. */
 interface Isolate {
   unsealedKeys: UnsealedKeys;
   sealingKeys: SealingKeys;
@@ -35,8 +35,8 @@ interface Isolate {
 }
 
 /**
- * Everything that a request, a batch of messages or a sweep may use in one home (contract section 17). Made at the entry point;
- * no other code uses globals.
+ * The resources of a request, a batch of messages or a sweep in one home (contract section 17). Made at the entry
+ * point; no other code uses globals.
  */
 export interface Context extends Isolate {
   /** Number of the home that `db` and `allocator` belong to. */
@@ -81,7 +81,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
-    // Read where they are needed: most requests need neither.
+    // Read on demand: most requests need neither.
     retention: () => readRetention(env),
     publicUrl: () => readPublicUrl(env.PUBLIC_URL),
     isLocal: env.ENVIRONMENT === "local",

@@ -4,15 +4,15 @@ import { happenedWithin } from "../shared/time.ts";
 type Outcome = "pending" | "fine" | "failed";
 
 /**
- * What D1 last responded to the health check of this isolate. The check needs no credentials, so nobody makes it ask more than
- * once a second (contract section 7).
+ * The last result of this isolate's health check. The check needs no credentials, so it queries D1 at most once a
+ * second (contract section 7).
  */
 export class DatabaseHealth {
   #askedAt = Number.NEGATIVE_INFINITY;
   #latest: { outcome: Outcome } = { outcome: "failed" };
 
   /**
-   * Whether D1 responds, as known within the last second.
+   * Whether D1 has responded within the last second.
    *
    * @param now milliseconds
    * @param ask throws if D1 does not respond in time
@@ -33,7 +33,7 @@ export class DatabaseHealth {
   }
 }
 
-/** Polls, because the runtime lets no request wait for the I/O of another one, which may also end before it gets a result. */
+/** Polls: a request cannot await another's I/O, and the other request may end without a result. */
 async function outcomeOf(check: { readonly outcome: Outcome }): Promise<boolean> {
   for (let waited = 0; waited < HEALTH_DEADLINE_MILLISECONDS; waited += HEALTH_POLL_MILLISECONDS) {
     if (check.outcome !== "pending") return check.outcome === "fine";

@@ -4,7 +4,7 @@ import type { Context } from "./context.ts";
 import { log } from "./log.ts";
 import { withDeadline } from "./platform.ts";
 
-/** A public response that was built from D1. Every copy keeps the time when D1 was asked, and its age counts from then. */
+/** A public response that was built from D1. Its age counts from the D1 read. */
 export interface CachedResponse {
   text: string;
   /** Milliseconds. */
@@ -13,7 +13,7 @@ export interface CachedResponse {
 
 const BUILT_AT = "built-at";
 
-/** The copy of this data centre (Workers: Cache API). A cache that fails counts as empty. */
+/** The cached response of this data centre (Workers: Cache API). A failing cache counts as empty. */
 export async function readEdgeCache(
   { edgeCache, now }: Pick<Context, "edgeCache" | "now">,
   url: string,
@@ -33,7 +33,7 @@ export async function readEdgeCache(
   }
 }
 
-/** Copies what was built to the cache of this data centre, after the response. */
+/** Writes a response to the cache of this data centre, after it was sent. */
 export function writeEdgeCache(
   { edgeCache, defer }: Pick<Context, "edgeCache" | "defer">,
   url: string,

@@ -23,7 +23,7 @@ export default {
       return home && createContext(env, (work) => execution.waitUntil(work), home);
     };
     const { isTick, recipients, others } = takeWakeMessages(batch);
-    // A tick or a command may take long, and webhook events do not wait for it.
+    // Not awaited: a tick or a command may take long, and must not delay webhook events.
     if (isTick) execution.waitUntil(tickEveryHome(env));
     if (recipients.length > 0) execution.waitUntil(wakeRecipients(env, at, recipients));
     await (batch.queue.includes(DEAD_LETTERS) ? consumeDeadLetters(at, others) : consumeDeliveries(at, others));

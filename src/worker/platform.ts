@@ -2,8 +2,8 @@ import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATF
 import { isRetryable } from "../shared/retryable.ts";
 
 /**
- * A dependency (D1, an object, a queue) failed despite retries, or did not respond in time. The caller may try again: a write takes
- * effect completely or not at all, perhaps later, and repeating it finds what was written.
+ * A dependency (D1, an object, a queue) failed despite retries, or exceeded its deadline. The caller may retry: a write takes
+ * effect completely or not at all, perhaps later, and its repetition finds the result.
  */
 export class Unavailable extends Error {
   readonly dependency: string;
@@ -17,8 +17,8 @@ export class Unavailable extends Error {
 }
 
 /**
- * Makes an idempotent call up to three times, with full jitter in between, until the deadline. Overload is never retried,
- * because that would increase it.
+ * Makes an idempotent call up to three times, with full jitter in between, until the deadline. It does not retry
+ * overload, which retries would increase.
  *
  * @param deadlineMilliseconds for all tries together
  * @throws Unavailable
@@ -42,8 +42,8 @@ export function retryPlatform<T>(
 }
 
 /**
- * Settles as the work does, or rejects at the deadline: D1 calls have been seen to hang for minutes. Work cannot be
- * cancelled; after the deadline its result is ignored.
+ * Resolves or rejects with `work`, and rejects at the deadline: D1 calls have been seen to hang for minutes. Work
+ * cannot be cancelled, so a later result is ignored.
  *
  * @param work can ask `hasTimedOut` whether the deadline has passed
  * @throws Unavailable at the deadline

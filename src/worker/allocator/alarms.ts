@@ -24,7 +24,7 @@ export class Alarms {
   readonly #tables: Tables;
   readonly #log: Log;
   readonly #env: Env;
-  /** When the alarm is due, in milliseconds; null: it is not set; undefined: not read yet. */
+  /** Time of the alarm in milliseconds; null if it is not set; undefined until it is read. */
   #at: number | null | undefined;
   /** Whether something has been changed since the last comparison. */
   #isChanged = false;

@@ -29,9 +29,9 @@ export interface BadgeCommand extends NamedUser {
   device: DeviceId;
   /** JSON text with the known fields in one order; null: none was sent. */
   metadata: string | null;
-  /** Of the key that was proved; null: none. */
+  /** Thumbprint of the proved key; null without a proof. */
   keyThumbprint: string | null;
-  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  /** Whether the user's token was verified, or none is required (contract section 22). */
   isVerified: boolean;
   /** The invitation that is presented, and its token for the event; null: none. */
   invitation: { digest: InvitationDigest; token: string } | null;

@@ -18,7 +18,7 @@ export class NetChanges {
     return this.#changes.size === 0;
   }
 
-  /** @returns how many characters it takes, roughly */
+  /** @returns its approximate length in characters */
   add(op: NetChange["op"], table: RowTable, key: string | number, columns: object): number {
     const name = `${table} ${key}`;
     const change = { op, table, key, columns: { ...columns } };

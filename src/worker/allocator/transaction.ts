@@ -14,6 +14,7 @@ import { NetChanges } from "./net-changes.ts";
 import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
 import type { Tables } from "./tables/tables.ts";
+import { withoutUser } from "./without-user.ts";
 
 /** What decisions need besides rows. */
 export interface Sources {
@@ -208,7 +209,7 @@ export class Transaction {
 
   /**
    * Puts an alias in place of a user in what only D1 has: history and events. Events of this group are changed here, because
-   * they are not in D1 yet, and so are its rows of history; other events are looked through afterwards (replica/erase-events.ts).
+   * they are not in D1 yet, and so are its rows of history; others are looked through afterwards (replica/erasures.ts).
    *
    * @param withoutPerson changes the body of an event that names the user
    */
@@ -308,13 +309,14 @@ function eraseFromEvents(events: NewEvent[], withoutPerson: (payload: string) =>
 }
 
 function eraseFromHistory(history: NewHistory[], userId: string, alias: string): void {
+  const erase = withoutUser(userId, alias);
   for (const [index, row] of history.entries()) {
-    if (row.userId !== userId && row.actorName !== userId) continue;
-    const actorName = row.actorName === userId ? alias : row.actorName;
+    const actorName = row.actorName && erase(row.actorName);
+    const isBy = row.actorName === userId;
     history[index] =
       row.userId === userId
         ? { ...row, actorName, userId: alias, reason: null, detail: null }
-        : { ...row, actorName, reason: null };
+        : { ...row, actorName, reason: isBy ? null : row.reason && erase(row.reason) };
   }
 }
 

@@ -1,11 +1,11 @@
 const IPV6_GROUPS = 8;
 
 /**
- * What counts as one client for limits by address (contract section 7): an IPv4 address, or the /64 of an IPv6 address,
- * because a subscriber has at least a /64 (RFC 6177). Every spelling of an address gives the same result (RFC 4291
- * section 2.2), and an IPv4-mapped address gives the IPv4 address.
+ * One client for limits by address (contract section 7): an IPv4 address, or the /64 of an IPv6 address, because a
+ * subscriber has at least a /64 (RFC 6177). Every spelling of an address gives the same result (RFC 4291 section 2.2),
+ * and an IPv4-mapped address gives the IPv4 address.
  *
- * @param address from `cf-connecting-ip`; anything that is not an address is returned unchanged
+ * @param address from `cf-connecting-ip`; other text is returned unchanged
  */
 export function addressPrefix(address: string): string {
   if (!address.includes(":")) return address;
@@ -20,7 +20,7 @@ export function addressPrefix(address: string): string {
     .join(":")}::/64`;
 }
 
-/** The eight groups of an address; null for anything else. */
+/** The eight groups of an address; null if the text is not an address. */
 function parseIpv6(address: string): number[] | null {
   const [withoutZone = ""] = address.split("%");
   const halves = withoutZone.split("::");

@@ -23,11 +23,11 @@ export interface SigningKey extends Sealed {
   /** SPKI DER, base64. */
   publicKey: string;
   createdAt: number;
-  /** From when new badges get it, in milliseconds. */
+  /** Time from which new badges get it, in milliseconds. */
   signsFrom: number;
 }
 
-/** Somebody who signs in with a console secret (contract section 24). */
+/** A person who signs in with a console secret (contract section 24). */
 export interface ConsoleUser {
   name: string;
   role: Role;
@@ -36,30 +36,30 @@ export interface ConsoleUser {
 export interface LiveSecret {
   /** SHA-256 of the secret, base64url. */
   digest: string;
-  /** Null: it is the server's. */
+  /** Null if it is the server's. */
   consoleUser: ConsoleUser | null;
 }
 
-/** A door that has a secret (contract section 26). */
+/** A door with a secret (contract section 26). */
 export interface Door {
   /** ID of its secret. */
   id: string;
   name: string;
 }
 
-/** How an application's users are verified. */
+/** The settings that verify an application's users. */
 export interface UserSettings {
   /** URL of an OpenID provider, exactly as `iss` of its tokens. */
   issuer: string;
-  /** What `aud` must contain. */
+  /** The required member of `aud`. */
   audience: string;
   /** The claim that contains the user ID. */
   claim: string;
-  /** Logins are counted by their tokens, and none is refused. */
+  /** Whether tokens are only checked and counted, but not required. */
   observe: boolean;
 }
 
-/** What requests need to know about an application. */
+/** An application, as requests need it. */
 export interface Application {
   id: ApplicationId;
   range: NumberRange;
@@ -73,14 +73,17 @@ export interface Application {
   statusLifetimeSeconds: number;
   /** Whether device calls need a proof, and badges a key (contract section 15). */
   requireProof: boolean;
-  /** Until when the first proof of a login binds an unbound badge, in milliseconds; null: never. */
+  /** Until this time, the first proof of a login binds an unbound badge. Milliseconds; null for never. */
   bindUntil: number | null;
-  /** Fresh numbers that badges and invitations without the secret take in a clock hour at most (contract section 7); null: no limit. */
+  /**
+   * Maximum of fresh numbers in a clock hour for badges and invitations without the secret (contract section 7); null
+   * without a limit.
+   */
   newBadgesPerHour: number | null;
-  /** Whose tokens say who has logged in (contract section 22); null: nobody's. */
+  /** The issuer of user tokens (contract section 22); null without one. */
   users: UserSettings | null;
   rootKey: Sealed;
-  /** Those of its server and of people (contract sections 9 and 19). */
+  /** The secrets of its server and of people (contract sections 9 and 19). */
   secrets: readonly LiveSecret[];
   /** Oldest first. */
   signingKeys: readonly [SigningKey, ...SigningKey[]];
@@ -99,14 +102,14 @@ export class ApplicationCache {
   readonly #unknown = new LruCache<number>(MAX_CACHED_UNKNOWN_APPLICATIONS);
   /** When D1 was last queried, in milliseconds, by ID and digest. */
   readonly #wrongSecrets = new LruCache<number>(MAX_CACHED_WRONG_SECRETS);
-  /** Doors, and when D1 was asked for them, by application and digest: an application may have thousands. */
+  /** Doors and the times of their D1 reads, by application and digest, because an application may have thousands. */
   readonly #doors = new LruCache<{ door: Door; loadedAt: number }>(MAX_CACHED_DOORS);
 
   /**
    * The cached application.
    *
    * @param now milliseconds
-   * @returns undefined if D1 has to be queried
+   * @returns undefined if D1 must be queried
    */
   peek(id: ApplicationId, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);
@@ -115,12 +118,12 @@ export class ApplicationCache {
     return happenedWithin(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
-  /** Whether an enabled application is cached, no matter how old the entry is. */
+  /** Whether an enabled application is cached at any age. */
   isServing(id: ApplicationId): boolean {
     return this.#cache.get(id)?.application.isDisabled === false;
   }
 
-  /** When D1 was asked for the cached application, in milliseconds; undefined: none is cached. */
+  /** Time of the cached application's D1 read, in milliseconds; undefined if none is cached. */
   loadedAt(id: ApplicationId): number | undefined {
     return this.#cache.get(id)?.loadedAt;
   }
@@ -135,7 +138,7 @@ export class ApplicationCache {
     this.#wrongSecrets.set(`${id} ${digest}`, now);
   }
 
-  /** The door whose secret has this digest, if an isolate has seen it; `isFresh`: D1 need not be asked. @param now milliseconds */
+  /** The cached door whose secret has this digest. `isFresh`: D1 need not be read. @param now milliseconds */
   peekDoor(id: ApplicationId, digest: string, now: number): { door: Door; isFresh: boolean } | undefined {
     const cached = this.#doors.get(`${id} ${digest}`);
     return cached && { door: cached.door, isFresh: happenedWithin(cached.loadedAt, now, CACHE_MILLISECONDS) };
@@ -152,18 +155,21 @@ export class ApplicationCache {
     return door;
   }
 
-  /** The application at most a second ago: a denial needs a recent state, and a second bounds how often D1 is asked. */
+  /**
+   * The application as of at most a second ago. Before a refusal the state must be recent, and one second bounds the
+   * rate of D1 reads.
+   */
   async findRecent(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     const remembered = this.peek(id, now, DENIAL_CACHE_MILLISECONDS);
     return remembered === "unknown" ? undefined : (remembered ?? this.reload(db, id, now));
   }
 
-  /** Loads the application from D1 and caches it: an administrator may just have changed what the cache denies. */
+  /** Loads the application from D1 and caches it, because an administrator may just have changed a setting. */
   async reload(db: Database, id: ApplicationId, now: number): Promise<Application | undefined> {
     return this.#keep(id, now, await findApplication(db, id));
   }
 
-  /** The same, and the door whose secret has this digest. */
+  /** Loads the application, and the door whose secret has this digest. */
   async reloadWithDoor(db: Database, id: ApplicationId, digest: string, now: number) {
     const found = await findApplicationAndDoor(db, id, digest);
     return {
@@ -180,7 +186,7 @@ export class ApplicationCache {
     }
     const cached = this.#cache.get(id);
     const text = JSON.stringify(row);
-    // Unchanged settings stay the same object: what they refused need not be tried again.
+    // Unchanged settings stay the same object, so that a refusal by them is not tried again.
     const application = cached?.text === text ? cached.application : applicationOf(row);
     this.#cache.set(id, { application, text, loadedAt: now });
     this.#unknown.delete(id);

@@ -13,14 +13,14 @@ interface Minute {
   index: number;
   refused: number;
   isLimited: boolean;
-  /** The subjects of pending look-ups in D1, with the number of calls waiting for each. */
+  /** The subjects of pending D1 look-ups, with the number of waiting calls. */
   pending: Map<string, number>;
 }
 
 /**
  * Counts calls refused for their credentials, by client address (contract section 7). The platform counts them per
- * location. An isolate also counts its own, which bounds the D1 look-ups that guessing can cause, even if many guesses
- * arrive at once or the platform lets too many through.
+ * location. An isolate also counts its own calls. This bounds the D1 look-ups for guesses, even if many guesses arrive
+ * at once or the platform admits too many.
  */
 export class AuthFailureLimiter {
   readonly #minutes = new LruCache<Minute>(MAX_CACHED_CLIENT_ADDRESSES);

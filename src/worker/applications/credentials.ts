@@ -43,13 +43,13 @@ export async function requireApplication(
 /** Who makes a server-side call. */
 export interface ServerCaller {
   application: Application;
-  /** Whose console secret it presents; null: the application's server calls. */
+  /** The person of the console secret; null if the application's server calls. */
   consoleUser: ConsoleUser | null;
 }
 
-/** Who waits for changes of status: a door, or whoever may make server-side calls. */
+/** The caller who waits for changes of status: a door, or a caller of server-side routes. */
 export interface StatusListener extends ServerCaller {
-  /** Null: the secret is no door's. */
+  /** Null if the secret is not a door's. */
   door: Door | null;
 }
 
@@ -69,7 +69,7 @@ export async function requireServer(
   return requireSecret(deps, clientAddress, application, secret, permission);
 }
 
-/** The same of the one call that a door may make, too (contract section 26). */
+/** Like `requireServer`, for the only call that a door may also make (contract section 26). */
 export async function requireListener(deps: Deps, credentials: Credentials): Promise<StatusListener> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS");
@@ -127,7 +127,7 @@ export async function applicationForStatusLists(
   const id = parseApplicationId(idText);
   if (id === undefined) return countAndReject(deps, clientAddress, "UNKNOWN_STATUSLIST");
   const application = await find(deps, clientAddress, id);
-  // An administrator may just have turned them on.
+  // An administrator may just have turned the lists on.
   const newer =
     application?.statusList === false ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
   if (newer?.statusList) return newer;
@@ -177,7 +177,7 @@ async function findCaller(
   if (known) return { application, consoleUser: known.consoleUser, door: null };
   const { applicationCache, db, now } = deps;
   const { id } = application;
-  // A door that this isolate has served is no guess.
+  // A door that this isolate has served does not count as a guess.
   const recalled = applicationCache.peekDoor(id, digest, now());
   const served = recalled?.isFresh === false ? await applicationCache.findDoor(db, id, digest, now()) : recalled?.door;
   if (served) return { application, consoleUser: null, door: served };
@@ -208,16 +208,17 @@ async function find(
   const remembered = applicationCache.peek(id, now(), maxAgeMilliseconds);
   if (remembered === "unknown") return undefined;
   if (remembered !== undefined) return remembered;
-  // An application that this isolate has served is no guess, so it is reloaded even for an address over the limit.
+  // Reloads applications that this isolate has served even for an address over the limit, because their IDs are not
+  // guesses.
   return applicationCache.isServing(id) ? applicationCache.reload(db, id, now()) : lookUp(deps, clientAddress, id);
 }
 
 /**
- * Queries D1, unless too many calls from the address were refused: then only for an application that exists, so that doors and phones
- * behind an address that guesses are served. An application of another home is unknown in this one: its own is not bound.
+ * Queries D1. If too many calls from the address were refused, it does so only for an existing application, so that
+ * doors and phones behind an address that guesses are served. An application of an unbound home is unknown.
  *
- * @param digest of the secret that is looked for; empty: the application itself is
- * @param load reads the application, and what else the same query can find
+ * @param digest of the secret to find; empty for the application itself
+ * @param load reads the application, and other rows of the same query
  * @throws ApiError RATE_LIMITED
  */
 async function lookUp(
@@ -264,7 +265,7 @@ function findSecret({ secrets }: Application, digest: string): LiveSecret | unde
   const presented = encoder.encode(digest);
   let found: LiveSecret | undefined;
   for (const secret of secrets) {
-    // Both are base64url of 32 bytes, so the lengths that timingSafeEqual insists on are equal.
+    // Both are base64url of 32 bytes, so timingSafeEqual gets equal lengths.
     if (crypto.subtle.timingSafeEqual(presented, encoder.encode(secret.digest))) found = secret;
   }
   return found;

@@ -17,8 +17,8 @@ const DEVICE_BYTES = 16;
 const encoder = new TextEncoder();
 
 /**
- * The ID of a device in storage: HMAC-SHA-256 of its udid under a key that only the Worker can open. Anybody with the
- * udid can get signatures, so a copy of the storage must not reveal it (contract section 9).
+ * The ID of a device in storage: HMAC-SHA-256 of its udid under a key that only the Worker can open. Anyone with the
+ * udid can get signatures, so leaked storage must not reveal it (contract section 9).
  */
 export async function hashUdid(unsealedKeys: UnsealedKeys, application: Application, udid: string): Promise<DeviceId> {
   const key = await unsealedKeys.rootKey(application.id, application.rootKey);
@@ -27,7 +27,8 @@ export async function hashUdid(unsealedKeys: UnsealedKeys, application: Applicat
 }
 
 /**
- * A user ID in storage after its user was erased (contract section 24): a block goes on under it, and the ID cannot be read back.
+ * The digest that replaces the ID of an erased user (contract section 24). A block stays valid under it, and the ID
+ * cannot be recovered.
  */
 export async function hashUserId(
   unsealedKeys: UnsealedKeys,
@@ -37,11 +38,11 @@ export async function hashUserId(
   return userDigest.parse(base64Url(await deriveBytes(await unsealedKeys.rootKey(id, rootKey), "user", userId)));
 }
 
-/** Who creates an invitation: each has Idempotency-Keys of its own (contract section 12). */
+/** The creator of an invitation, who has Idempotency-Keys of its own (contract section 12). */
 export type Inviter =
-  /** By either of the server's two secrets. */
+  /** The server, with either of its two secrets. */
   | { kind: "server" }
-  /** By a secret for people; `name` is unique within the application. */
+  /** A person with a console secret; `name` is unique within the application. */
   | { kind: "person"; name: string; role: Role }
   | { kind: "device"; device: DeviceId };
 

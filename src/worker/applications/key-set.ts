@@ -6,8 +6,8 @@ import { publicJwks } from "../keys/jwks.ts";
 import { applicationForKeySet } from "./credentials.ts";
 
 /**
- * An application's key set, as JSON text. An isolate that does not know the application looks for the data centre's copy before it
- * asks D1: an unknown application has none.
+ * An application's key set, as JSON text. An isolate that does not have the application reads the data centre's cache
+ * before D1, because an unknown application is never cached there.
  *
  * @param origin of the request's URL
  * @param clientAddress of the caller: calls for unknown applications count as refused

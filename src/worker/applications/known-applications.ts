@@ -11,23 +11,24 @@ import { listApplicationIds } from "../storage/applications.ts";
 /** The IDs of one home. Times are milliseconds. */
 interface KnownIds {
   ids: ReadonlySet<string>;
-  /** When they were read; null: never. */
+  /** Time of the last read; null before the first one. */
   readAt: number | null;
-  /** When the reading that is under way began; null: none is. */
+  /** Start of the running read; null if none is running. */
   readingSince: number | null;
 }
 
 type Deps = Pick<Context, "home" | "db" | "now">;
 
 /**
- * Which application IDs exist, by home. It tells doors and phones behind an address that guesses from the guesses, without a look-up
- * for each: the IDs are read together, at most once in `APPLICATION_CACHE_SECONDS`, and only when an address is over its limit.
+ * The existing application IDs by home. With them, doors and phones behind an address that guesses are recognized
+ * without a look-up for each. The IDs are read together, at most once in `APPLICATION_CACHE_SECONDS`, and only if an
+ * address is over its limit.
  */
 export class KnownApplications {
   readonly #homes = new Map<number, KnownIds>();
 
   /**
-   * Whether there is an application of this ID. An application that was made since the IDs were read is not known yet.
+   * Whether an application with this ID exists. An application that was made since the last read is not known yet.
    *
    * @throws Unavailable
    */
@@ -41,7 +42,7 @@ export class KnownApplications {
   }
 }
 
-/** A reading whose invocation was ended by the platform never finishes. */
+/** A read never finishes if the platform has ended its invocation. */
 const isUnderWay = ({ readingSince }: KnownIds, now: number): boolean =>
   happenedWithin(readingSince, now, PLATFORM_DEADLINE_MILLISECONDS);
 

@@ -3,7 +3,7 @@ import { ApiError } from "../api-error.ts";
 import type { Database } from "../storage/database.ts";
 import type { Application, ApplicationCache } from "./application-cache.ts";
 
-/** Refusals that an administrator's newest settings may lift. UNAVAILABLE: the keys of the issuer are not to be had. */
+/** Refusals that an administrator's newest settings may lift. UNAVAILABLE: the issuer's keys are not available. */
 const RESTS_ON_SETTINGS: readonly ErrorCode[] = [
   "NUMBERS_EXHAUSTED",
   "RATE_LIMITED",
@@ -13,8 +13,8 @@ const RESTS_ON_SETTINGS: readonly ErrorCode[] = [
 ];
 
 /**
- * Tries with the application as it is cached. If that is refused, an administrator may just have changed the setting that the refusal
- * rests on: it is tried once more with settings that are at most a second old, if they differ.
+ * Tries with the cached application. After a refusal it tries once more with settings that are at most a second old, if
+ * they differ: an administrator may just have changed the setting that caused the refusal.
  *
  * @throws ApiError of the last attempt
  * @throws Unavailable

@@ -29,7 +29,7 @@ export interface ChangePage {
  * A page of the feed (contract section 13): each badge once, in the order of its last change.
  *
  * @param after null: from the beginning
- * @throws ApiError EXPIRED_CURSOR after an administrator accepted a loss
+ * @throws ApiError EXPIRED_CURSOR after the application was republished, or its allocator lost its storage
  */
 export async function pageChanges(
   context: Context,

@@ -15,7 +15,7 @@ function rulesOf(application: Application, now: number): Rules {
 }
 
 /**
- * Executes a command that the application's settings decide.
+ * Executes a command whose decision depends on the application's settings.
  *
  * @throws ApiError
  * @throws Unavailable
@@ -30,7 +30,7 @@ export async function executeWithSettings(
   try {
     return { result: await context.allocator.execute(context.db, application.id, build(rules), audit), rules };
   } catch (error) {
-    // Of the allocator, RATE_LIMITED means that the clock hour's numbers are used up (contract section 7).
+    // The allocator's RATE_LIMITED means that the clock hour's numbers are used up (contract section 7).
     const isLimited = error instanceof ApiError && error.code === "RATE_LIMITED";
     if (isLimited && context.hourlyLimitLog.isFirst(application.id, context.now())) {
       const { newBadgesPerHour } = rules;

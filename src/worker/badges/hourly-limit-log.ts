@@ -3,7 +3,10 @@ import { MAX_CACHED_APPLICATIONS } from "../../shared/limits.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { LruCache } from "../lru-cache.ts";
 
-/** The clock hours in which an isolate has logged that an application's fresh numbers are used up: one line for each is enough. */
+/**
+ * The clock hours in which an isolate has logged that an application's fresh numbers are used up. One line per hour is
+ * enough.
+ */
 export class HourlyLimitLog {
   readonly #hours = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 

@@ -18,40 +18,43 @@ export interface BadgeRequest {
   /** Keyed digest of the udid. */
   device: DeviceId;
   userId: string;
-  /** JSON text with the known fields in one order, or null when none was sent. */
+  /** JSON text with the known fields in one order; null if none was sent. */
   metadata: string | null;
-  /** Of the key that the device proved to hold; null: none. */
+  /** Thumbprint of the key that the device has proved; null without a proof. */
   keyThumbprint: string | null;
-  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  /** Whether the user's token was verified, or none is required (contract section 22). */
   isVerified: boolean;
   invitationToken: string | null;
-  /** D1's state that the device knows of; null: none. */
+  /** The bookmark that the device sent; null if it sent none. */
   bookmark: string | null;
 }
 
 /** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
 export type IssueResult = {
   number: number;
-  /** Of the key that it is bound to; null: it is not bound. */
+  /** Thumbprint of the key that it is bound to; null if unbound. */
   keyThumbprint: string | null;
 } & ({ kind: "created"; publicKey: string } | { kind: "existing" });
 
-/** Counts a call for its caller's address before the allocator is called (contract section 7). Each rejects with RATE_LIMITED. */
+/**
+ * Counts a call for its caller's address before the allocator is called (contract section 7). The methods reject with
+ * RATE_LIMITED.
+ */
 export interface AddressLimits {
   /** A call that would take a fresh number. */
   countFreshNumber(): Promise<void>;
-  /** A claim of what, as far as D1 knows, nobody can claim: a token that is made up, spent or over. */
+  /** A claim with a token that D1 does not know as pending: made up, spent or ended. */
   countGuess(): Promise<void>;
 }
 
-/** Of a call that has no address to count for, such as a server's. */
+/** For a call without an address to count for, such as a server's. */
 const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess: async () => {} };
 
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
- * A login that changes nothing is answered from what a replica of D1 near the caller has, if that is recent (contract section
- * 16), or from the primary. Everything else is decided by the application's object.
+ * A recent replica near the caller (contract section 16), or the primary, serves a login that changes nothing. The
+ * allocator decides everything else.
  *
  * @throws ApiError
  * @throws Unavailable
@@ -65,7 +68,7 @@ export async function issueBadge(
 ): Promise<IssueResult> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  // A call without a proof counts for its address whatever its token is.
+  // A call without a proof counts for its address with any token.
   const mayBeGuess = digest !== null && request.keyThumbprint !== null;
   const [{ badge: known, settings, isUnchanged }, isPending] = await Promise.all([
     look(context, application, request, digest),
@@ -102,8 +105,8 @@ function toIssueResult(result: Success, publicKey: string): IssueResult {
 }
 
 /**
- * The user device's badge, the settings that a login with it goes by, and whether it is accepted and changes nothing, which the
- * primary or a recent replica decides.
+ * Finds the badge, the settings, and whether the login is accepted without a write. The primary or a recent replica
+ * decides this.
  */
 async function look(
   context: Context,
@@ -127,8 +130,9 @@ async function look(
 }
 
 /**
- * The application, at most a second old if its cached settings leave an unbound badge unbound although the device has proved a key: an
- * administrator may just have set `--bind-until`. That is no refusal, so nothing else would try again.
+ * The application, whose settings decide whether an unbound badge gets bound. If the cached settings would leave the
+ * badge unbound despite a proof, settings of at most a second ago are used: an administrator may just have set
+ * `--bind-until`. Without a refusal no other code would retry.
  */
 async function settingsForBinding(
   { applicationCache, db, now }: Context,
@@ -141,7 +145,7 @@ async function settingsForBinding(
   try {
     return (await applicationCache.findRecent(db, application.id, now())) ?? application;
   } catch (error) {
-    // Without the primary it is a login like any other.
+    // If the primary fails, the cached settings apply.
     if (error instanceof Unavailable) return application;
     throw error;
   }

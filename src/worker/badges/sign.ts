@@ -16,20 +16,20 @@ import {
 } from "../storage/device-badges.ts";
 import { statusClaim } from "./status-lists/list-index.ts";
 
-/** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
+/** `typ` of badge signatures, so that no other JWT by the same key is accepted as one (RFC 8725 section 3.11). */
 const HEADERS = new JwtHeaders("badge-signature+jwt");
 
-/** What a device asks the service to sign. */
+/** A device's request for a signature. */
 export interface SignRequest {
   /** Keyed digest of the udid. */
   device: DeviceId;
   /** The request's base64 text, unchanged. */
   clientSignature: string;
-  /** The badge that is to sign; null: the device's current one, or that of the key. */
+  /** The badge that signs; null for the device's current badge, or that of the key. */
   badgeNumber: number | null;
-  /** Null: the device proved none. */
+  /** Null without a proof. */
   key: ProvenKey | null;
-  /** D1's state that the caller knows of; null: none. */
+  /** The bookmark that the caller sent; null if it sent none. */
   bookmark: string | null;
 }
 
@@ -70,8 +70,8 @@ export async function signBadge(
 }
 
 /**
- * An active badge that the key may use. A recent copy near the caller may say that there is one; all else is decided at the
- * primary (contract section 16).
+ * An active badge that the key may use. A recent replica near the caller may accept; only the primary refuses (contract
+ * section 16).
  *
  * @throws ApiError
  */
@@ -96,19 +96,21 @@ async function requireSigningBadge(
   return badge;
 }
 
-/** Only an active badge signs, from its start on (contract sections 12 and 24). @returns null: it may */
+/** Checks that a badge is active and has begun (contract sections 12 and 24). @returns null if it may sign */
 function refusalOf(badge: SigningBadge, now: number): ErrorCode | null {
   const code = refusalOfState(stateAt(badge, now));
   return code === null && badge.startsAt !== null && now < badge.startsAt ? "EARLY_BADGE" : code;
 }
 
-/** The earlier of two times; null counts as never. */
+/** The earlier of two times; null means never. */
 function earliest(one: number | null, other: number | null): number | null {
   if (one === null || other === null) return one ?? other;
   return Math.min(one, other);
 }
 
-/** The key that the badge was issued with. If it is newer than the cached application, that is reloaded once. */
+/**
+ * The key that the badge was issued with. If the cached application lacks the key, the application is reloaded once.
+ */
 async function signingKeyOf(context: Context, application: Application, id: number | null) {
   const byId = (known: Application | undefined) => known?.signingKeys.find((key) => key.id === id);
   const key =

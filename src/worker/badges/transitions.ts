@@ -9,7 +9,7 @@ import type { Context } from "../context.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
 import type { IssuedBadge } from "../storage/rows.ts";
 
-/** A badge as callers see it, and its change number, which is its `ETag` (contract section 24). */
+/** A badge's view for callers, and its change number, which is its `ETag` (contract section 24). */
 export interface ShownBadge {
   view: BadgeView;
   change: number;

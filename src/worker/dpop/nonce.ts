@@ -2,7 +2,7 @@ import { base64Url } from "../../shared/identifiers.ts";
 import { NONCE_CLOCK_SKEW_SECONDS, NONCE_LIFETIME_SECONDS } from "../../shared/limits.ts";
 import { deriveBytes } from "../keys/derivation.ts";
 
-/** 128 bits: nobody guesses the nonce of a second that has not come yet. */
+/** 128 bits, so that the nonce of a future second cannot be guessed. */
 const MAC_BYTES = 16;
 /** The second in which it was made, a dot, and the MAC: characters that RFC 9449 section 8.1 allows. */
 const NONCE = /^([1-9][0-9]{0,11})\.[A-Za-z0-9_-]{22}$/;
@@ -20,8 +20,8 @@ export function makeNonce(key: CryptoKey, now: number): Promise<string> {
 }
 
 /**
- * Whether the service gave this nonce at most 300 s ago (contract section 15). Only the service's own clocks count, so a
- * device whose clock is wrong has no disadvantage.
+ * Whether the service issued this nonce at most 300 s ago (contract section 15). Only the service's own clocks count,
+ * so a device with a wrong clock has no disadvantage.
  */
 export async function checkNonce(key: CryptoKey, nonce: string, now: number): Promise<boolean> {
   const seconds = NONCE.exec(nonce)?.[1];
@@ -29,7 +29,7 @@ export async function checkNonce(key: CryptoKey, nonce: string, now: number): Pr
   const ageSeconds = Math.floor(now / 1000) - Number(seconds);
   if (ageSeconds > NONCE_LIFETIME_SECONDS || ageSeconds < -NONCE_CLOCK_SKEW_SECONDS) return false;
   const [given, expected] = [encoder.encode(nonce), encoder.encode(await nonceOf(key, seconds))];
-  // The same digits and a MAC of fixed length, so the lengths that timingSafeEqual insists on are equal.
+  // The digits are equal and the MAC has a fixed length, so timingSafeEqual gets equal lengths.
   return crypto.subtle.timingSafeEqual(given, expected);
 }
 

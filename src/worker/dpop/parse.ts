@@ -18,7 +18,7 @@ const publicJwk = z.object({
   x: z.string().regex(COORDINATE),
   y: z.string().regex(COORDINATE),
 });
-/** RFC 7517 sections 4.2 to 4.4: what the key is for, if stated. */
+/** RFC 7517 sections 4.2 to 4.4: the key's purpose, if stated. */
 const statedUse = z.object({
   use: z.literal("sig").optional(),
   key_ops: z
@@ -30,7 +30,7 @@ const statedUse = z.object({
 /** The private members of every kind of key (RFC 7518 sections 6.2.2, 6.3.2 and 6.4.1). */
 const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/** The members that RFC 7638 counts, and no other: this is stored, compared, and put into `cnf`. */
+/** Only the members that RFC 7638 requires. They are stored, compared, and put into `cnf`. */
 export type PublicJwk = z.infer<typeof publicJwk>;
 
 const claims = z.object({
@@ -44,10 +44,13 @@ const claims = z.object({
   nonce: z.string().optional(),
 });
 
-/** Other claims are ignored (RFC 9449 section 4.2), also `exp` and `nbf`: the device's clock decides nothing. */
+/**
+ * Other claims are ignored (RFC 9449 section 4.2), including `exp` and `nbf`, because the device's clock must not
+ * decide.
+ */
 export type ProofClaims = z.infer<typeof claims>;
 
-/** Why a text is not a proof, whatever call it is for; in the order of the checks. */
+/** Reasons why a text is not a proof for any call, in the order of checks. */
 export type FormFailure =
   | "oversized"
   | "several-headers"

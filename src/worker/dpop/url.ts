@@ -6,16 +6,16 @@ const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 
 /**
  * One text for all spellings of a URL, without query and fragment (RFC 9449 section 4.3; RFC 3986 sections 6.2.2 and
- * 6.2.3): scheme and host in lower case, no default port, no dot segments, at least `/` as the path, percent-encoding in
- * upper case and only where it is needed.
+ * 6.2.3): scheme and host in lower case, no default port, no dot segments, at least `/` as the path, percent-encoding
+ * in upper case and only where it is needed.
  *
- * @returns null for anything but an absolute http or https URL
+ * @returns null unless the text is an absolute http or https URL
  */
 export function normalizeUrl(text: string): string | null {
-  // `URL` also accepts what is no URI: white space, backslashes, a missing or additional slash.
+  // `URL` also accepts texts that are not URIs: white space, backslashes, a missing or additional slash.
   if (!HTTP_URI.test(text) || BROKEN_PERCENT_ENCODING.test(text)) return null;
   const url = URL.parse(text);
-  // `URL` does all but the percent-encoding, and takes `%2e` for a dot in dot segments.
+  // `URL` does all of this except the percent-encoding. It accepts `%2e` as a dot in dot segments.
   return url && url.origin + url.pathname.replace(PERCENT_ENCODED, normalizePercentEncoding);
 }
 
@@ -25,9 +25,9 @@ function normalizePercentEncoding(encoded: string): string {
 }
 
 /**
- * The URLs that a proof may name (contract section 15). In a deployment with a `PUBLIC_URL` only that one, so that a proof that
- * another host collected, or a proxy in front of one, is of no use here. Local development is reached as localhost, as 127.0.0.1
- * and by its address in the network, so there the called URL counts, too.
+ * The URLs that a proof may name (contract section 15). In a deployment with a `PUBLIC_URL` only that one, so that a
+ * proof for another host or its proxy is useless here. Local development is reached as localhost, as 127.0.0.1 and by
+ * its address in the network, so there the called URL is also valid.
  *
  * @param publicUrl without a slash at its end; null if it is not set
  */

@@ -15,7 +15,7 @@ export interface ProvenCall {
   applicationId: string;
   /** The bearer value that `ath` covers, in place of an access token. */
   udid: string;
-  /** `digestOf` the body as it was received; of no bytes, if there is none. */
+  /** `digestOf` the received body; of no bytes without a body. */
   bodyHash: string;
   /** Milliseconds since 1970-01-01 UTC, by the service's clock. */
   now: number;
@@ -28,7 +28,7 @@ export interface AcceptedProof {
   ok: true;
   /** RFC 7638, SHA-256, base64url: 43 characters. */
   thumbprint: string;
-  /** Its required members alone, in the order of RFC 7638: what `cnf` contains. */
+  /** Its required members only, in the order of RFC 7638, as in `cnf`. */
   jwk: PublicJwk;
 }
 
@@ -40,7 +40,7 @@ export interface RefusedProof {
   ok: false;
   reason: ProofFailure;
   code: (typeof PROOF_FAILURE_CODES)[ProofFailure];
-  /** Of the key, if nothing is wrong but that the proof is not fresh. */
+  /** Thumbprint of the key, if the proof is valid but not fresh. */
   thumbprint: string | null;
 }
 
@@ -79,9 +79,9 @@ export const PROOF_FAILURE_CODES = {
 } as const satisfies Record<ProofFailure, "INVALID_PROOF" | "USE_DPOP_NONCE">;
 
 /**
- * Checks a proof of possession (RFC 9449 section 4.3, contract section 15): it is a proof, signed by the key that it
- * contains, for exactly this call, and fresh. Nothing is remembered, so an unchanged call may be repeated while its proof
- * is fresh. Freshness is checked last: USE_DPOP_NONCE promises that nothing else is wrong.
+ * Checks a proof of possession (RFC 9449 section 4.3, contract section 15): it is a proof, signed by its own key, for
+ * exactly this call, and fresh. No state is kept, so an unchanged call may be repeated while its proof is fresh.
+ * Freshness is checked last, because USE_DPOP_NONCE promises that the proof is otherwise valid.
  *
  * @param proof the `DPoP` header as received, repeated headers joined by commas
  */

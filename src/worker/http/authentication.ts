@@ -34,19 +34,19 @@ interface CallingDevice {
   application: Application;
   /** The device's ID in storage. */
   device: DeviceId;
-  /** As it was sent; its form is checked after the body (contract section 2). */
+  /** As sent; its form is checked after the body (contract section 2). */
   udid: string;
 }
 
 /** A device that calls with a proof, or without one. */
 export interface ProvingDevice extends CallingDevice {
-  /** Null: the call has no proof. */
+  /** Null if the call has no proof. */
   proof: CheckedProof | null;
 }
 
 /**
- * Identifies the caller of a badge call, checks its proof, and counts the call for its device. What is wrong with a proof is
- * reported later, by `requireKey`: after the body's faults (contract section 15).
+ * Identifies the caller of a badge call, checks its proof, and counts the call for its device. `requireKey` reports an
+ * invalid proof later, after faults of the body (contract section 15).
  *
  * @param missing the code for a missing application ID: routes differ (contract sections 2 and 3)
  */
@@ -64,7 +64,10 @@ export async function requireProvingDevice(
   return { ...caller, proof };
 }
 
-/** Identifies the application that a person's call names, without a device. The call counts for its address only if it is refused. */
+/**
+ * Identifies the application of a user's call, which has no device. The call counts for its address only if it is
+ * refused.
+ */
 export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
   const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
@@ -118,9 +121,9 @@ function admitServer(c: HonoContext<HttpEnv>, { application, consoleUser }: call
 }
 
 /**
- * The application's server, which may say for whom it calls (contract section 23).
+ * The application's server, which may name the person it calls for (contract section 23).
  *
- * @param name percent-encoded UTF-8; null if the call names nobody
+ * @param name percent-encoded UTF-8; null without a name
  * @throws ApiError INVALID_ACTOR
  */
 function namedServer(name: string | null): Actor {
@@ -130,7 +133,7 @@ function namedServer(name: string | null): Actor {
   return { kind: "server", name: parsed.data };
 }
 
-/** @returns null unless the text is ASCII that encodes UTF-8 */
+/** @returns null if the text is not ASCII that encodes UTF-8 */
 export function decodePercent(text: string): string | null {
   if (!/^[\x20-\x7e]*$/.test(text)) return null;
   try {
@@ -143,7 +146,7 @@ export function decodePercent(text: string): string | null {
 /** A call that creates invitations. */
 export type InvitingCall = CallingDevice & { inviter: Inviter };
 
-/** Who creates many invitations: only the application's server, or a person who has signed in. */
+/** Identifies the caller who creates many invitations: the application's server, or a person who has signed in. */
 export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
   const caller = await callers.requireServer(c.get("context"), readCredentials(c), "invite");
   admitServer(c, caller);
@@ -153,7 +156,7 @@ export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<Inv
 const inviterOf = ({ consoleUser }: callers.ServerCaller): Inviter =>
   consoleUser === null ? { kind: "server" } : { kind: "person", ...consoleUser };
 
-/** Who creates an invitation. A device is limited like on every device route, a server is not. */
+/** Identifies the caller who creates an invitation. A device is limited as on every device route; a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
   const credentials = readCredentials(c);
   const inviter = await callers.identifyInviter(c.get("context"), credentials);
@@ -171,7 +174,10 @@ export interface RevokingCall {
   by: { kind: "server" } | { kind: "device"; device: DeviceId };
 }
 
-/** Identifies who revokes an invitation. A device is limited like on every device route. The form of a udid is not checked: one that created no invitation finds none. */
+/**
+ * Identifies the caller who revokes an invitation. A device is limited as on every device route. The form of a udid is
+ * not checked, because a malformed udid has created no invitation.
+ */
 export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<RevokingCall> {
   const context = c.get("context");
   const credentials = readCredentials(c);

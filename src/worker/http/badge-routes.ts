@@ -39,7 +39,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
         requireValidUdid(caller.udid);
         const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
         const user = caller.application.users === null ? ACCEPTED : await checkUserOfLogin(c, caller, userId);
-        // An invitation may vouch for its user: the application's object knows.
+        // An invitation may vouch for its user, which the allocator checks.
         if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
         const key = await requireKey(c, caller);
         const request = {
@@ -89,8 +89,8 @@ export const badgeRoutes = new Hono<HttpEnv>()
   );
 
 /**
- * Identifies the device, and serves its call; again with the application's newest settings, if a refusal may rest on those that were
- * cached.
+ * Identifies the device and serves its call. If cached settings may have caused a refusal, it serves the call again
+ * with the newest ones.
  */
 function serveDevice(
   missing: Parameters<typeof requireProvingDevice>[1],

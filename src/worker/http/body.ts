@@ -13,7 +13,7 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
   return withoutMissing(await readWholeBody(c));
 }
 
-/** Like `readBody`, but keeps the fields that count as missing: for a call in which null is a value. */
+/** Like `readBody`, but keeps the fields that count as missing, for calls in which null is a value. */
 export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
   const bytes = await readBytes(c);
   if (bytes.byteLength === 0) return {};
@@ -22,7 +22,7 @@ export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<str
   return body;
 }
 
-/** The body as it was received; none counts as no bytes. It may be read again. */
+/** The received body; a missing one counts as empty. It may be read again. */
 export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<ArrayBuffer>> {
   const known = c.get("body");
   if (known) return known;
@@ -32,8 +32,8 @@ export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<Arr
 }
 
 /**
- * Reads a request's body. It fails only when the caller hangs up within it, which is no fault of the service's: what has come is
- * not the JSON that was announced, and nobody waits for the response.
+ * Reads a request's body. It fails only if the caller hangs up within it. This is not a fault of the service: the
+ * received part is not the JSON that was announced, and no caller waits for the response.
  *
  * @throws ApiError INVALID_JSON
  */
@@ -72,7 +72,7 @@ function deleteMissing(object: Record<string, unknown>): void {
   }
 }
 
-/** The codes for a missing and for an invalid field. A field without the former is optional. */
+/** The codes for a missing and for an invalid field. A field without a `missing` code is optional. */
 export type FieldErrors = Record<string, { missing?: ErrorCode; invalid: ErrorCode }>;
 
 /** Parses a body with its schema. If several fields are invalid, the first one in `errors` is reported. */

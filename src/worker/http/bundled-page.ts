@@ -5,7 +5,7 @@ import { assetResponse } from "./assets.ts";
 import type { HttpEnv } from "./environment.ts";
 import { rawResponse } from "./response.ts";
 
-/** The page may run its own script and call this service, nothing else: no inline code or style, no frame, no form target. */
+/** The page may run its own script and call this service only: no inline code or style, no frame, no form target. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -23,7 +23,7 @@ const CONTENT_SECURITY_POLICY = [
  * A page of the service with files of its own: static assets, made by `src/dev/page-assets.ts`.
  *
  * @param path such as `/console`
- * @param isServed whether the deployment has the page; one that it does not have is 404
+ * @param isServed whether the deployment has the page; otherwise it is 404
  */
 export function bundledPage(path: string, isServed: (env: HttpEnv["Bindings"]) => boolean): Hono<HttpEnv> {
   const requireServed = createMiddleware<HttpEnv>((c, next) => {

@@ -6,8 +6,8 @@ import type { HttpEnv } from "./environment.ts";
 import { rawResponse } from "./response.ts";
 
 /**
- * The page may run our scripts and call this service, nothing else. Scalar sets styles on elements, which needs inline
- * styles; its images and fonts are data URLs.
+ * The page may run our scripts and call this service only. Scalar sets styles on elements, which needs inline styles;
+ * its images and fonts are data URLs.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -36,8 +36,8 @@ export const docsRoutes = new Hono<HttpEnv>()
   .get("/docs/:file", (c) => assetResponse(c, "no-cache"));
 
 /**
- * Adds the ID of the demo application, which only local development has: the page fills it into the calls that it tries.
- * The ID is public; a secret must not be added. Removes the link to a console that is switched off.
+ * Adds the ID of the demo application, which only local development has; the page fills it into its test calls. The ID
+ * is public; a secret must not be added. Removes the link to a console that is switched off.
  */
 function forDeployment(page: Response, has: { applicationId: string | null; hasConsole: boolean }): Response {
   const { applicationId } = has;

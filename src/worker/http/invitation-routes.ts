@@ -35,7 +35,10 @@ const INVITATION_FIELDS: FieldErrors = {
   userId: { invalid: "INVALID_USERID" },
 };
 
-/** Routes with which an application's server invites visitors and lists invitations (contract sections 5, 19 and 24), and visitors see to what (section 27). */
+/**
+ * Routes with which an application's server invites visitors (contract sections 5 and 24), and visitors read their
+ * invitations (section 27).
+ */
 export const invitationRoutes = new Hono<HttpEnv>()
   .use("/v1/invitation", anyOriginMayRead)
 
@@ -97,7 +100,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
     const { application, by } = await requireRevoker(c);
     const id = c.req.param("id");
-    // The body may have a reason; one that cannot be read is ignored (contract section 5).
+    // The body may have a reason; an unreadable body is ignored (contract section 5).
     const audit = auditContext(c, await readReason(c).catch(() => null));
     const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, audit);
     return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: isoTime(revokedAt) });
@@ -124,7 +127,7 @@ function viewOf({ id, number }: Exclude<CreatedInvitation, { code: ErrorCode }>,
   return { id, badgeId: String(number), expiresAt, badgeExpiresAt, badgeStartsAt, name, userId };
 }
 
-/** One of many: what is wrong with it does not concern the others. */
+/** An invalid item does not affect the other items. */
 function readOne(body: unknown): ParsedRequest | { code: ErrorCode } {
   try {
     if (!isObject(body)) return { code: "INVALID_JSON" };
@@ -146,7 +149,7 @@ function create(
   return createInvitations(c.get("context"), application, requests, caller, auditContext(c));
 }
 
-/** Printable ASCII, as an udid (contract section 12); null when none was sent. */
+/** Printable ASCII, like a udid (contract section 12); null if none was sent. */
 function readIdempotencyKey(c: HonoContext<HttpEnv>): string | null {
   const key = header(c, "idempotency-key");
   if (key !== null && !idempotencyKey.safeParse(key).success) throw new ApiError("INVALID_IDEMPOTENCYKEY");

@@ -2,7 +2,7 @@ import { parseBadgeNumber } from "../../shared/badge-lifecycle/view.ts";
 import { isUdid } from "../../shared/requests.ts";
 import { ApiError } from "../api-error.ts";
 
-/** @throws ApiError UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */
+/** @throws ApiError UNKNOWN_BADGE for a text that is not a badge number, as for an unissued number */
 export function requireBadgeNumber(id: unknown): number {
   const number = typeof id === "string" ? parseBadgeNumber(id) : null;
   if (number === null) throw new ApiError("UNKNOWN_BADGE");

@@ -36,8 +36,8 @@ export async function verifyProofOfCall(
 /**
  * The key that a call has proved. A call without a proof counts for its address.
  *
- * @param proof null: the call has none
- * @returns null if it has none and needs none
+ * @param proof null without a proof
+ * @returns null if the call has no proof and needs none
  * @throws ApiError INVALID_PROOF, USE_DPOP_NONCE with a nonce for the next call, or RATE_LIMITED
  */
 export async function requireKey(

@@ -4,10 +4,10 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import { ApiError } from "../api-error.ts";
 import type { CursorCodec } from "../cursor.ts";
 
-/** What refuses a query, by parameter, in the order in which they are checked. */
+/** The error code of each query parameter, in the order of checks. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   per_page: "INVALID_PER_PAGE",
-  // A repeated one; others are refused when they are decoded.
+  // A repeated cursor; other invalid cursors are refused when they are decoded.
   cursor: "INVALID_CURSOR",
   state: "INVALID_STATE",
   order: "INVALID_STATE",
@@ -22,7 +22,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   action: "INVALID_STATE",
 };
 
-/** Reads the query of a list. Parameters that it does not have are ignored. */
+/** Reads the query of a list, and ignores unknown parameters. */
 export const readQuery = <Schema extends z.ZodType>(schema: Schema) =>
   zValidator("query", schema, (result) => {
     if (result.success) return;
@@ -32,7 +32,7 @@ export const readQuery = <Schema extends z.ZodType>(schema: Schema) =>
     throw new ApiError(first[1]);
   });
 
-/** A time of a query in milliseconds; null: it has none. */
+/** A time of a query in milliseconds; null if it is missing. */
 export const readTime = (time: string | undefined): number | null => (time === undefined ? null : Date.parse(time));
 
 /** @returns null on the first page. @throws ApiError INVALID_CURSOR */

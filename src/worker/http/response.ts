@@ -4,8 +4,8 @@ import type { CursorCodec } from "../cursor.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * What an API's responses and its one page need (OWASP REST Security Cheat Sheet). Cross-origin policies are left out:
- * they would block the web pages that may call the device routes.
+ * Headers of the API's responses and pages (OWASP REST Security Cheat Sheet). Cross-origin policies are left out: they
+ * would block the web pages that may call the device routes.
  */
 const COMMON_HEADERS = {
   "Cache-Control": "no-store",
@@ -22,7 +22,7 @@ const ANY_ORIGIN_HEADERS = {
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-/** Copied into each response: the runtime copies ready headers in a third of the time that setting each one takes. */
+/** Copied into each response, which takes the runtime a third of the time of setting each header. */
 const JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...JSON_TYPE });
 const ANY_ORIGIN_JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...ANY_ORIGIN_HEADERS, ...JSON_TYPE });
 
@@ -34,7 +34,10 @@ export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200
   return response;
 }
 
-/** A response that is not JSON: an asset, a status list, a redirect, a preflight. Its own headers win over the common ones. */
+/**
+ * A response that is not JSON: an asset, a status list, a redirect, a preflight. Its own headers override the common
+ * ones.
+ */
 export function rawResponse(
   c: HonoContext<HttpEnv>,
   body: ReadableStream | string | null,
@@ -57,7 +60,9 @@ export function errorResponse(c: HonoContext<HttpEnv>, code: ErrorCode): Respons
   return response;
 }
 
-/** Lets caches keep the response. They serve it to other callers, so it does not carry an ID that its first caller chose. */
+/**
+ * Lets caches keep the response. They serve it to other callers, so it must not have an ID that its first caller chose.
+ */
 export function publicResponse(c: HonoContext<HttpEnv>, response: Response, cacheControl: string): Response {
   const requestId = crypto.randomUUID();
   c.set("requestId", requestId);
@@ -66,7 +71,7 @@ export function publicResponse(c: HonoContext<HttpEnv>, response: Response, cach
   return response;
 }
 
-/** A page of a list; its cursor is there when more follow. @param next after which the next page starts, or null */
+/** A page of a list; it has a cursor if more follow. @param next the position after which the next page starts, or null */
 export function pageResponse<Position>(
   c: HonoContext<HttpEnv>,
   body: object,
@@ -93,7 +98,9 @@ const PREFLIGHT_HEADERS = preflightHeaders(
   "applicationid,udid,authorization,content-type,x-request-id,dpop,bookmark",
 );
 
-/** Browsers let every page send a POST (Fetch, CORS-safelisted methods), but not with a header such as `udid` that is not here. */
+/**
+ * Browsers let every page send a POST (Fetch, CORS-safelisted methods), but not with an unlisted header such as `udid`.
+ */
 const READING_PREFLIGHT_HEADERS = preflightHeaders("GET", "applicationid,invitationtoken,x-request-id");
 
 /** Lets a web page of any origin call a device route (contract section 6). Server-side routes have no CORS headers. */
@@ -103,7 +110,7 @@ export const anyOrigin: MiddlewareHandler<HttpEnv> = (c, next) => {
   return next();
 };
 
-/** The same for reading an invitation, at a path where a server creates them, which no web page may. */
+/** CORS for reading an invitation. A server creates invitations at the same path, which no web page may. */
 export const anyOriginMayRead: MiddlewareHandler<HttpEnv> = (c, next) => {
   if (c.req.method === "OPTIONS") return Promise.resolve(rawResponse(c, null, 204, READING_PREFLIGHT_HEADERS));
   if (c.req.method !== "POST") c.set("anyOrigin", true);

@@ -25,7 +25,7 @@ export const userRoutes = new Hono<HttpEnv>()
 
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
     const userId = requireUserId(c);
-    // It would name the person again, so the history does not keep it.
+    // Not kept in the history, because it may name the erased user.
     await readReason(c);
     const audit = auditContext(c);
     return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, audit));
@@ -37,7 +37,10 @@ async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock")
   return jsonResponse(c, await changeBlock(c.get("context"), authenticatedApplication(c), userId, kind, audit));
 }
 
-/** The user of the path. Hono leaves what it cannot decode as it stands, which would be another user. */
+/**
+ * The user of the path. Rejects escapes that Hono cannot decode and leaves unchanged, because they would name another
+ * user.
+ */
 function requireUserId(c: HonoContext<HttpEnv>): string {
   const parsed = userIdSchema.safeParse(c.req.param("id"));
   if (!parsed.success || decodePercent(new URL(c.req.url).pathname) === null) throw new ApiError("INVALID_USERID");

@@ -10,7 +10,7 @@ import { limitUser } from "./rate-limits.ts";
 /** RFC 6750 section 2.1; a scheme is written in any case (RFC 9110 section 11.1). */
 const BEARER = /^bearer(?: +|$)/i;
 
-/** The token of the `Authorization` header; null: none. Another scheme brings no token. */
+/** The token of the `Authorization` header; null without one, and for other schemes. */
 function readToken(c: HonoContext<HttpEnv>): string | null {
   const text = header(c, "authorization")?.trim() ?? "";
   const token = text.replace(BEARER, "");
@@ -22,7 +22,7 @@ function present(c: HonoContext<HttpEnv>, proof: CheckedProof | null): Presented
   return { token: readToken(c), keyThumbprint, hasFaultyProof: proof !== null && keyThumbprint === null };
 }
 
-/** Checks the user whom a login names. See `checkLogin`. */
+/** Checks the user that a login names. See `checkLogin`. */
 export function checkUserOfLogin(
   c: HonoContext<HttpEnv>,
   { application, proof }: ProvingDevice,
@@ -32,8 +32,8 @@ export function checkUserOfLogin(
 }
 
 /**
- * The person who calls, by a user token and without a udid. In the proof that a key-bound token needs, `ath` is that of the
- * token (RFC 9449 section 4.2).
+ * Identifies a user by a user token, without a udid. The proof of a key-bound token has the token's `ath` (RFC 9449
+ * section 4.2).
  *
  * @throws ApiError
  */

@@ -14,7 +14,7 @@ import { executeWithSettings } from "../badges/execute-with-settings.ts";
 import type { Context } from "../context.ts";
 import { findInvitations } from "../storage/invitations.ts";
 
-/** What a caller wants; times exactly as sent, or null when not sent. */
+/** A requested invitation; times are exactly as sent, or null. */
 export interface InvitationRequest {
   expiresAt: string;
   badgeExpiresAt: string | null;
@@ -28,7 +28,7 @@ interface InvitingCaller {
   /** Keyed digest of the udid. */
   device: DeviceId;
   inviter: Inviter;
-  /** Null: none was sent, so a repeated request creates another invitation. */
+  /** Null if none was sent; a repeated request then creates another invitation. */
   idempotencyKey: string | null;
 }
 
@@ -36,11 +36,11 @@ interface InvitingCaller {
 export type CreatedInvitation = { id: string; number: number } | { code: ErrorCode };
 
 /**
- * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an Idempotency-Key, a
- * repeated request gets the same invitations, even after they have ended (contract section 12).
+ * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an
+ * Idempotency-Key, a repeated request gets the same invitations, even after they have ended (contract section 12).
  *
- * @param requests null: this one is not valid
- * @returns what became of each, in the same order
+ * @param requests null for an invalid request
+ * @returns the result of each, in the same order
  * @throws ApiError
  * @throws Unavailable
  */
@@ -87,7 +87,7 @@ export async function createInvitations(
 
 const isByReception = (inviter: Inviter): boolean => inviter.kind === "person" && inviter.role === "reception";
 
-/** Each invitation of a call has a token of its own; the first one's is that of a call for one. */
+/** Each invitation of a call has a token of its own. Index 0 uses the bare key, like a single call. */
 function tokenOf(
   context: Context,
   application: Application,
@@ -103,7 +103,7 @@ function tokenOf(
   );
 }
 
-/** The invitation ends with its badge if that is earlier. Times are milliseconds. */
+/** The invitation ends with its badge if the badge's end is earlier. Times are milliseconds. */
 function checkTimes(
   { expiresAt, badgeExpiresAt, badgeStartsAt }: InvitationRequest,
   now: number,
@@ -127,7 +127,7 @@ function timeAhead(text: string, maxDays: number, now: number): number | null {
   return time > now && time <= now + maxDays * DAY_MILLISECONDS ? time : null;
 }
 
-/** @returns the reserved numbers, or why there is none */
+/** @returns the reserved numbers, or the error code */
 async function reserve(
   context: Context,
   application: Application,

@@ -7,8 +7,8 @@ import type { Context } from "../context.ts";
 import { findDescription } from "../storage/invitation-description.ts";
 
 /**
- * Tells whoever has the token what the invitation is for (contract section 27), and consumes nothing. The user who claimed it is
- * not named: only whom the invitation itself names.
+ * Describes an invitation to the holder of its token (contract section 27), and consumes nothing. It does not return
+ * the user who claimed it, only the invitation's own name.
  *
  * @throws ApiError UNKNOWN_INVITATION
  * @throws Unavailable

@@ -34,7 +34,7 @@ export async function revokeInvitation(
 }
 
 /**
- * Deletes whom an invitation names, and revokes it if it is pending (contract section 24).
+ * Deletes the name and user of an invitation, and revokes it if it is pending (contract section 24).
  *
  * @param id the token, or the number while it is reserved
  * @returns the number that it reserves or reserved

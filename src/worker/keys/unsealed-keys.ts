@@ -11,20 +11,20 @@ export interface Sealed {
   sealingVersion: number;
 }
 
-/** An opened key, and the row that it was opened for. */
+/** An opened key, and its row. */
 interface OpenedKey {
   applicationId: ApplicationId;
   id: string;
   key: CryptoKey;
 }
 
-/** What a sealed value is opened for. */
+/** The purpose and label of a sealed value. */
 type Use = "sign" | "root" | "SHA-1" | "SHA-256";
 
 /**
- * Opens each sealed key once per isolate, as a non-extractable key: the Worker can use it but not reveal it. The cache is
- * keyed by the sealed text, and a hit counts only for the same row: a value that was copied into another row is opened
- * with that row's label, which fails.
+ * Opens each sealed key once per isolate, as a non-extractable key: the Worker can use it but not reveal it. The cache
+ * is keyed by the sealed text, and a hit counts only for the same row. A value that was copied into another row is
+ * opened with that row's label, which fails.
  */
 export class UnsealedKeys {
   readonly #sealingKeys: SealingKeys;

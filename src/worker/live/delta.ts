@@ -11,7 +11,7 @@ import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
 
 /** Content of the response of `GET /v1/live` (contract section 26). */
 export interface Delta {
-  /** It covers the changes after this one. */
+  /** The delta covers the changes after this one. */
   since: number;
   /** And up to this one. */
   change: number;
@@ -20,25 +20,25 @@ export interface Delta {
 
 /** What D1 had at some time. */
 export interface Snapshot extends StatusChanges {
-  /** `changes` has all after this one, or as many as are read. */
+  /** `changes` has the changes after this one, up to the read limit. */
   after: number;
-  /** Doors that have less lack more than changes: the badges were replaced by those of another state. */
+  /** Doors below this change need the lists, because the badges were replaced by those of another state. */
   floor: number;
-  /** When D1 was asked, in milliseconds. */
+  /** Time of the D1 read, in milliseconds. */
   readAt: number;
 }
 
 /**
- * What a door that has the changes up to `have` is told at once.
+ * The immediate delta for a door that has the changes up to `have`.
  *
  * @param have not below `snapshot.after`
- * @returns null: it waits
+ * @returns null if the door has to wait
  */
 export function deltaFor(snapshot: Snapshot, have: number): Delta | null {
   const { isReadable, lastChange, floor } = snapshot;
   if (!isReadable) return null;
   const changes = snapshot.changes.filter(({ change }) => change > have);
-  // Then it needs the lists again: so does a door that has what a restored D1 has lost.
+  // The door then needs the lists again, as does a door with changes that a restored D1 has lost.
   if (have > lastChange || have < floor || changes.length > MAX_DELTA_CHANGES) {
     return { since: lastChange, change: lastChange, changes: [] };
   }
@@ -58,11 +58,11 @@ export const emptyDelta = (have: number): Delta => ({ since: have, change: have,
 const encoder = new TextEncoder();
 
 /**
- * Signs a delta by the key that signs new badges: it is in every key set that is still kept (contract section 10).
+ * Signs a delta with the key of new badges, which every cached key set has (contract section 10).
  *
- * @param at when D1 was asked, in milliseconds
+ * @param at time of the D1 read, in milliseconds
  * @returns a compact JWS
- * @throws Unavailable without `PUBLIC_URL`, and when the key cannot be opened
+ * @throws Unavailable without `PUBLIC_URL`, or if the key cannot be opened
  */
 export async function signDelta(
   context: Pick<Context, "unsealedKeys" | "statusIndexes" | "publicUrl">,

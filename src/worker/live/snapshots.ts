@@ -8,21 +8,21 @@ import type { Snapshot } from "./delta.ts";
 
 const epochRow = z.object({ epoch: z.string(), floor: z.number() });
 
-/** A reading of D1 that is under way. */
+/** A running read of D1. */
 interface Reading {
   after: number;
   round: number;
   result: Promise<Snapshot>;
 }
 
-/** What D1 has, read once for all who ask. */
+/** D1's changes of status, read once for all listeners. */
 export class Snapshots {
   readonly #kv: SyncKvStorage;
   readonly #applicationId: ApplicationId;
   readonly #openDatabase: () => Database;
   #newest: { snapshot: Snapshot; round: number } | undefined;
   #reading: Reading | undefined;
-  /** Moves on with every wake-up: what was read before may lack its change. */
+  /** Grows with every wake-up: an earlier read may lack the change. */
   #round = 0;
 
   constructor(kv: SyncKvStorage, applicationId: ApplicationId, openDatabase: () => Database) {
@@ -37,9 +37,9 @@ export class Snapshots {
   }
 
   /**
-   * What D1 has had within the time between two comparisons, and since the last wake-up.
+   * D1's changes, read since the last wake-up and within the interval of comparisons.
    *
-   * @param after the changes after this one are needed
+   * @param after the caller needs the changes after this one
    * @throws Unavailable
    */
   read(after: number): Promise<Snapshot> {
@@ -73,8 +73,8 @@ export class Snapshots {
   }
 
   /**
-   * The change from which on doors know the badges of this epoch: D1's last one when the epoch was first seen. 0: no other epoch
-   * was seen before, so no door had a change of one.
+   * The first change of this epoch: D1's last change when the epoch was first seen. 0 if no other epoch was seen
+   * before, so that no door has a change of one.
    */
   #floorOf({ epoch, lastChange }: { epoch: string; lastChange: number }): number {
     const known = epochRow.optional().parse(this.#kv.get("epoch"));

@@ -11,7 +11,7 @@ export async function tickHome(env: Env, home: Home): Promise<void> {
   }
 }
 
-/** Has a home's scheduler carry out commands of the script. @throws what the object throws; the next tick does it again */
+/** Makes a home's scheduler carry out commands of the script. @throws the object's errors; the next tick retries */
 export const wakeHomeScheduler = (env: Env, home: Home): Promise<void> => stubOf(env, home).wake(home.number);
 
 function stubOf(env: Env, home: Home): DurableObjectStub<HomeScheduler> {

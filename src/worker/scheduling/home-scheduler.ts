@@ -22,8 +22,9 @@ const tickRow = z.object({
 });
 
 /**
- * One home's scheduler (contract section 17), named by the home's number: cron calls it every minute, in an invocation of its own,
- * so that no home waits for another. In between it sleeps. Home 1's keeps the register of number ranges.
+ * One home's scheduler (contract section 17), named by the home's number: cron calls it every minute, in an invocation
+ * of its own, so that no home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of
+ * number ranges.
  */
 export class HomeScheduler extends DurableObject<Env> {
   readonly #checkpoints: Checkpoints = {
@@ -32,7 +33,10 @@ export class HomeScheduler extends DurableObject<Env> {
   };
 
   readonly #register = new NumberRegister(this.ctx.storage.sql, () => Date.now());
-  /** The last work on the register. One begins when the one before has ended: between two of its calls of D1 nothing else changes. */
+  /**
+   * The last task on the register. Tasks run one after the other, so the register does not change between two D1 calls
+   * of a task.
+   */
   #registerWork: Promise<void> = Promise.resolve();
 
   constructor(state: DurableObjectState, env: Env) {
@@ -41,7 +45,7 @@ export class HomeScheduler extends DurableObject<Env> {
       sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
   }
 
-  /** Once a minute: all that has become due, in bounded chunks. All of it may be repeated, even by two ticks at once. */
+  /** Runs a home's due work once a minute, in bounded chunks. All work may be repeated, even by two ticks at once. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
     await attempt(home, "tick", async () => this.#write(home, await recordTick(context, this.#read())));
@@ -69,13 +73,13 @@ export class HomeScheduler extends DurableObject<Env> {
     await done;
   }
 
-  /** After a restore of D1: the home's allocators compare themselves with it, chunk by chunk. */
+  /** After a restore of D1, makes the home's allocators compare themselves with it, chunk by chunk. */
   async #compare(context: Context): Promise<void> {
     for (;;) {
       const tick = this.#read();
       if (tick?.compareAfter == null) return;
       const next = await compareAllocators(context, tick.compareAfter);
-      // Unless another restore was noticed meanwhile.
+      // Not if another restore was noticed meanwhile.
       const isCurrent = this.#read()?.compareAfter === tick.compareAfter;
       if (isCurrent) this.#write(context.home, { ...tick, compareAfter: next });
       if (next === null && isCurrent) await stampHeartbeat(context.db, context.now());
@@ -104,7 +108,7 @@ export class HomeScheduler extends DurableObject<Env> {
   }
 }
 
-/** What fails is repeated by the next tick, and stops nothing else. */
+/** Logs a failure. Other work continues, and the next tick retries. */
 async function attempt(home: number, work: string, run: () => Promise<void>): Promise<void> {
   try {
     await run();

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { beat, stampHeartbeat } from "../storage/heartbeat.ts";
 
-/** What a home's scheduler remembers of its last tick. */
+/** A home's last tick, as its scheduler stores it. */
 export interface Tick {
   /** Of D1's heartbeat. */
   sequence: number;
@@ -14,10 +14,11 @@ export interface Tick {
 }
 
 /**
- * Moves D1's heartbeat on. If it is behind, D1 was restored to an older state; if ticks were missed, it may have been. Then every
- * allocator of the home compares itself with D1 (contract section 21), and until all have, replicas are not trusted.
+ * Moves D1's heartbeat on. If the row is behind, D1 was restored to an older state; after missed ticks it may have
+ * been. Then every allocator of the home compares itself with D1 (contract section 21). Replicas are not trusted until
+ * all have.
  *
- * @param before undefined: this is the first tick, or the object lost its storage
+ * @param before undefined for the first tick, and after the object lost its storage
  * @throws Unavailable
  */
 export async function recordTick({ db, home, now }: Context, before: Tick | undefined): Promise<Tick> {

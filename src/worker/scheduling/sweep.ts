@@ -19,8 +19,8 @@ import { type Checkpoints, type Purge, purge } from "./old-rows.ts";
 /**
  * One chunk of one kind of work.
  *
- * @param counts for what the log line counts besides
- * @returns how many rows it concerned, and whether there may be more
+ * @param counts further counts of the log line
+ * @returns the number of rows, and whether there may be more
  */
 type Chunk = (context: Context, counts: Record<string, number>) => Promise<{ count: number; more: boolean }>;
 
@@ -35,8 +35,8 @@ const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
 });
 
 /**
- * What a home's D1 needs once a minute besides what its objects do. The kinds of work run side by side, each for its share of
- * time and chunks; the next sweep resumes or retries. All of it may be repeated, even by two sweeps at once.
+ * The work on a home's D1 once a minute that needs no object. The kinds of work run side by side, each for its share of
+ * time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
  *
  * @param checkpoints where the scans for old rows resume
  */
@@ -69,7 +69,7 @@ async function releaseEvents({ db }: Context): Promise<{ count: number; more: bo
   return { count, more: count > 0 };
 }
 
-/** What is due is enqueued once: it stays due until it is leased. What is found in later chunks is due in the next sweep. */
+/** Enqueues each due event once, because it stays due until it is leased. The next sweep enqueues the rest. */
 function enqueueEvents(): Chunk {
   let isEnqueued = false;
   return async (context) => {

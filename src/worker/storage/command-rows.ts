@@ -22,8 +22,8 @@ export const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit
 );
 
 /**
- * The oldest open commands for an application's allocator, or for the scheduler. One that is older than an hour by D1's clock is
- * ignored: it was given up, and only a restore has brought it back. One round trip.
+ * The oldest open commands for an application's allocator, or for the scheduler. A command that is older than an hour
+ * by D1's clock is ignored: the script has given it up, and only a restore can bring it back. One round trip.
  */
 export const readCommands = (
   db: Database,
@@ -57,7 +57,7 @@ const SELECT_RECIPIENTS = statement((p: Placeholders<{ after: string; limit: num
   );
 });
 
-/** Those for whom commands wait, in order. One round trip. @param after the last one of the page before */
+/** Recipients with waiting commands, in order. One round trip. @param after the last recipient of the previous page */
 export async function findRecipients(db: Database, after: string, limit: number): Promise<string[]> {
   return (await db.all(SELECT_RECIPIENTS, { after, limit })).map(({ recipient }) => recipient);
 }
@@ -68,6 +68,6 @@ const DELETE_OLD = statement(
       SELECT old.id FROM ${scriptCommand} AS old WHERE old.created_at < ${p.before} LIMIT ${p.limit})`,
 );
 
-/** Deletes old commands: nobody waits for them. @returns how many */
+/** Deletes old commands, for which no script waits. @returns their number */
 export const deleteOldCommands = (db: Database, before: number, limit: number): Promise<number> =>
   db.write(DELETE_OLD, { before, limit });

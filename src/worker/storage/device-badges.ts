@@ -8,14 +8,14 @@ import { isReadable, requireReadable } from "./readable.ts";
 import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 
 /**
- * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of times,
- * however many users and keys the device has had.
+ * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of
+ * times, independent of the device's users and keys.
  *
- * A badge's `loginSequence` counts the logins of its device: logging in gives the badge one more than the highest of its device's
- * badges, so the badge with the highest is the device's current one. The index `badge_device_login` contains only numbers above 1,
- * so that the many devices with a single user cost no index rows. Every query about a device therefore has two parts: that index,
- * and, if it has nothing, `badge_user_device`, which finds the only badge, with number 1. Both have a device's unbound badges before
- * its bound ones (contract section 15), so each part looks in both places.
+ * A badge's `loginSequence` counts the logins of its device: logging in gives it one more than the highest of its device's badges, so
+ * the badge with the highest is the device's current one. The index `badge_device_login` contains only numbers above
+ * 1, so that the many devices with a single user cost no index rows. Every query about a device therefore has two
+ * parts: that index, and, if it has nothing, `badge_user_device`, which finds the only badge, with number 1. Both have a
+ * device's unbound badges before its bound ones (contract section 15), so each part looks in both places.
  */
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
@@ -52,8 +52,8 @@ const current = (p: OfDevice): SQL<number> =>
     ${only(p, 0)}, ${only(p, 1)})`;
 
 /**
- * The number of the badge that signs with a proof (contract section 15): of the badges bound to its key the current one; if
- * there is none, the current unbound one. If there is none either, any badge, whose key is another.
+ * The number of the badge that signs with a proof (contract section 15): the current one of the badges bound to its
+ * key; otherwise the current unbound one; otherwise any badge, which is bound to another key.
  */
 const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>): SQL =>
   sql`coalesce(
@@ -67,7 +67,7 @@ export interface NearestRead<Badge> {
 }
 
 type ReadSource =
-  /** The primary's: it decides. */
+  /** Read from the primary, which decides. */
   | "primary"
   /** From a replica that is as new as the caller's bookmark and recent: it may accept a badge if nothing is to be written. */
   | "fresh-replica"
@@ -94,7 +94,7 @@ interface LookUp<Values, Badge> {
   atReplica: Statement<Values, Badge & { tickedAt: number | null }>;
 }
 
-/** All look-ups of a device's badge begin here. */
+/** Builds both statements of a look-up of a device's badge. */
 function lookUp<Values extends { applicationId: ApplicationId }, Selected extends Fields>(
   fieldsOf: (p: Placeholders<Values>) => Selected,
   condition: (p: Placeholders<Values>) => SQL,
@@ -119,10 +119,10 @@ export const OF_USER = lookUp(
     metadata: badge.metadata,
     state: badge.state,
     expiresAt: badge.expiresAt,
-    /** Of the key that it is bound to; null: it is not bound. */
+    /** Thumbprint of the key that it is bound to; null if unbound. */
     keyThumbprint: badge.keyThumbprint,
     rebindUntil: badge.rebindUntil,
-    /** Digest of the token that reserved its number; null: none did. */
+    /** Digest of the token that reserved its number; null if none did. */
     invitation: badge.invitation,
     /** Number of the device's current badge: the one returned by its last login. */
     currentNumber: current(p),
@@ -135,7 +135,7 @@ export const OF_USER = lookUp(
 /** A user device's badge, in any state. Times are milliseconds, or null. */
 export type StoredBadge = RowOfStatement<typeof OF_USER.atPrimary>;
 
-/** A user device's badge, in any state, by the primary. One round trip. */
+/** Finds a user device's badge, in any state, at the primary. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
   const [found] = await db.allAtPrimary(OF_USER.atPrimary, userDevice);
   return readBadge(found);
@@ -144,7 +144,7 @@ export async function findBadge(db: Database, userDevice: UserDevice): Promise<S
 /**
  * The same, at the nearest database. One round trip; two when the replica fails.
  *
- * @param bookmark null: the caller sent none
+ * @param bookmark null if the caller sent none
  * @param now milliseconds
  */
 export const findBadgeAtNearest = (
@@ -180,18 +180,18 @@ const SIGNING_FIELDS = {
   signingKeyId: badge.signingKeyId,
   state: badge.state,
   expiresAt: badge.expiresAt,
-  // Of an issued badge, as one that signs is.
+  // Columns of an issued badge; only issued badges sign.
   ordinal: sql<number>`${badge.ordinal}`,
   keyThumbprint: badge.keyThumbprint,
-  /** Null: it has begun. */
+  /** Null if it has begun. */
   startsAt: badge.startsAt,
 };
 
-/** Which badge of which device is to sign (contract section 15). */
+/** The device, and the choice of its badge that signs (contract section 15). */
 export interface Signer extends Omit<UserDevice, "userId"> {
-  /** Of the key that was proved; null: none. */
+  /** Thumbprint of the proved key; null without a proof. */
   thumbprint: string | null;
-  /** Of the badge that is to sign, which may have ended; null: the one that the key chooses, or the current one. */
+  /** Number of the badge that signs, which may have ended; null for the badge of the key, or the current one. */
   number: number | null;
 }
 
@@ -210,7 +210,9 @@ export const SIGNING = {
 /** A badge of a device, as signing needs it. Times are milliseconds, or null. */
 export type SigningBadge = RowOfStatement<typeof SIGNING.current.atPrimary>;
 
-/** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
+/**
+ * Finds the badge that signs, in any state, at the primary. Its key may differ from the proved one. One round trip.
+ */
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
   const [found] = await db.allAtPrimary(signingOf(signer).atPrimary, signer);
   return readBadge(found);

@@ -5,8 +5,8 @@ import type { Database } from "./database.ts";
 import { type Placeholders, query, statement } from "./statement.ts";
 
 /**
- * D1's heartbeat, which the home's scheduler writes every minute. The scheduler remembers the last sequence number: if D1's is
- * not ahead of that, D1 was restored to an older state. And a replica of D1 is at least as new as the time in its row.
+ * D1's heartbeat, which the home's scheduler writes every minute. The scheduler stores the last sequence number: if
+ * D1's is not higher, D1 was restored to an older state. A replica of D1 is at least as new as the time in its row.
  */
 
 /**
@@ -42,7 +42,7 @@ const STAMP = statement(
   (p: Placeholders<{ now: number }>) => sql`UPDATE ${heartbeat} SET ${tickedAt} = ${p.now} WHERE ${heartbeat.id} = 1`,
 );
 
-/** Replicas prove by this time how new they are. One round trip. @param now milliseconds */
+/** The time by which replicas prove their age. One round trip. @param now milliseconds */
 export async function stampHeartbeat(db: Database, now: number): Promise<void> {
   await db.write(STAMP, { now });
 }

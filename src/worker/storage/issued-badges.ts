@@ -68,7 +68,7 @@ const SELECT_LISTED_OF_USER = statement((p: Placeholders<OfUser>) =>
     .limit(p.limit),
 );
 
-/** A user's badges that are not noted to have ended, newest first. One round trip. */
+/** A user's badges without a recorded end, newest first. One round trip. */
 export function findListedOfUser(
   db: Database,
   applicationId: ApplicationId,

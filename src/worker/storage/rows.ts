@@ -9,7 +9,7 @@ export type InvitationRow = RowOf<typeof schema.invitation>;
 export type BlockRow = RowOf<typeof schema.blockedUser>;
 export type FreedRow = RowOf<typeof schema.freedNumber>;
 
-/** What an issued badge always has. */
+/** Columns that every issued badge has. */
 type IssuedColumns =
   | "device"
   | "userId"

@@ -21,7 +21,9 @@ const SELECT_DELIVERIES = statement((p: Placeholders<{ id: ApplicationId; limit:
   selectDeliveries(orm, p.id, p.limit),
 );
 
-/** What an application's statistics are made of. Two round trips, of 60,000 rows at most. @param now milliseconds */
+/**
+ * The data of an application's statistics. Two round trips, which read at most 60,000 rows. @param now milliseconds
+ */
 export async function readCounts(db: Database, id: ApplicationId, now: number) {
   const [application] = await db.all(SELECT_COUNTED, { id, now });
   if (!application) return undefined;

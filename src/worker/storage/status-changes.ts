@@ -25,7 +25,10 @@ interface ListRange {
   after: number;
 }
 
-/** The newest changes of one list. INDEXED BY makes the statement fail where it would otherwise read other badges. */
+/**
+ * The newest changes of one list. Without the index, INDEXED BY makes the statement fail instead of reading other
+ * badges.
+ */
 const SELECT_CHANGED = statement((p: Placeholders<ListRange>) =>
   query(
     {
@@ -50,16 +53,17 @@ export interface StatusChanges {
   lastOrdinal: number;
   /** The last change that D1 has. */
   lastChange: number;
-  /** Another one: the badges were replaced by those of another state (contract section 21). */
+  /** The feed's epoch. Another epoch means that the badges were replaced (contract section 21). */
   epoch: string;
-  /** Newest first; one more than a delta takes, if there are more. */
+  /** Newest first; one more than a delta takes, if more follow. */
   changes: StatusChange[];
 }
 
 /**
- * The newest changes of status after a change number, of all lists, as one state of D1. One round trip to the primary, or two.
+ * The newest changes of status after a change number, of all lists, as one state of D1. One round trip to the primary,
+ * or two.
  *
- * @param lists how many lists there are, as far as is known
+ * @param lists the known number of lists
  * @throws Unavailable
  */
 export async function readStatusChanges(

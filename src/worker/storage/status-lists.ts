@@ -18,9 +18,9 @@ interface ChangedBadges {
   ended: number[];
   /** Suspended or expired. */
   paused: number[];
-  /** The highest of their change numbers; 0 when there are none. */
+  /** The highest of their change numbers; 0 without changes. */
   through: number;
-  /** How many there are. */
+  /** Their number. */
   rows: number;
 }
 
@@ -40,7 +40,10 @@ const offsetsOf = (joined: SQL): SQL<number[] | null> =>
 
 const offsetsIn = (value: string) => offsetsOf(sql`group_concat(list_offset) FILTER (WHERE value = ${value})`);
 
-/** Since the list was saved. INDEXED BY makes the statement fail where it would otherwise read other badges. */
+/**
+ * Changes since the list was saved. Without the index, INDEXED BY makes the statement fail instead of reading other
+ * badges.
+ */
 const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: number }>) =>
   query(
     {
@@ -82,20 +85,20 @@ const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>
 });
 
 interface StatusRows {
-  /** `lst` of the saved list; null: it was never saved. */
+  /** `lst` of the saved list; null if it was never saved. */
   saved: string | null;
-  /** Since then, in the order of their changes. */
+  /** Changes since then, in their order. */
   changed: ChangedBadges;
-  /** Offsets of badges that have expired without that being recorded. */
+  /** Offsets of badges whose expiry is not recorded yet. */
   expired: number[];
   /** The application's last ordinal; 0 when it has issued no badge. */
   lastOrdinal: number;
-  /** Its last change, which is in what was read. */
+  /** Its last change, which these rows include. */
   lastChange: number;
 }
 
 /**
- * What a list is built from. One round trip.
+ * The rows that a list is built from. One round trip.
  *
  * @param now milliseconds
  * @param limit of changed badges
@@ -129,7 +132,7 @@ export async function readStatusRows(
   };
 }
 
-/** Not when the change is gone: then D1 was restored meanwhile to a state that the list may not fit. */
+/** Not if D1 was restored meanwhile, which shows when the change is gone: the list may not fit D1's state. */
 const SAVE = statement((p: Placeholders<StatusListKey & { through: number; lst: string }>) => {
   const { applicationId, list, through, lst } = statusList;
   const columns = sql.join(
@@ -146,7 +149,7 @@ const SAVE = statement((p: Placeholders<StatusListKey & { through: number; lst: 
     WHERE excluded.${sql.identifier(through.name)} > ${through}`;
 });
 
-/** Saves a list for the next time that it is built; an older one never takes the place of a newer one. */
+/** Saves a list for its next build. An older list never replaces a newer one. */
 export async function saveStatusList(
   db: Database,
   list: StatusListKey & { through: number; lst: string },

@@ -26,7 +26,7 @@ export async function changeBlock(
   return { userId, blocked: kind === "block", revoked: numbers.map(String) };
 }
 
-/** Erases a person; badges stay, without the person (contract section 24). @throws Unavailable */
+/** Erases a user; the badges stay under an alias (contract section 24). @throws Unavailable */
 export async function eraseUser(
   context: Context,
   application: Application,

@@ -22,28 +22,27 @@ export interface KnownKeys {
   fetchedAt: number;
 }
 
-/** What an isolate knows of one issuer. Times are milliseconds. */
+/** An isolate's state about one issuer. Times are milliseconds. */
 interface Issuer {
   known: KnownKeys | null;
-  /** When the last fetch failed; null: it did not. */
+  /** When the last fetch failed; null if it succeeded. */
   failedAt: number | null;
   /** When keys were last fetched for an unknown key ID. */
   unknownKeyAt: number | null;
-  /** The fetch that is under way. */
+  /** The running fetch. */
   fetch: { begunAt: number } | null;
 }
 
 type Deps = Pick<Context, "now" | "defer" | "isLocal">;
 
 /**
- * Keys of OpenID providers, by issuer (contract section 22). A fetch is made for all callers that wait for it: they look
- * whether it is over, because a shared promise would belong to the request that made it. While older keys can be used, only
- * the caller that fetches waits.
+ * Keys of OpenID providers, by issuer (contract section 22). One fetch serves all callers that wait for it. They poll,
+ * because a promise cannot cross requests. While older keys can be used, only the caller that fetches waits.
  */
 export class IssuerKeys {
   readonly #issuers = new LruCache<Issuer>(MAX_CACHED_ISSUERS);
 
-  /** @returns the issuer's keys; null: none are known, and they cannot be fetched */
+  /** @returns the issuer's keys; null if none are known and they cannot be fetched */
   async find(deps: Deps, url: string): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
     const now = deps.now();
@@ -60,10 +59,10 @@ export class IssuerKeys {
   }
 
   /**
-   * Keys for a token whose key is not among those that were seen: the issuer may have a new one. Made-up key IDs make one
-   * fetch a minute.
+   * Keys for a token with an unknown key, since the issuer may have a new one. Made-up key IDs cause at most one fetch
+   * a minute.
    *
-   * @returns null: there are no others
+   * @returns null if there are no other keys
    */
   async findOthers(deps: Deps, url: string, seen: KnownKeys): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
@@ -91,7 +90,7 @@ export class IssuerKeys {
 const usableKeys = ({ known }: Issuer, now: number): KnownKeys | null =>
   happenedWithin(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
 
-/** A fetch whose invocation was ended by the platform is never over. */
+/** Times out: a fetch never ends if the platform has ended its invocation. */
 const isUnderWay = ({ fetch }: Issuer, now: number): boolean =>
   happenedWithin(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
 
@@ -123,7 +122,7 @@ async function fetchKeys({ now, defer, isLocal }: Deps, url: string, issuer: Iss
     }
   };
   const done = work();
-  // It goes on when the caller hangs up: others wait for it.
+  // Continues when the caller hangs up, because other callers wait for it.
   defer(done);
   await done;
 }

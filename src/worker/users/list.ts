@@ -15,7 +15,7 @@ export const BLOCKED_USER_CURSOR: CursorCodec<BlockedUserRow> = cursorCodec(
 
 type BlockedView = z.infer<typeof blockedUserPage>["users"][number];
 
-/** Whether a user gets no badge (contract section 12), even after the user was erased. */
+/** Whether a user is blocked (contract section 12), even after the user was erased. */
 export async function isUserBlocked(
   { db, unsealedKeys }: Context,
   application: Application,
@@ -25,7 +25,10 @@ export async function isUserBlocked(
   return isBlocked(db, { applicationId: application.id, userId, userDigest });
 }
 
-/** @returns a page of blocked users (contract section 24), and the one after whom the next page starts; null on the last page */
+/**
+ * @returns a page of blocked users (contract section 24), and the user after whom the next page starts; null on the
+ * last page
+ */
 export async function pageBlockedUsers(
   { db }: Context,
   applicationId: ApplicationId,

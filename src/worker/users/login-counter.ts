@@ -16,8 +16,8 @@ interface Pending {
 const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
 
 /**
- * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up what it has seen and
- * writes it once in a while, after a response was sent; what it has not written when it ends is not counted.
+ * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up logins and
+ * writes the sums now and then, after a response. Sums that are not written when the isolate ends are lost.
  */
 export class LoginCounter {
   readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);

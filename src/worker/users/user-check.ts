@@ -5,17 +5,17 @@ import type { Context } from "../context.ts";
 import type { KnownKeys } from "./issuer-keys.ts";
 import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./token.ts";
 
-/** What a call presents to say who has logged in. */
+/** The user credentials of a call. */
 export interface PresentedUser {
-  /** Of the `Authorization` header; null: none. */
+  /** The token of the `Authorization` header; null without one. */
   token: string | null;
-  /** Of the key whose proof the call has; null: no key can be told from it. */
+  /** Thumbprint of the key in the call's proof; null without a readable key. */
   keyThumbprint: string | null;
-  /** The call has a proof that no key can be told from: what is wrong with it is reported as such, later. */
+  /** The call has an invalid proof, which is reported later. */
   hasFaultyProof: boolean;
 }
 
-/** Whether a login may go on as far as its user is concerned, or why not. */
+/** Whether the user check lets a login continue, or its refusal. */
 export type UserCheck = { isAccepted: true } | RefusedUser;
 
 interface RefusedUser {
@@ -23,14 +23,14 @@ interface RefusedUser {
   refusal: ApiError;
 }
 
-/** Of a login that needs no user token. */
+/** The result of a login that needs no user token. */
 export const ACCEPTED: UserCheck = { isAccepted: true };
 
 /**
- * Checks that the user whom a login names is the one who has logged in to the application (contract section 22). With
- * `--observe` the login goes on at once, and its token is checked and counted afterwards.
+ * Checks that the user whom a login names has logged in to the application (contract section 22). With `--observe` the
+ * login continues at once, and its token is checked and counted afterwards.
  *
- * @returns the refusal, which does not hold for an invitation that vouches for its user: see `refusalOfUser`
+ * @returns the refusal, which an invitation that vouches for its user overrides: see `refusalOfUser`
  */
 export async function checkLogin(
   context: Context,
@@ -48,16 +48,16 @@ export async function checkLogin(
   return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
 }
 
-/** Why a claim was refused, if it was because no invitation vouches for its user; null: another reason. */
+/** The refusal of a claim whose invitation does not vouch for its user; null for another reason. */
 export function refusalOfUser(check: UserCheck, error: unknown): ApiError | null {
   const isRefusal = error instanceof ApiError && error.code === "INVALID_USERTOKEN";
   return isRefusal && !check.isAccepted ? check.refusal : null;
 }
 
-/** A person who looks after badges of their own. */
+/** A user who calls about their own badges. */
 export interface KnownUser {
   userId: string;
-  /** The token is bound to a key, whose proof the call must have. */
+  /** The token is bound to a key, and the call needs its proof. */
   isKeyBound: boolean;
 }
 
@@ -79,7 +79,7 @@ export async function identifyUser(
 
 type Outcome = VerifiedToken | RefusedToken | "no-issuer-keys";
 
-/** @param userId whom the token must name; null: anybody */
+/** @param userId the user that the token must name; null for any user */
 async function checkToken(
   context: Context,
   settings: UserSettings,
@@ -96,7 +96,7 @@ async function checkToken(
   return isProved ? outcome : refused("other-key");
 }
 
-/** An issuer may sign with a key that is newer than those that are known. */
+/** An issuer may sign with a key that is newer than the known keys. */
 async function verifyWithLatest(
   context: Context,
   settings: UserSettings,
@@ -117,7 +117,7 @@ async function observe(
   userId: string,
 ): Promise<void> {
   const outcome = await checkToken(context, settings, presented, userId);
-  // Nobody knows what such a token is worth.
+  // The token cannot be verified without keys, so it is not counted.
   if (outcome === "no-issuer-keys") return;
   const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
   context.loginCounter.count(context, id, kind);

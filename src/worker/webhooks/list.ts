@@ -13,7 +13,7 @@ import { enqueueDeliveries } from "./delivery-message.ts";
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
 type EventView = z.infer<typeof eventPage>["events"][number];
 
-/** By the ID of the last event of a page. */
+/** Cursors have the ID of a page's last event. */
 export const EVENT_CURSOR = cursorCodec("events", z.string());
 
 /** @returns a page of events, newest first, and the ID after which the next page starts; null on the last page */

@@ -140,13 +140,30 @@ describe("erasing a person (contract section 24)", () => {
       expect(scene.actions.at(-1)).toBe("user:erased");
     }));
 
-  it("takes the person out of events of the calls before it in the group, and of no others", () =>
+  it("has no reason in the history, which would name the person again", () =>
+    inAllocator((open) => {
+      const scene = open();
+      loadBadges(scene);
+      decideErase(scene, { ...SERVER, reason: "Alice has left" }, { kind: "erase", ...alice, alias: "erased:1" });
+      expect(scene.history).toHaveLength(4);
+      expect(scene.history.filter(({ reason }) => reason !== null)).toEqual([]);
+    }));
+
+  it("takes the person out of events and history of the calls before it in the group, and of no others", () =>
     inAllocator((open) => {
       const scene = open();
       const metadata = JSON.stringify({ os: "Ada's" });
       const login = (userId: string) =>
         decideBadge(scene, DEVICE, request({ userId, metadata, device: device(userId) }));
       for (const userId of ["alice", "bob"]) login(userId);
+      const block = (name: string, reason: string) => {
+        const user = { userId: "carol", userDigest: digestOfUser("carol") };
+        const origin = { actor: { kind: "server", name }, reason } as const;
+        decideBlock(scene, origin, { kind: "block", ...user });
+        decideUnblock(scene, origin, { kind: "unblock", ...user });
+      };
+      block("alice", "Alice asked");
+      block("alice of Bob", "as alice says");
       erase(scene);
       login("alice");
       expect(eventsOf(scene)).toMatchObject([
@@ -156,6 +173,14 @@ describe("erasing a person (contract section 24)", () => {
         { event: "badge:created", data: { userId: "alice", metadata: { os: "Ada's" } } },
       ]);
       expect(eventsOf(scene)[0]?.data).not.toHaveProperty("metadata");
+      const said = scene.history.flatMap(({ userId, actorName, reason }) =>
+        userId === "carol" ? [[actorName, reason]] : [],
+      );
+      const [own, others] = [
+        ["erased:1", null],
+        ["erased:1 of Bob", "as erased:1 says"],
+      ];
+      expect(said).toEqual([own, own, others, others]);
     }));
 
   it("again, or of somebody unknown, is not in the history, and still has D1 looked through: an event may name them", () =>

@@ -24,7 +24,7 @@ export function endInvitation(
   return ended;
 }
 
-/** Ends pending invitations that are past their time. @returns how many */
+/** Ends pending invitations that are past their time. @returns their number */
 export function expireInvitations(transaction: Transaction, limit: number): number {
   const ended = transaction.tables.endedInvitations(transaction.now, limit);
   for (const invitation of ended) {

@@ -78,11 +78,11 @@ export const allocator = sqliteTable("allocator", {
   touches: integer("touches").notNull().default(0),
 });
 
-/** Erased users whose webhook events in D1 are still to be looked through. */
+/** Erased users whom D1's webhook events, and then its history, are still to be looked through for. */
 export const erasure = sqliteTable("erasure", {
   alias: text("alias").primaryKey(),
   userId: text("user_id").notNull(),
-  /** The event after which the search goes on, and the last event before the erasure. */
+  /** The event, or the row of the history, after which the search goes on; and the last event before the erasure. */
   afterEvent: text("after_event").notNull(),
   throughEvent: text("through_event").notNull(),
 });

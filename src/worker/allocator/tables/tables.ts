@@ -195,13 +195,13 @@ export class Tables {
       .all();
   }
 
-  /** @returns how many there were */
+  /** @returns the number of deleted rows */
   deleteFreedNumbers(numbers: readonly (string | number)[]): number {
     const isOne = inArray(freedNumber.number, sql`(SELECT value FROM json_each(${JSON.stringify(numbers)}))`);
     return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
   }
 
-  /** D1's events up to one are to be looked through for an erased user. */
+  /** D1's events up to one, and as old a history, are to be looked through for an erased user. */
   addErasure({ userId, alias, throughEvent }: Erasure): void {
     this.orm
       .insert(erasure)

@@ -15,9 +15,9 @@ export interface BuiltList {
 }
 
 /**
- * Builds a list from the one that D1 has saved, what has changed since, and the badges that have expired without that being recorded.
- * So an unchanged list costs a few rows, however many badges it has. Once there are enough changes it is saved again; if there are
- * more than one statement reads, it is built in several steps.
+ * Builds a list from the saved list, later changes, and badges whose expiry is not recorded yet. So an unchanged list
+ * costs a few rows, independent of its size. After enough changes it is saved again. If there are more changes than one
+ * statement reads, the list is built in several steps.
  *
  * @param now milliseconds
  */

@@ -11,16 +11,16 @@ import type { CachedResponse } from "../../edge-cache.ts";
 import { LruCache } from "../../lru-cache.ts";
 import { firstOrdinalOf, listOf } from "./list-index.ts";
 
-/** What an isolate knows about status lists. */
+/** An isolate's cache of status lists. */
 export class StatusListCache {
   /** Compact JWSs, by URL. */
   readonly #cached = new LruCache<CachedResponse>(MAX_CACHED_STATUS_LISTS);
   /** The last ordinal that an application has assigned, and when D1 said so. */
   readonly #lastOrdinals = new LruCache<{ ordinal: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
-  /** When the first list of an application that could be a guess was asked for, by application. */
+  /** Times of the first request for a list that could be a guess, by application. */
   readonly #firstAskedAt = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 
-  /** @returns a list that is young enough to be sent */
+  /** @returns a list that may still be sent */
   peek(uri: string, now: number): CachedResponse | undefined {
     const cached = this.#cached.get(uri);
     return happenedWithin(cached?.builtAt, now, STATUS_LIST_CACHE_SECONDS * 1000) ? cached : undefined;
@@ -34,14 +34,14 @@ export class StatusListCache {
     this.#lastOrdinals.set(applicationId, { ordinal, askedAt });
   }
 
-  /** The application's last list as far as is known: there is always a first one. */
+  /** The application's last known list. The first list always exists. */
   lastList(applicationId: ApplicationId): number {
     return listOf(this.#lastOrdinals.get(applicationId)?.ordinal ?? 0);
   }
 
   /**
-   * Whether this is the one call, in `STATUS_LIST_CACHE_SECONDS`, that may learn how many lists an application has although its
-   * address is over its limit: a door that asks for a later list first is not a guesser.
+   * Whether this call may learn the number of an application's lists although its address is over the limit. One call
+   * in `STATUS_LIST_CACHE_SECONDS` may, because a door may request a later list first without guessing.
    *
    * @param now milliseconds
    */
@@ -53,8 +53,8 @@ export class StatusListCache {
   }
 
   /**
-   * Whether a list does not exist: it did not a moment ago, or there has been no time to issue the badges before it. So asking
-   * for lists that do not exist costs D1 one query in all that time, whatever their numbers.
+   * True while the list cannot exist yet: it did not a moment ago, and there was no time to issue the badges before it.
+   * So requests for missing lists cost D1 one query in all that time.
    */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastOrdinals.get(applicationId);

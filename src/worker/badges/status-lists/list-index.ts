@@ -18,7 +18,7 @@ export const listOf = (ordinal: number): number => Math.floor(ordinal / STATUS_L
 /** @returns the first ordinal of a list */
 export const firstOrdinalOf = (list: number): number => list * STATUS_LIST_ENTRIES;
 
-/** What the URLs of an application's lists have in common. @param publicUrl `PUBLIC_URL` */
+/** The common start of an application's list URLs. @param publicUrl `PUBLIC_URL` */
 export const listsUri = (publicUrl: string, applicationId: ApplicationId): string =>
   `${publicUrl}/v1/applications/${applicationId}/status`;
 
@@ -26,10 +26,10 @@ export const listsUri = (publicUrl: string, applicationId: ApplicationId): strin
 export const listUri = (publicUrl: string, applicationId: ApplicationId, list: number): string =>
   `${listsUri(publicUrl, applicationId)}/${list}`;
 
-/** From the offset of an ordinal in its list to the badge's index there. */
+/** Maps the offset of a ordinal in its list to the badge's index there. */
 type IndexOf = (offset: number) => number;
 
-/** By application and list. The key behind it never changes, so an entry is valid for ever. */
+/** By application and list. The key never changes, so an entry is valid for ever. */
 export class StatusIndexes extends LruCache<IndexOf> {
   constructor() {
     super(MAX_CACHED_STATUS_INDEXES);
@@ -55,10 +55,10 @@ export async function indexesOf(
 }
 
 /**
- * The claim with which a door finds the badge's state; none when the application has no status lists.
+ * The claim with which a door finds the badge's state; none if the application has no status lists.
  *
- * Without a `PUBLIC_URL` there is no URL to name. The badge is still signed, and an error is logged: doors then rely on
- * the signature's own expiry, and nobody is locked out because a variable of the deployment was lost.
+ * Without a `PUBLIC_URL` there is no URL. The badge is still signed, and an error is logged. Doors then rely on the
+ * signature's own expiry, so that a lost variable of the deployment does not lock users out.
  */
 export async function statusClaim(
   context: Context,

@@ -15,8 +15,8 @@ import { listOf, listUri } from "./list-index.ts";
 const HEADERS = new JwtHeaders("statuslist+jwt");
 
 /**
- * A status list: cached by this isolate or its data centre, or built. A cached one is found without asking which application that
- * is.
+ * A status list: cached by this isolate or its data centre, or built. A cached list is found without loading the
+ * application.
  *
  * @param applicationId as the caller sent it
  * @param clientAddress of the caller: calls for lists that do not exist count as refused
@@ -76,14 +76,14 @@ async function findShared(context: Context, uri: string): Promise<CachedResponse
   return shared;
 }
 
-/** Doors ask for the list after the last to learn whether there is one, and many may share an address: that is no guess. */
+/** Doors probe for the next list, and many may share an address, so such calls do not count as guesses. */
 function refuseList(context: Context, { id }: Application, list: number, clientAddress: string): Promise<never> {
   const isGuess = list > context.statusListCache.lastList(id) + 1;
   if (isGuess) return countAndReject(context, clientAddress, "UNKNOWN_STATUSLIST");
   throw new ApiError("UNKNOWN_STATUSLIST");
 }
 
-/** By the key that signs new badges: it is in every key set that is still kept (contract section 10). */
+/** Signs with the key of new badges, which every cached key set has (contract section 10). */
 async function sign(
   { unsealedKeys }: Context,
   application: Application,
