@@ -104,7 +104,7 @@ export const MAX_KNOWN_APPLICATIONS = 10_000;
 export const KNOWN_APPLICATIONS_POLL_MILLISECONDS = 20;
 /** Client addresses whose refused calls an isolate counts. */
 export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
-/** Opened keys of each kind: signing keys, device keys, and webhook keys of each digest. */
+/** Opened keys of each kind: signing keys, root keys, and webhook keys of each digest. */
 export const MAX_CACHED_KEYS = 1000;
 
 // The cache of a data centre

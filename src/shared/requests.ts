@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { BADGE_STATES } from "./badge-life/states.ts";
+import { BADGE_STATES } from "./badge-lifecycle/states.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import {
   DEFAULT_PER_PAGE,

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ACTOR_KINDS } from "./actor.ts";
-import { BADGE_STATES } from "./badge-life/states.ts";
+import { BADGE_STATES } from "./badge-lifecycle/states.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,

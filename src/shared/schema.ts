@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { index, integer, primaryKey, type SQLiteColumn, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
-import { type BadgeState, STORED_STATES } from "./badge-life/states.ts";
+import { type BadgeState, STORED_STATES } from "./badge-lifecycle/states.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
@@ -182,7 +182,7 @@ export const signingKey = sqliteTable(
  * One row per number that is not free. A number reserved by an invitation has no user and no `ordinal`. An issued badge has
  * an `ordinal`, which stays when the badge ends: its number is never issued again.
  *
- * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/shared/badge-life/states.ts).
+ * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/shared/badge-lifecycle/states.ts).
  *
  * These columns are D1's and the allocator's (src/worker/allocator/tables/schema.ts).
  */
@@ -521,7 +521,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 /**
  * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
  *
- * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_tables_of_0_9.sql): its primary key is the table
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_initial.sql): its primary key is the table
  * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
  */
 export const webhookEvent = sqliteTable(

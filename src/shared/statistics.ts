@@ -1,7 +1,7 @@
 import { eq, type SQLWrapper, sql } from "drizzle-orm";
 import type { BaseSQLiteDatabase, SQLiteColumn } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
-import { parseMetadata } from "./badge-life/view.ts";
+import { parseMetadata } from "./badge-lifecycle/view.ts";
 import type { ApplicationId } from "./identifiers.ts";
 import {
   OBSERVED_HOURS,
@@ -12,7 +12,6 @@ import {
   STATISTICS_VALUES_SHOWN,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
-import type { statistics } from "./overview-responses.ts";
 import {
   application,
   applicationHead,
@@ -23,6 +22,7 @@ import {
   observedLogins,
   webhookEvent,
 } from "./schema.ts";
+import type { statistics } from "./statistics-response.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "./time.ts";
 
 /** What `GET /v1/stats` responds and `stats --json` of the administration script prints (contract section 19). */

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../shared/error-table.ts";
 import type { ApplicationId } from "../shared/identifiers.ts";
-import type { ProofFailure } from "./dpop/verify.ts";
+import type { ProofFailure } from "./dpop/verify-proof.ts";
 import type { TokenFailure } from "./users/token.ts";
 
 interface ApiErrorDetails {

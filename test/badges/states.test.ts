@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { stateAt } from "../../src/shared/badge-life/states.ts";
+import { stateAt } from "../../src/shared/badge-lifecycle/states.ts";
 import { type Decision, decideState, type Life, type Transition } from "../../src/worker/allocator/decide/states.ts";
 
 const NOW = 1_000_000;

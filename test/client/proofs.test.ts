@@ -10,7 +10,7 @@ import {
 import { digestOf } from "../../src/shared/identifiers.ts";
 import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { makeNonce } from "../../src/worker/dpop/nonce.ts";
-import { verifyDpopProof } from "../../src/worker/dpop/verify.ts";
+import { verifyDpopProof } from "../../src/worker/dpop/verify-proof.ts";
 import {
   APPLICATION_ID,
   BODY,

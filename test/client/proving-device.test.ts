@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { DeviceClient, Fetch, ProofKey } from "../../src/client/index.ts";
 import { webCryptoProofKey } from "../../src/client/index.ts";
 import { makeNonce } from "../../src/worker/dpop/nonce.ts";
-import { verifyDpopProof } from "../../src/worker/dpop/verify.ts";
+import { verifyDpopProof } from "../../src/worker/dpop/verify-proof.ts";
 import { KEY, NONCE_KEY, UDID } from "../dpop/support.ts";
 import {
   BASE_URL,

@@ -33,10 +33,14 @@ import type {
   InvitationRequest,
   NewBadge,
 } from "../../src/client/types.ts";
+import type { accessPage, applicationView, doorPage } from "../../src/shared/application-responses.ts";
+import type { eventPage, replayedEvent } from "../../src/shared/event-responses.ts";
 import type { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
-import type * as overview from "../../src/shared/overview-responses.ts";
+import type { historyPage } from "../../src/shared/history-page.ts";
+import type { invitationPage } from "../../src/shared/invitation-page.ts";
 import type { badgeRequest, badgeTimesRequest, invitationRequest, metadata } from "../../src/shared/requests.ts";
 import type * as responses from "../../src/shared/responses.ts";
+import type { statistics } from "../../src/shared/statistics-response.ts";
 
 /**
  * Holds the client's plain types against the service's schemas: a field that is missing, has another type, or is
@@ -60,14 +64,14 @@ export type Checks = [
   Same<BlockedUser, z.infer<typeof responses.blockedUserView>>,
   Same<Omit<BlockedUserPage, "nextCursor">, z.infer<typeof responses.blockedUserPage>>,
   Same<ErasedUser, z.infer<typeof responses.erasedUser>>,
-  Same<Application, z.infer<typeof overview.applicationView>>,
-  Same<Omit<AccessPage, "nextCursor">, z.infer<typeof overview.accessPage>>,
-  Same<Omit<DoorPage, "nextCursor">, z.infer<typeof overview.doorPage>>,
-  Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof overview.invitationPage>>,
-  Same<Omit<EventPage, "nextCursor">, z.infer<typeof overview.eventPage>>,
-  Same<Omit<HistoryPage, "nextCursor">, z.infer<typeof overview.historyPage>>,
-  Same<ReplayedEvent, z.infer<typeof overview.replayedEvent>>,
-  Same<Statistics, z.infer<typeof overview.statistics>>,
+  Same<Application, z.infer<typeof applicationView>>,
+  Same<Omit<AccessPage, "nextCursor">, z.infer<typeof accessPage>>,
+  Same<Omit<DoorPage, "nextCursor">, z.infer<typeof doorPage>>,
+  Same<Omit<InvitationPage, "nextCursor">, z.infer<typeof invitationPage>>,
+  Same<Omit<EventPage, "nextCursor">, z.infer<typeof eventPage>>,
+  Same<Omit<HistoryPage, "nextCursor">, z.infer<typeof historyPage>>,
+  Same<ReplayedEvent, z.infer<typeof replayedEvent>>,
+  Same<Statistics, z.infer<typeof statistics>>,
   Same<BadgeCreatedEvent, z.infer<typeof responses.badgeCreated>>,
   Same<BadgeChangedEvent, z.infer<typeof responses.badgeChanged>>,
   Same<InvitationEndedEvent, z.infer<typeof responses.invitationEnded>>,

@@ -1,6 +1,6 @@
 import { base64url } from "jose";
 import { describe, expect, it } from "vitest";
-import { type PROOF_FAILURE_CODES, verifyDpopProof } from "../../src/worker/dpop/verify.ts";
+import { type PROOF_FAILURE_CODES, verifyDpopProof } from "../../src/worker/dpop/verify-proof.ts";
 import {
   CALL,
   CLAIMS,

@@ -3,7 +3,7 @@ import { calculateJwkThumbprint, exportJWK } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 import { digestOf } from "../../src/shared/identifiers.ts";
 import { makeNonce } from "../../src/worker/dpop/nonce.ts";
-import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify.ts";
+import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify-proof.ts";
 import {
   APPLICATION_ID,
   BODY,

@@ -1,6 +1,6 @@
 import { base64url } from "jose";
 import { digestOf } from "../../src/shared/identifiers.ts";
-import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify.ts";
+import { type ProvenCall, verifyDpopProof } from "../../src/worker/dpop/verify-proof.ts";
 
 const encoder = new TextEncoder();
 const ES256 = { name: "ECDSA", namedCurve: "P-256" } as const;

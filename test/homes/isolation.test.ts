@@ -1,8 +1,8 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { eventPage } from "../../src/shared/event-responses.ts";
 import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
-import { eventPage } from "../../src/shared/overview-responses.ts";
 import { AllocatorClient } from "../../src/worker/allocator/client.ts";
 import { queueOf } from "../../src/worker/homes.ts";
 import { tickHome } from "../../src/worker/scheduling/client.ts";

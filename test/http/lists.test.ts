@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { eventPage } from "../../src/shared/event-responses.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { eventPage } from "../../src/shared/overview-responses.ts";
 import { block, callServer, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { createProof } from "../../src/client/index.ts";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import { eventPage } from "../../src/shared/overview-responses.ts";
+import { eventPage } from "../../src/shared/event-responses.ts";
 import { FEED_CURSOR } from "../../src/worker/badges/changes.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { statistics } from "../../src/shared/overview-responses.ts";
+import { statistics } from "../../src/shared/statistics-response.ts";
 import { callServer } from "../badges/life-support.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";

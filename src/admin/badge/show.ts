@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
-import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
-import { parseMetadata } from "../../shared/badge-life/view.ts";
+import { type BadgeState, stateAt } from "../../shared/badge-lifecycle/states.ts";
+import { parseMetadata } from "../../shared/badge-lifecycle/view.ts";
 import { CARD_FORMATS, cardHex, encodeCard, splitBadgeNumber } from "../../shared/card-formats.ts";
 import { badge, invitation, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";

@@ -11,7 +11,7 @@ import {
   setBadgeTimes,
   suspendBadge,
   unblockUser,
-} from "./badge-life-operations.ts";
+} from "./badge-lifecycle-operations.ts";
 import { HEADERS, SECURITY_SCHEMES } from "./components.ts";
 import { issueBadge, signBadge } from "./device-operations.ts";
 import { guide } from "./guide.ts";

@@ -1,14 +1,8 @@
 import * as z from "zod";
-import {
-  accessPage,
-  applicationView,
-  doorPage,
-  eventPage,
-  historyPage,
-  invitationPage,
-  replayedEvent,
-  statistics,
-} from "../../shared/overview-responses.ts";
+import { accessPage, applicationView, doorPage } from "../../shared/application-responses.ts";
+import { eventPage, replayedEvent } from "../../shared/event-responses.ts";
+import { historyPage } from "../../shared/history-page.ts";
+import { invitationPage } from "../../shared/invitation-page.ts";
 import {
   badgeRequest,
   badgeTimesRequest,
@@ -44,6 +38,7 @@ import {
   userView,
   webhookTest,
 } from "../../shared/responses.ts";
+import { statistics } from "../../shared/statistics-response.ts";
 import type { Schema } from "./types.ts";
 
 /** The named schemas of the document. */

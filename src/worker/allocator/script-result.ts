@@ -1,5 +1,5 @@
-import { stateAt } from "../../shared/badge-life/states.ts";
-import { viewBadge } from "../../shared/badge-life/view.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
+import { viewBadge } from "../../shared/badge-lifecycle/view.ts";
 import type { ScriptResult } from "../../shared/script-commands.ts";
 import type { Result } from "./commands.ts";
 

@@ -1,4 +1,4 @@
-import type { BadgeState } from "../../shared/badge-life/states.ts";
+import type { BadgeState } from "../../shared/badge-lifecycle/states.ts";
 import type { DayCount } from "../../shared/schema.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import { type BadgeRow, type InvitationRow, isIssued } from "../storage/rows.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { stateAt } from "../../shared/badge-life/states.ts";
-import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
+import { type BadgeView, viewBadge } from "../../shared/badge-lifecycle/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";

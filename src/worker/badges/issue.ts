@@ -1,5 +1,5 @@
 import type { AuditContext } from "../../shared/actor.ts";
-import { stateAt } from "../../shared/badge-life/states.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
 import type { Success } from "../allocator/client.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { type BadgeState, stateAt } from "../../shared/badge-life/states.ts";
-import { parseMetadata } from "../../shared/badge-life/view.ts";
+import { type BadgeState, stateAt } from "../../shared/badge-lifecycle/states.ts";
+import { parseMetadata } from "../../shared/badge-lifecycle/view.ts";
 import type { badgePage } from "../../shared/responses.ts";
 import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";

@@ -1,4 +1,4 @@
-import { stateAt } from "../../shared/badge-life/states.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { mayUse } from "../allocator/decide/keys.ts";
@@ -6,7 +6,7 @@ import { refusalOfState } from "../allocator/decide/refusal.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import type { ProvenKey } from "../dpop/verify.ts";
+import type { ProvenKey } from "../dpop/verify-proof.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
 import {
   findSigningBadge,

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { viewHistory } from "../../shared/history.ts";
-import type { historyPage } from "../../shared/overview-responses.ts";
+import type { historyPage } from "../../shared/history-page.ts";
 import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { type HistoryQuery, listHistory } from "../storage/history.ts";

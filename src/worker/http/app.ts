@@ -10,18 +10,20 @@ import { createContext } from "../context.ts";
 import { findHome, firstHome, type Home } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
-import { badgeLifeRoutes } from "./badge-life-routes.ts";
+import { applicationRoutes } from "./application-routes.ts";
+import { badgeLifecycleRoutes } from "./badge-lifecycle-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
+import { drainUnread } from "./body-limit.ts";
 import { consoleRoutes } from "./console-routes.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import type { HttpEnv } from "./environment.ts";
+import { eventRoutes } from "./event-routes.ts";
+import { historyRoutes } from "./history-routes.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
 import { listRoutes } from "./list-routes.ts";
 import { liveRoutes } from "./live-routes.ts";
-import { overviewRoutes } from "./overview-routes.ts";
 import { ownBadgeRoutes } from "./own-badge-routes.ts";
 import { passRoutes } from "./pass-routes.ts";
-import { drainUnread } from "./request-stream.ts";
 import { errorResponse } from "./response.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import { statusRoutes } from "./status-routes.ts";
@@ -60,10 +62,12 @@ export const app = new Hono<HttpEnv>()
   .route("/", badgeRoutes)
   .route("/", ownBadgeRoutes)
   .route("/", listRoutes)
-  .route("/", badgeLifeRoutes)
+  .route("/", badgeLifecycleRoutes)
   .route("/", userRoutes)
-  .route("/", overviewRoutes)
+  .route("/", applicationRoutes)
   .route("/", invitationRoutes)
+  .route("/", historyRoutes)
+  .route("/", eventRoutes)
   .route("/", serviceRoutes)
   .route("/", statusRoutes)
   .route("/", liveRoutes)

@@ -1,19 +1,18 @@
 import { Hono, type Context as HonoContext } from "hono";
-import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
-import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
-import { ApiError } from "../api-error.ts";
+import { badgeRequest, signRequest } from "../../shared/requests.ts";
 import { withRecentSettings } from "../applications/recent-settings.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
 import { ACCEPTED, refusalOfUser } from "../users/user-check.ts";
+import { auditContext } from "./audit-and-etag.ts";
 import { type ProvingDevice, requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
+import { limitBody } from "./body-limit.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
-import { auditContext } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
+import { requireBadgeNumber, requireValidUdid } from "./params.ts";
 import { requireKey } from "./proof.ts";
 import { limitAddress, limitAddressApart, withRefusalLimit } from "./rate-limits.ts";
-import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { checkUserOfLogin } from "./user-token.ts";
 
@@ -103,15 +102,4 @@ function serveDevice(
       serve(c, { ...caller, application }),
     );
   };
-}
-
-/** @throws ApiError UNKNOWN_BADGE for a text that is not a badge number, as for an unissued number */
-export function requireBadgeNumber(id: unknown): number {
-  const number = typeof id === "string" ? parseBadgeNumber(id) : null;
-  if (number === null) throw new ApiError("UNKNOWN_BADGE");
-  return number;
-}
-
-export function requireValidUdid(udid: string): void {
-  if (!isUdid(udid)) throw new ApiError("INVALID_UDID");
 }

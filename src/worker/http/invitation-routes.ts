@@ -1,13 +1,15 @@
 import { Hono, type Context as HonoContext } from "hono";
 import type * as z from "zod";
 import type { ErrorCode } from "../../shared/error-table.ts";
-import { idempotencyKey, invitationRequest, invitationsRequest } from "../../shared/requests.ts";
+import { idempotencyKey, invitationPageQuery, invitationRequest, invitationsRequest } from "../../shared/requests.ts";
 import { isoTime } from "../../shared/time.ts";
 import { ApiError } from "../api-error.ts";
 import { type CreatedInvitation, createInvitations, type InvitationRequest } from "../invitations/create.ts";
 import { describeInvitation } from "../invitations/describe.ts";
+import { invitationCursor, pageInvitations } from "../invitations/list.ts";
 import { eraseInvitation, revokeInvitation } from "../invitations/revoke.ts";
 import { isObject } from "../json-object.ts";
+import { auditContext, readReason } from "./audit-and-etag.ts";
 import {
   header,
   type InvitingCall,
@@ -16,14 +18,14 @@ import {
   requireRevoker,
   requireServerInviter,
 } from "./authentication.ts";
-import { requireValidUdid } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readBody, requireFields, withoutMissing } from "./body.ts";
-import { auditContext, readReason } from "./change-request.ts";
+import { limitBody, limitInvitationsBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./list-routes.ts";
+import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { requireValidUdid } from "./params.ts";
+import { readCursor, readQuery, readTime } from "./queries.ts";
 import { limitAddress, withRefusalLimit } from "./rate-limits.ts";
-import { limitBody, limitInvitationsBody } from "./request-stream.ts";
-import { anyOriginMayRead, jsonResponse } from "./response.ts";
+import { anyOriginMayRead, jsonResponse, pageResponse } from "./response.ts";
 
 const INVITATION_FIELDS: FieldErrors = {
   expiresAt: { missing: "UNDEFINED_EXPIRESAT", invalid: "INVALID_EXPIRESAT" },
@@ -63,6 +65,18 @@ export const invitationRoutes = new Hono<HttpEnv>()
       return jsonResponse(c, viewOf(created, request), 201);
     }),
   )
+
+  .get("/v1/invitations", authenticateServer, readQuery(invitationPageQuery), async (c) => {
+    const { per_page: perPage, cursor, state = null, q: text = null, from, until } = c.req.valid("query");
+    const span = { from: readTime(from), until: readTime(until) };
+    const codec = invitationCursor(span);
+    const { invitations, next } = await pageInvitations(c.get("context"), {
+      applicationId: authenticatedApplicationId(c),
+      ...{ state, text, ...span, perPage },
+      after: readCursor(codec, cursor),
+    });
+    return pageResponse(c, { invitations }, codec, next);
+  })
 
   .post("/v1/invitations", limitInvitationsBody, async (c) => {
     const caller = await requireServerInviter(c);

@@ -5,9 +5,9 @@ import { DOOR_CURSOR, pageDoors } from "../live/doors.ts";
 import { holdCall } from "../live/hold.ts";
 import { clientAddress, requireListener } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer, pageResponse } from "./list-routes.ts";
+import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
 import { readCursor, readQuery } from "./queries.ts";
-import { rawResponse } from "./response.ts";
+import { pageResponse, rawResponse } from "./response.ts";
 
 /** Routes with which doors learn of changes within seconds, and staff list the doors (contract section 26). */
 export const liveRoutes = new Hono<HttpEnv>()

@@ -1,12 +1,11 @@
 import { Hono } from "hono";
 import { changeBadge } from "../badges/transitions.ts";
 import { listOwnBadges } from "../users/own-badges.ts";
-import { badgeResponse } from "./badge-life-routes.ts";
-import { requireBadgeNumber } from "./badge-routes.ts";
-import { auditContext } from "./change-request.ts";
+import { auditContext, badgeResponse } from "./audit-and-etag.ts";
+import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
+import { requireBadgeNumber } from "./params.ts";
 import { withRefusalLimit } from "./rate-limits.ts";
-import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { requireUser } from "./user-token.ts";
 

@@ -4,7 +4,7 @@ import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { makeNonce } from "../dpop/nonce.ts";
 import { callUrls } from "../dpop/url.ts";
-import { type AcceptedProof, type ProvenKey, type RefusedProof, verifyDpopProof } from "../dpop/verify.ts";
+import { type AcceptedProof, type ProvenKey, type RefusedProof, verifyDpopProof } from "../dpop/verify-proof.ts";
 import { readBytes } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitAddress } from "./rate-limits.ts";

@@ -1,5 +1,6 @@
 import type { Context as HonoContext, MiddlewareHandler } from "hono";
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import type { CursorCodec } from "../cursor.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
@@ -67,6 +68,18 @@ export function publicResponse(c: HonoContext<HttpEnv>, response: Response, cach
   c.set("requestId", requestId);
   response.headers.set("X-Request-Id", requestId);
   response.headers.set("Cache-Control", cacheControl);
+  return response;
+}
+
+/** A page of a list; it has a cursor if more follow. @param next the position after which the next page starts, or null */
+export function pageResponse<Position>(
+  c: HonoContext<HttpEnv>,
+  body: object,
+  codec: CursorCodec<Position>,
+  next: Position | null,
+): Response {
+  const response = jsonResponse(c, body);
+  if (next !== null) response.headers.set("pagination-cursor", codec.encode(next));
   return response;
 }
 

@@ -1,20 +1,23 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { userId as userIdSchema } from "../../shared/requests.ts";
 import { ApiError } from "../api-error.ts";
-import { changeBlock, eraseUser } from "../badges/transitions.ts";
+import { changeBlock, eraseUser } from "../users/block-and-erase.ts";
 import { isUserBlocked } from "../users/list.ts";
+import { auditContext, readReason } from "./audit-and-etag.ts";
 import { decodePercent } from "./authentication.ts";
-import { auditContext, readReason } from "./change-request.ts";
+import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticateServer, requireCaller } from "./list-routes.ts";
-import { limitBody } from "./request-stream.ts";
+import { authenticatedApplication, authenticateServer } from "./middleware.ts";
 import { jsonResponse } from "./response.ts";
 
 /** Routes with which an application's server blocks and erases users (contract sections 12 and 24). */
 export const userRoutes = new Hono<HttpEnv>()
   .get("/v1/users/:id", authenticateServer, async (c) => {
     const userId = c.req.param("id") ?? "";
-    return jsonResponse(c, { userId, blocked: await isUserBlocked(c.get("context"), requireCaller(c), userId) });
+    return jsonResponse(c, {
+      userId,
+      blocked: await isUserBlocked(c.get("context"), authenticatedApplication(c), userId),
+    });
   })
 
   .patch("/v1/users/:id/block", limitBody, authenticateServer, (c) => changeBlockOf(c, "block"))
@@ -25,13 +28,13 @@ export const userRoutes = new Hono<HttpEnv>()
     // Not kept in the history, because it may name the erased user.
     await readReason(c);
     const audit = auditContext(c);
-    return jsonResponse(c, await eraseUser(c.get("context"), requireCaller(c), userId, audit));
+    return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, audit));
   });
 
 async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
   const userId = requireUserId(c);
   const audit = auditContext(c, await readReason(c));
-  return jsonResponse(c, await changeBlock(c.get("context"), requireCaller(c), userId, kind, audit));
+  return jsonResponse(c, await changeBlock(c.get("context"), authenticatedApplication(c), userId, kind, audit));
 }
 
 /**

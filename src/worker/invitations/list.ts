@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { invitationPage } from "../../shared/overview-responses.ts";
+import type { invitationPage } from "../../shared/invitation-page.ts";
 import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";

@@ -1,5 +1,5 @@
 import type { AuditContext } from "../../shared/actor.ts";
-import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
+import { parseBadgeNumber } from "../../shared/badge-lifecycle/view.ts";
 import { expectKind } from "../../shared/expect-kind.ts";
 import { type ApplicationId, invitationDigestOf } from "../../shared/identifiers.ts";
 import type { Revoker } from "../allocator/commands.ts";

@@ -1,5 +1,5 @@
 import { CompactSign } from "jose";
-import { stateAt } from "../../shared/badge-life/states.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import { MAX_DELTA_CHANGES } from "../../shared/limits.ts";
 import type { Application } from "../applications/application-cache.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import type { doorPage } from "../../shared/application-responses.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import type { doorPage } from "../../shared/overview-responses.ts";
 import { isoTime } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";

@@ -1,7 +1,7 @@
 import { and, eq, gt, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ActorKind } from "../../shared/actor.ts";
-import type { BadgeState } from "../../shared/badge-life/states.ts";
+import type { BadgeState } from "../../shared/badge-lifecycle/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { badge, history } from "../../shared/schema.ts";
 import { SCANNED, type ScannedPage, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";

@@ -1,5 +1,5 @@
-import { stateAt } from "../../shared/badge-life/states.ts";
-import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
+import { stateAt } from "../../shared/badge-lifecycle/states.ts";
+import { type BadgeView, viewBadge } from "../../shared/badge-lifecycle/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_OWN_BADGES } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";

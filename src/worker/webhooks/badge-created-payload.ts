@@ -1,4 +1,4 @@
-import { parseMetadata } from "../../shared/badge-life/view.ts";
+import { parseMetadata } from "../../shared/badge-lifecycle/view.ts";
 import { isoTime } from "../../shared/time.ts";
 /** The content of a `badge:created` webhook (contract section 8). */
 export interface BadgeCreated {

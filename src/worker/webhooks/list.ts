@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { AuditContext } from "../../shared/actor.ts";
+import type { eventPage } from "../../shared/event-responses.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import type { eventPage } from "../../shared/overview-responses.ts";
 import type { EventState } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { ApiError } from "../api-error.ts";

@@ -21,7 +21,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/(applications|keys)\//, "applications/", DOOR, RESTORED, "dpop/nonce invitations/idempotency"],
   [/worker\/http\//, DOOR, "http/openapi http/lists http/overview", "bound/ users/ badges/near-"],
   [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep lru-cache"],
-  [/shared\/(badge-life|storage)\//, LIFE, BADGES],
+  [/shared\/(badge-lifecycle|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
   [/shared\//, "applications/", DOOR, "http/openapi", "webhooks/", "node/admin-"],
   [/docs-page\//, "http/openapi node/docs."],

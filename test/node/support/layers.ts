@@ -79,7 +79,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   [WORKER_MODULES]: [
     ...["shared", "worker/storage", "worker/keys", "worker/applications", "worker/badges", "worker/users"],
     ...[
-      "worker/dpop/verify.ts",
+      "worker/dpop/verify-proof.ts",
       "worker/webhooks/delivery-message.ts",
       "worker/scheduling",
       "worker/allocator/client.ts",

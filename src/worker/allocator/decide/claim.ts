@@ -1,5 +1,5 @@
 import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
-import { stateAt } from "../../../shared/badge-life/states.ts";
+import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import { MAX_USER_BADGES, VISITOR_PREFIX } from "../../../shared/limits.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";

@@ -1,5 +1,5 @@
-import { stateAt } from "../../../shared/badge-life/states.ts";
-import { viewBadge } from "../../../shared/badge-life/view.ts";
+import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
+import { viewBadge } from "../../../shared/badge-lifecycle/view.ts";
 import type { EventName } from "../../../shared/events.ts";
 import { isoTime } from "../../../shared/time.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";

@@ -1,4 +1,4 @@
-import { stateAt } from "../../../shared/badge-life/states.ts";
+import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";

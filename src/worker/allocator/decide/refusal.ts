@@ -1,4 +1,4 @@
-import type { BadgeState } from "../../../shared/badge-life/states.ts";
+import type { BadgeState } from "../../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 
 /** Why device calls on a badge in this state are refused (contract section 12); null: they are not. */

@@ -1,4 +1,4 @@
-import { type BadgeLife, type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
+import { type BadgeLife, type BadgeState, stateAt } from "../../../shared/badge-lifecycle/states.ts";
 
 /** What a transition reads and changes. Times are milliseconds, or null. */
 export type Life = BadgeLife & { startsAt: number | null };

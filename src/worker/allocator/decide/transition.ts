@@ -1,5 +1,5 @@
 import type { AuditContext } from "../../../shared/actor.ts";
-import { type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
+import { type BadgeState, stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { SubscribableEvent } from "../../../shared/events.ts";
 import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../../shared/time.ts";

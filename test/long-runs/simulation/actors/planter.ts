@@ -52,7 +52,7 @@ export class Planter extends Member {
       device: `stranger ${number}`,
       user_id: "stranger",
       ordinal: 1,
-      loginSequence: 1,
+      login_sequence: 1,
     };
     d1.of(id).execute([insertInto("badge", { ...badge, issued_at: 0, change: 1, changed_at: 0 })]);
     this.world.faults.struck++;

@@ -11,12 +11,13 @@ import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
 import { signBadge } from "../../../../src/worker/badges/sign.ts";
-import { changeBadge, changeBlock } from "../../../../src/worker/badges/transitions.ts";
+import { changeBadge } from "../../../../src/worker/badges/transitions.ts";
 import type { Context } from "../../../../src/worker/context.ts";
 import { parseBookmark } from "../../../../src/worker/http/bookmark.ts";
 import { createInvitations } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
+import { changeBlock } from "../../../../src/worker/users/block-and-erase.ts";
 
 interface Device {
   applicationId: ApplicationId;

@@ -3,14 +3,14 @@ import { badgeTimesRequest, pageQuery } from "../../shared/requests.ts";
 import type { Transition } from "../allocator/decide/states.ts";
 import { ApiError } from "../api-error.ts";
 import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
-import { changeBadge, type ShownBadge, showBadge } from "../badges/transitions.ts";
-import { requireBadgeNumber } from "./badge-routes.ts";
+import { changeBadge, showBadge } from "../badges/transitions.ts";
+import { auditContext, badgeResponse, readIfMatch, readReason } from "./audit-and-etag.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
-import { auditContext, entityTag, readIfMatch, readReason } from "./change-request.ts";
+import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./list-routes.ts";
+import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { requireBadgeNumber } from "./params.ts";
 import { readCursor, readQuery } from "./queries.ts";
-import { limitBody } from "./request-stream.ts";
 import { jsonResponse } from "./response.ts";
 
 const TIME_FIELDS: FieldErrors = {
@@ -19,7 +19,7 @@ const TIME_FIELDS: FieldErrors = {
 };
 
 /** Routes with which an application's server follows and ends badges (contract sections 12, 13, 15 and 24). */
-export const badgeLifeRoutes = new Hono<HttpEnv>()
+export const badgeLifecycleRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) => {
     const number = requireBadgeNumber(c.req.param("id"));
     return badgeResponse(c, await showBadge(c.get("context"), authenticatedApplicationId(c), number));
@@ -42,13 +42,6 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
     response.headers.set("pagination-cursor", page.cursor);
     return response;
   });
-
-/** A badge, with the change number that a later call sends as `If-Match` (contract section 24). */
-export function badgeResponse(c: HonoContext<HttpEnv>, { view, change }: ShownBadge): Response {
-  const response = jsonResponse(c, view);
-  response.headers.set("ETag", entityTag(change));
-  return response;
-}
 
 async function transitionOfBody(c: HonoContext<HttpEnv>, transition: Transition): Promise<Response> {
   return applyTransition(c, transition, await readReason(c));

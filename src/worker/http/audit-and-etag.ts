@@ -1,8 +1,10 @@
 import type { Context as HonoContext } from "hono";
 import type { AuditContext } from "../../shared/actor.ts";
 import { reasonRequest } from "../../shared/requests.ts";
+import type { ShownBadge } from "../badges/transitions.ts";
 import { parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
+import { jsonResponse } from "./response.ts";
 
 /** The history's context of a change (contract section 23). @param reason of a `PATCH`: from its body */
 export function auditContext(c: HonoContext<HttpEnv>, reason: string | null = null): AuditContext {
@@ -33,4 +35,11 @@ export function readIfMatch(c: HonoContext<HttpEnv>): readonly number[] | null {
 }
 
 /** The `ETag` of a badge: its change number. */
-export const entityTag = (change: number): string => `"${change}"`;
+const entityTag = (change: number): string => `"${change}"`;
+
+/** A badge, with the change number that a later call sends as `If-Match` (contract section 24). */
+export function badgeResponse(c: HonoContext<HttpEnv>, { view, change }: ShownBadge): Response {
+  const response = jsonResponse(c, view);
+  response.headers.set("ETag", entityTag(change));
+  return response;
+}

@@ -1,0 +1,28 @@
+import { Hono } from "hono";
+import { statePageQuery } from "../../shared/requests.ts";
+import { EVENT_STATES } from "../../shared/schema.ts";
+import { EVENT_CURSOR, pageEvents, replay } from "../webhooks/list.ts";
+import { auditContext } from "./audit-and-etag.ts";
+import { limitBody } from "./body-limit.ts";
+import type { HttpEnv } from "./environment.ts";
+import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { readCursor, readQuery } from "./queries.ts";
+import { jsonResponse, pageResponse } from "./response.ts";
+
+/** Routes that list webhook events and send them again (contract section 19). */
+export const eventRoutes = new Hono<HttpEnv>()
+  .get("/v1/events", authenticateServer, readQuery(statePageQuery(EVENT_STATES)), async (c) => {
+    const { per_page: perPage, cursor, state = null } = c.req.valid("query");
+    const page = { state, after: readCursor(EVENT_CURSOR, cursor), perPage };
+    const { events, next } = await pageEvents(c.get("context"), authenticatedApplicationId(c), page);
+    return pageResponse(c, { events }, EVENT_CURSOR, next);
+  })
+
+  .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) => {
+    const eventId = c.req.param("id") ?? "";
+    return jsonResponse(
+      c,
+      await replay(c.get("context"), authenticatedApplicationId(c), eventId, auditContext(c)),
+      202,
+    );
+  });
