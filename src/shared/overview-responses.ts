@@ -14,7 +14,7 @@ import {
 } from "./responses.ts";
 import { EVENT_STATES, INVITATION_STATES } from "./schema.ts";
 
-/** The schemas of what an application's server sees of its settings, invitations, events and counts (contract section 19). */
+/** Schemas of the responses about settings, invitations, events and counts (contract section 19). */
 
 export const applicationView = z.object({
   applicationId: described(z.string(), "The application's ID.", "app_0123456789abcdefghjk"),

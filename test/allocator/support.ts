@@ -46,7 +46,7 @@ export async function headOf({ id }: { id: ApplicationId }): Promise<typeof appl
 
 const json = z.string().transform((text) => JSON.parse(text));
 const headRow = z
-  .looseObject({ fresh: json, statistics: json, refused: json })
+  .looseObject({ fresh: json, statistics: json, past_days: json, refused: json })
   .transform((row) =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),

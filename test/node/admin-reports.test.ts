@@ -31,11 +31,11 @@ const END = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
 const TODAY = Math.floor(Date.now() / DAY_MILLISECONDS);
 
 /** What the allocator has counted, where a test writes the rows itself (contract section 19). */
-const counted = (id: ApplicationId, counts: Partial<HeadStatistics>) =>
+const counted = (id: ApplicationId, counts: Partial<HeadStatistics>, pastDays: Record<string, number> = {}) =>
   database.run((orm) =>
     orm
       .update(applicationHead)
-      .set({ statistics: { ...INITIAL_HEAD.statistics, ...counts } })
+      .set({ statistics: { ...INITIAL_HEAD.statistics, ...counts }, pastDays })
       .where(eq(applicationHead.applicationId, id)),
   );
 
@@ -75,12 +75,13 @@ beforeAll(async () => {
       ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
   );
-  await counted(applicationId, {
+  const counts = {
     badges: { active: 4, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
     invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
     retired: 1,
-    newBadges: { from: TODAY - 2, counts: [5, 0, 3] },
-  });
+    newBadges: { day: TODAY, count: 3 },
+  };
+  await counted(applicationId, counts, { [TODAY - 2]: 5, [TODAY - 200]: 7 });
 });
 
 describe("badge show (contract sections 10 and 12)", () => {

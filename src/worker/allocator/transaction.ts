@@ -11,7 +11,7 @@ import type { Rules } from "./commands.ts";
 import { type Counters, copyCounters } from "./counters.ts";
 import { type EntryChanges, type Erasure, type NewEvent, type NewHistory, NO_CHANGES, type RowTable } from "./entry.ts";
 import { NetChanges } from "./net-changes.ts";
-import { countBadge, countInvitation } from "./statistics.ts";
+import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
 import type { Tables } from "./tables/tables.ts";
 
@@ -38,6 +38,7 @@ interface Draft {
   erasures: Erasure[];
   results: EntryChanges["results"];
   keys: EntryChanges["keys"];
+  endedDay: EntryChanges["endedDay"];
   withdrawn: number[];
   /** Whether the entry is needed for its counters alone. */
   isForced: boolean;
@@ -74,7 +75,7 @@ export class Transaction {
     this.tables.insertBadge.run({ ...row });
     this.#record("insert", "badge", row.number, row);
     this.#noteEnd(isIssued(row) ? row.expiresAt : null);
-    countBadge(this.counters, undefined, row, this.now);
+    this.#countBadge(undefined, row);
   }
 
   /**
@@ -87,13 +88,13 @@ export class Transaction {
     this.tables.orm.update(badge).set(columns).where(eq(badge.number, before.number)).run();
     this.#record("update", "badge", before.number, columns);
     if ("expiresAt" in columns) this.#noteEnd(after.expiresAt);
-    countBadge(this.counters, before, after, this.now);
+    this.#countBadge(before, after);
   }
 
   deleteBadge(row: BadgeRow): void {
     this.tables.orm.delete(badge).where(eq(badge.number, row.number)).run();
     this.#record("delete", "badge", row.number, {});
-    countBadge(this.counters, row, undefined, this.now);
+    this.#countBadge(row, undefined);
   }
 
   /** Stores a badge as it is after a change that callers see. */
@@ -274,6 +275,11 @@ export class Transaction {
     this.#draft.size += this.#draft.rows.add(op, table, key, columns);
   }
 
+  #countBadge(before: BadgeRow | undefined, after: BadgeRow | undefined): void {
+    countBadge(this.counters, before, after);
+    if (!isIssued(before) && isIssued(after)) this.#draft.endedDay ??= countNewBadge(this.counters, this.now);
+  }
+
   #noteEnd(time: number | null): void {
     if (time !== null) this.nextEnd = Math.min(this.nextEnd ?? time, time);
   }
@@ -286,6 +292,7 @@ const newDraft = (): Draft => ({
   erasures: [],
   results: [],
   keys: [],
+  endedDay: null,
   withdrawn: [],
   isForced: false,
   size: 0,

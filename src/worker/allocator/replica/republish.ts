@@ -177,9 +177,9 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
     DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),
   );
   for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, keys, results } = changes;
+    const { history: rows, events, erasures, keys, results, endedDay } = changes;
     await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results }),
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results, endedDay }),
     );
     for (const erasure of erasures) parts.tables.addErasure(erasure);
   }

@@ -41,6 +41,7 @@ CREATE TABLE `application_head` (
 	`hour` integer NOT NULL,
 	`hour_used` integer NOT NULL,
 	`statistics` text NOT NULL,
+	`past_days` text DEFAULT '{}' NOT NULL,
 	`readable_from` integer DEFAULT 0 NOT NULL,
 	`refused` text DEFAULT '[]' NOT NULL
 );
