@@ -37,7 +37,7 @@ async function release(id: ApplicationId): Promise<string[]> {
   return warnings;
 }
 
-const home = (number: number) => homes.numbered(number);
+const home = (number: number) => homes.get(number);
 
 /** Tries a command that something happens to at each of its steps, one after the other, until it has fewer. */
 async function atEachStep(attempt: (step: number) => Promise<{ isOver: boolean }>): Promise<void> {
@@ -57,7 +57,7 @@ const ranges = async (): Promise<[number, number][]> =>
 async function expectDisjoint(): Promise<void> {
   const all = await ranges();
   for (const [index, [first]] of all.entries()) expect(first).toBeGreaterThan(all[index - 1]?.[1] ?? 0);
-  await homes.everywhere(async ({ database }) => {
+  await homes.map(async ({ database }) => {
     const tables = [application, applicationSecret, signingKey];
     const counts = await Promise.all(tables.map((table) => database.run((orm) => orm.$count(table))));
     expect(new Set(counts).size).toBe(1);

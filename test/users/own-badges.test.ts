@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { createProof } from "../../src/client/index.ts";
+import { createDpopProof } from "../../src/client/index.ts";
 import { setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
@@ -159,7 +159,7 @@ describe("both calls (contract section 22)", () => {
       const [phone, stranger] = [await newPhone(application), await newPhone(application)];
       const bound = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
       const proveBy = ({ key }: typeof phone, udid: string) =>
-        createProof({ key, applicationId: application.id, method, url: `https://badges.example${path}`, udid });
+        createDpopProof({ key, applicationId: application.id, method, url: `https://badges.example${path}`, udid });
       for (const [bearer, dpop, expected] of [
         [bound, null, "401 INVALID_USERTOKEN"],
         [bound, await proveBy(stranger, bound), "401 INVALID_USERTOKEN"],
