@@ -295,7 +295,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     ]);
   });
 
-  it("are removed with every secret of their version, whatever its name, and no other", async () => {
+  it("are removed with all secrets of their version, and with no other secret", async () => {
     const worker = deployedWorker();
     const kept = ["SEALING_KEY_10", "SEALING_KEY_10_00ff", "SEALING_KEY_2_00ff", "OTHER"];
     for (const name of ["SEALING_KEY_1", "SEALING_KEY_1_00ff", ...kept]) await worker.put(name, "");

@@ -152,7 +152,7 @@ describe("home (contract section 17)", () => {
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it("check: says what it found, and fails when applications have numbers in common", async () => {
+  it("check: prints its findings, and exits with 1 if applications share numbers", async () => {
     const check = () => admin("home", "check");
     expect(await check()).toMatchObject({
       code: 0,
