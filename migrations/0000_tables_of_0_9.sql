@@ -6,7 +6,7 @@ CREATE TABLE `application` (
 	`require_secret` integer DEFAULT false NOT NULL,
 	`reuse_after_seconds` integer DEFAULT 0 NOT NULL,
 	`signature_lifetime_seconds` integer,
-	`sealed_device_key` text NOT NULL,
+	`sealed_root_key` text NOT NULL,
 	`sealing_version` integer NOT NULL,
 	`webhook_url` text,
 	`invitation_link` text,
@@ -33,8 +33,8 @@ CREATE TABLE `application_head` (
 	`application_id` text PRIMARY KEY NOT NULL,
 	`sequence` integer NOT NULL,
 	`entry` text NOT NULL,
-	`fresh` text NOT NULL,
-	`last_position` integer NOT NULL,
+	`range_segments` text NOT NULL,
+	`last_ordinal` integer NOT NULL,
 	`last_change` integer NOT NULL,
 	`last_signing_key` integer NOT NULL,
 	`epoch` text NOT NULL,
@@ -67,15 +67,15 @@ CREATE TABLE `badge` (
 	`metadata` text,
 	`signing_key_id` integer,
 	`event_id` text,
-	`position` integer,
-	`turn` integer,
+	`ordinal` integer,
+	`login_sequence` integer,
 	`invitation` text,
 	`issued_at` integer,
 	`state` text DEFAULT 'active' NOT NULL,
 	`expires_at` integer,
 	`starts_at` integer,
 	`ended_at` integer,
-	`retired_at` integer,
+	`superseded_at` integer,
 	`key_thumbprint` text,
 	`rebind_until` integer,
 	`change` integer,
@@ -84,16 +84,16 @@ CREATE TABLE `badge` (
 	`application_id` text NOT NULL
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `badge_user_device` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`user_id`) WHERE position IS NOT NULL AND retired_at IS NULL;--> statement-breakpoint
-CREATE INDEX `badge_device_turn` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`turn`) WHERE position IS NOT NULL AND retired_at IS NULL AND turn > 1;--> statement-breakpoint
-CREATE INDEX `badge_device_key` ON `badge` (`application_id`,`device`,`key_thumbprint`,`turn`) WHERE position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_page` ON `badge` (`application_id`,(ended_at IS NOT NULL),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_user_page` ON `badge` (`application_id`,`user_id`,(ended_at IS NOT NULL),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_change` ON `badge` (`application_id`,`change`) WHERE position IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_status` ON `badge` (`application_id`,(position / 131072),`status_change`) WHERE status_change IS NOT NULL;--> statement-breakpoint
-CREATE INDEX `badge_state` ON `badge` (`application_id`,(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END),`position`) WHERE position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL);--> statement-breakpoint
+CREATE UNIQUE INDEX `badge_user_device` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`user_id`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL;--> statement-breakpoint
+CREATE INDEX `badge_device_login` ON `badge` (`application_id`,`device`,(key_thumbprint IS NOT NULL),`login_sequence`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1;--> statement-breakpoint
+CREATE INDEX `badge_device_key` ON `badge` (`application_id`,`device`,`key_thumbprint`,`login_sequence`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL AND key_thumbprint IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_page` ON `badge` (`application_id`,(ended_at IS NOT NULL),`ordinal`) WHERE ordinal IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_user_page` ON `badge` (`application_id`,`user_id`,(ended_at IS NOT NULL),`ordinal`) WHERE ordinal IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_change` ON `badge` (`application_id`,`change`) WHERE ordinal IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_status` ON `badge` (`application_id`,(ordinal / 131072),`status_change`) WHERE status_change IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_state` ON `badge` (`application_id`,(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END),`ordinal`) WHERE ordinal IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL);--> statement-breakpoint
 CREATE INDEX `badge_expiry` ON `badge` (`application_id`,`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
-CREATE INDEX `badge_status_expiry` ON `badge` (`application_id`,(position / 131072),`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
+CREATE INDEX `badge_status_expiry` ON `badge` (`application_id`,(ordinal / 131072),`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE TABLE `blocked_user` (
 	`user_id` text NOT NULL,
 	`blocked_at` integer NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE `blocked_user` (
 --> statement-breakpoint
 CREATE INDEX `blocked_user_page` ON `blocked_user` (`application_id`,`blocked_at`,`user_id`);--> statement-breakpoint
 CREATE INDEX `blocked_user_digest` ON `blocked_user` (`application_id`,`user_digest`) WHERE user_digest IS NOT NULL;--> statement-breakpoint
-CREATE TABLE `clock` (
+CREATE TABLE `heartbeat` (
 	`id` integer PRIMARY KEY NOT NULL,
 	`sequence` integer NOT NULL,
 	`ticked_at` integer NOT NULL,
@@ -146,7 +146,7 @@ CREATE TABLE `freed_number` (
 	`application_id` text NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `freed_number_rested` ON `freed_number` (`application_id`,`freed_at`);--> statement-breakpoint
+CREATE INDEX `freed_number_reusable` ON `freed_number` (`application_id`,`freed_at`);--> statement-breakpoint
 CREATE TABLE `history` (
 	`application_id` text NOT NULL,
 	`id` text NOT NULL,

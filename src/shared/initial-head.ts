@@ -4,8 +4,8 @@ import type { applicationHead } from "./schema.ts";
 export const INITIAL_HEAD: Omit<typeof applicationHead.$inferInsert, "applicationId"> = {
   sequence: 0,
   entry: "start",
-  fresh: [],
-  lastPosition: 0,
+  rangeSegments: [],
+  lastOrdinal: 0,
   lastChange: 0,
   lastSigningKey: 0,
   epoch: "start",

@@ -219,8 +219,8 @@ export const MAX_USER_BADGES = 10_000;
 /** Badges and invitations of a user that one transaction erases. */
 export const ERASE_BADGES = 10_000;
 export const ERASE_INVITATIONS = 10_000;
-/** Events that one chunk scans for an erased user. */
-export const ERASE_CHUNK_EVENTS = 5000;
+/** Events, or rows of the history, that are looked through at once for an erased user. */
+export const ERASE_CHUNK_ROWS = 5000;
 /** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
 export const VISITOR_PREFIX = "visitor-";
 /** The freed numbers that have been free for longest, of which one is drawn. */
@@ -378,7 +378,7 @@ export const STATISTICS_SAMPLED_BADGES = 20_000;
  */
 export const STATISTICS_EVENTS_COUNTED = 9_975;
 /** Maximum of counted freed numbers within the reuse delay. */
-export const STATISTICS_RESTING_COUNTED = 10_000;
+export const STATISTICS_COOLING_DOWN_COUNTED = 10_000;
 export const STATISTICS_DAYS = 90;
 /** Number of values of a metadata field that are listed, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;

@@ -5,9 +5,9 @@ import { parseMetadata } from "./badge-life/view.ts";
 import type { ApplicationId } from "./identifiers.ts";
 import {
   OBSERVED_HOURS,
+  STATISTICS_COOLING_DOWN_COUNTED,
   STATISTICS_DAYS,
   STATISTICS_EVENTS_COUNTED,
-  STATISTICS_RESTING_COUNTED,
   STATISTICS_SAMPLED_BADGES,
   STATISTICS_VALUES_SHOWN,
 } from "./limits.ts";
@@ -36,7 +36,7 @@ export interface CountedApplication {
   lastNumber: number;
   counted: HeadStatistics;
   pastDays: Record<string, number>;
-  resting: number;
+  coolingDown: number;
   logins: Statistics["logins"];
 }
 
@@ -53,7 +53,7 @@ export interface DeliveryCount {
 }
 
 export function viewStatistics(
-  { applicationId, name, firstNumber, lastNumber, counted, pastDays, resting, logins }: CountedApplication,
+  { applicationId, name, firstNumber, lastNumber, counted, pastDays, coolingDown, logins }: CountedApplication,
   metadata: readonly MetadataCount[],
   deliveries: readonly DeliveryCount[],
   now: number,
@@ -67,7 +67,7 @@ export function viewStatistics(
   return {
     applicationId,
     name,
-    numbers: viewNumbers({ firstNumber, lastNumber, counted, resting }),
+    numbers: viewNumbers({ firstNumber, lastNumber, counted, coolingDown }),
     badges: {
       deviceModel: values("deviceModel"),
       os: values("os"),
@@ -89,15 +89,15 @@ function viewNumbers({
   firstNumber,
   lastNumber,
   counted,
-  resting,
-}: Pick<CountedApplication, "firstNumber" | "lastNumber" | "counted" | "resting">): Statistics["numbers"] {
+  coolingDown,
+}: Pick<CountedApplication, "firstNumber" | "lastNumber" | "counted" | "coolingDown">): Statistics["numbers"] {
   const size = lastNumber - firstNumber + 1;
   const { retired } = counted;
   const badges = Object.values(counted.badges).reduce((sum, count) => sum + count, 0);
   const reserved = counted.invitations.pending;
-  const used = Math.min(size, badges + reserved + resting);
+  const used = Math.min(size, badges + reserved + coolingDown);
   const usedPercent = Math.floor((used / size) * 1000) / 10;
-  return { size, issued: badges - retired, reserved, retired, resting, left: size - used, used, usedPercent };
+  return { size, issued: badges - retired, reserved, retired, coolingDown, left: size - used, used, usedPercent };
 }
 
 /** The most frequent values of a metadata field; null for badges without it. */
@@ -147,11 +147,11 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
       lastNumber: application.lastNumber,
       counted: applicationHead.statistics,
       pastDays: applicationHead.pastDays,
-      lastPosition: applicationHead.lastPosition,
-      resting:
+      lastOrdinal: applicationHead.lastOrdinal,
+      coolingDown:
         sql<number>`(SELECT count(*) FROM (SELECT 1 FROM ${freedNumber} WHERE ${freedNumber.applicationId} = ${id}
         AND ${freedNumber.freedAt} > ${now} - ${application.reuseAfterSeconds} * 1000
-        LIMIT ${sql.raw(String(STATISTICS_RESTING_COUNTED))}))`.as("resting"),
+        LIMIT ${sql.raw(String(STATISTICS_COOLING_DOWN_COUNTED))}))`.as("cooling_down"),
       withToken: logins(observedLogins.withToken).as("with_token"),
       withoutToken: logins(observedLogins.withoutToken).as("without_token"),
       withWrongToken: logins(observedLogins.withWrongToken).as("with_wrong_token"),
@@ -171,12 +171,12 @@ export const selectMetadata = (orm: Builder, id: Bound, after: Bound) =>
     .select({ metadata: badge.metadata })
     .from(badge)
     .where(
-      sql`${badge.applicationId} = ${id} AND (${badge.endedAt} IS NOT NULL) IN (0, 1) AND ${badge.position} IS NOT NULL
-        AND ${badge.position} > ${after} AND ${badge.retiredAt} IS NULL`,
+      sql`${badge.applicationId} = ${id} AND (${badge.endedAt} IS NOT NULL) IN (0, 1) AND ${badge.ordinal} IS NOT NULL
+        AND ${badge.ordinal} > ${after} AND ${badge.supersededAt} IS NULL`,
     );
 
 /** The place in the order of issue after which the newest badges are sampled. */
-export const sampledAfter = (lastPosition: number): number => Math.max(0, lastPosition - STATISTICS_SAMPLED_BADGES);
+export const sampledAfter = (lastOrdinal: number): number => Math.max(0, lastOrdinal - STATISTICS_SAMPLED_BADGES);
 
 export function countMetadata(rows: readonly { metadata: string | null }[]): MetadataCount[] {
   const badges = new Map<string | null, number>();
@@ -188,7 +188,7 @@ export function countMetadata(rows: readonly { metadata: string | null }[]): Met
  * Maximum of counted events per state: 10,000, and fewer if many numbers rest, so that all counts together read at most
  * 60,000 rows.
  */
-export const eventsCounted = (resting: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(resting / 4);
+export const eventsCounted = (coolingDown: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(coolingDown / 4);
 
 /**
  * Outcomes of events by state, each as one JSON text, because grouping would read every row twice. Delivered and

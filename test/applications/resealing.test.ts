@@ -56,7 +56,7 @@ async function sealedOf(id: ApplicationId): Promise<(string | undefined)[]> {
   const [row] = await orm.select().from(application).where(eq(application.id, id));
   const [secret] = await secretsOf(id);
   const [key] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
-  return [row?.sealedDeviceKey, secret?.sealed, key?.sealed];
+  return [row?.sealedRootKey, secret?.sealed, key?.sealed];
 }
 
 /** IDs of the values that need this key. */
@@ -149,7 +149,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     // As by another sweep that knows a still newer key, or by an administrator.
     const d1 = aroundD1(homeDatabase(), async (statements, send) => {
       if (isAbout(statements, "UPDATE")) {
-        await orm.update(application).set({ sealedDeviceKey: "newer", sealingVersion: 3 });
+        await orm.update(application).set({ sealedRootKey: "newer", sealingVersion: 3 });
         await orm.update(applicationSecret).set({ sealed: "newer", sealingVersion: 3 });
         await orm.update(signingKey).set({ sealed: "newer", sealingVersion: 3 });
       }

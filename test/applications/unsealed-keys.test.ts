@@ -109,7 +109,7 @@ describe("a sealed value that was copied into another application's row (contrac
   it("names no device as a root key: 503 UNAVAILABLE, and no badge is issued", async () => {
     const [victim, other] = await warmApplications();
     await run(
-      `UPDATE application SET sealed_device_key = (SELECT sealed_device_key FROM application WHERE id = ?2) WHERE id = ?1`,
+      `UPDATE application SET sealed_root_key = (SELECT sealed_root_key FROM application WHERE id = ?2) WHERE id = ?1`,
       victim.id,
       other.id,
     );

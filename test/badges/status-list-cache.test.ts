@@ -153,7 +153,7 @@ describe("copies of lists", () => {
     passSeconds(19);
     expect(await poll()).toBe(1);
     // Fewer badges than 32,768 fit into the list now.
-    await runSql("UPDATE badge SET position = 131071 - 32767 WHERE application_id = ?", application.id);
+    await runSql("UPDATE badge SET ordinal = 131071 - 32767 WHERE application_id = ?", application.id);
     passSeconds(1);
     expect(await poll()).toBe(2);
     passSeconds(1);
@@ -167,14 +167,14 @@ describe("copies of lists", () => {
     await expect(isolate.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
     expect(isolate.builds()).toBe(1);
     passSeconds(-3600);
-    await runSql("UPDATE badge SET position = 131073 WHERE application_id = ?", application.id);
+    await runSql("UPDATE badge SET ordinal = 131073 WHERE application_id = ?", application.id);
     expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
   });
 
   it("are kept by address: no application gets another's, and no list another list's", async () => {
     const [one, other] = [await tenant(), await tenant()];
     await takeStep(one.application, one.number, "revoke");
-    await runSql("UPDATE badge SET position = 131072 WHERE number = ?", Number(other.number));
+    await runSql("UPDATE badge SET ordinal = 131072 WHERE number = ?", Number(other.number));
     const isolates = [
       await newIsolate(one.application),
       await newIsolate(other.application),
@@ -195,7 +195,7 @@ describe("copies of lists", () => {
     const { application } = await tenant();
     const second = await issueTo(application, "tablet", "bob");
     await takeStep(application, second, "suspend");
-    await runSql("UPDATE badge SET position = 131073 WHERE number = ?", Number(second));
+    await runSql("UPDATE badge SET ordinal = 131073 WHERE number = ?", Number(second));
     const isolate = await newIsolate(application, { edgeCache: cacheThat({}) });
     await isolate.read(0);
     const other = await newIsolate(application, { edgeCache: cacheThat({}) });
@@ -241,11 +241,11 @@ describe("copies of lists", () => {
 });
 
 describe("building a list reads what has changed, not what there is (contract section 14)", () => {
-  /** Badges of list 0 whose change numbers are their positions; every hundredth has been suspended. */
+  /** Badges of list 0 whose change numbers are their ordinals; every hundredth has been suspended. */
   async function fill(application: TestApplication, from: number, to: number): Promise<void> {
     await runSql(
       `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n < ?4)
-       INSERT INTO badge (number, application_id, device, user_id, event_id, position, turn, state, change, status_change,
+       INSERT INTO badge (number, application_id, device, user_id, event_id, ordinal, login_sequence, state, change, status_change,
          expires_at, ended_at)
        SELECT 7000000000 + ?2 + n, ?1, 'd' || n, 'u' || n, 'evt_' || n, n, 1, iif(n % 100, 'active', 'suspended'), n,
          iif(n % 100, NULL, n), iif(n % 3 = 1, 1000, NULL), iif(n % 3 = 1, 1000, NULL)
@@ -260,7 +260,7 @@ describe("building a list reads what has changed, not what there is (contract se
   /** Badges of which each has expired without that being recorded. */
   const expire = (application: TestApplication, above: number) =>
     runSql(
-      "UPDATE badge SET expires_at = 1000, ended_at = NULL WHERE application_id = ?1 AND position > ?2",
+      "UPDATE badge SET expires_at = 1000, ended_at = NULL WHERE application_id = ?1 AND ordinal > ?2",
       application.id,
       above,
     );
@@ -296,7 +296,7 @@ describe("building a list reads what has changed, not what there is (contract se
     await expire(other, 10_000);
     const build = await meter(application);
     expect(await build()).toMatchObject({ suspended: 600 });
-    // What is saved, the last positions of live and of ended badges, and a row after each range.
+    // What is saved, the last ordinals of live and of ended badges, and a row after each range.
     const UNCHANGED = 8;
     const again = await build();
     expect(again.suspended).toBe(600);

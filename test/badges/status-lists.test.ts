@@ -53,9 +53,9 @@ async function succeed(call: Promise<{ status: number }>): Promise<void> {
 const change = ({ id }: { id: ApplicationId }, values: Partial<typeof applications.$inferInsert>) =>
   drizzle(homeDatabase()).update(applications).set(values).where(eq(applications.id, id));
 
-/** The application's badges get other positions, the same distance apart, as if many had been issued before. */
+/** The application's badges get other ordinals, the same distance apart, as if many had been issued before. */
 const movePositions = ({ id }: { id: ApplicationId }, by: number) =>
-  runSql("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1", id, by);
+  runSql("UPDATE badge SET ordinal = ordinal + ?2, change = change + ?2 WHERE application_id = ?1", id, by);
 
 const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 
@@ -232,8 +232,8 @@ describe("the value of a badge (contract section 14)", () => {
     const places = await Promise.all(names.map((name) => indexOn(application, name)));
     const rows = await badgeRows(application);
     const lists = numbers.map((number) => {
-      const position = rows.find((row) => row.number === Number(number))?.position ?? Number.NaN;
-      return position < 7 * 131_072 ? 6 : 7;
+      const ordinal = rows.find((row) => row.number === Number(number))?.ordinal ?? Number.NaN;
+      return ordinal < 7 * 131_072 ? 6 : 7;
     });
     expect(lists.toSorted()).toEqual([6, 7, 7]);
     for (const [index, number] of numbers.entries()) {
@@ -330,7 +330,7 @@ describe("the index of a badge (contract section 14)", () => {
     for (const step of ["suspend", "resume"] as const) await succeed(takeStep(application, number, step));
     expect((await indexOn(application, "phone")).idx).toBe(idx);
     const [row] = await badgeRows(application);
-    expect((await allIndexes(application, 0))[row?.position ?? -1]).toBe(idx);
+    expect((await allIndexes(application, 0))[row?.ordinal ?? -1]).toBe(idx);
     for (const statusList of [false, true]) {
       await change(application, { statusList });
       moveClock(30_000);

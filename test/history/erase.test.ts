@@ -1,9 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
-import { ERASE_CHUNK_EVENTS } from "../../src/shared/limits.ts";
+import { base64Url } from "../../src/shared/identifiers.ts";
+import { ERASE_CHUNK_ROWS } from "../../src/shared/limits.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
+import { outcome } from "../http/support/draft.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -109,8 +111,120 @@ describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
   });
 });
 
+describe("what others wrote of a person who is erased (contract section 24)", () => {
+  const NAMED = `Reception for ${USER}`;
+  const reasons = [`${USER}, who asked, is back`, `as (${USER}) says`, `of x${USER}, ${USER}.uk and no-${USER}`];
+
+  it("names the alias in its place, in actors' names and reasons, also of the moment before, and other words stay", async () => {
+    const { application } = await remember();
+    const { body } = await requestBadge(application, "colleague", { userId: "bob" });
+    const step = (name: string, reason: string, actor = NAMED) =>
+      call("PATCH", `/v1/badges/${body.badgeId}/${name}`, {
+        headers: { ...serverHeaders(application), actor: encodeURIComponent(actor) },
+        body: { reason },
+      });
+    for (const [place, reason] of reasons.entries()) await step(place % 2 ? "resume" : "suspend", reason);
+    await step("resume", "because", USER);
+    const erased = await erase(application);
+    const alias = String(erased.body.userId);
+    const { body: page } = await asServer(application, "GET", `/v1/history?badge=${body.badgeId}`);
+    const named = { kind: "server", name: `Reception for ${alias}` };
+    expect(page.history).toMatchObject([
+      { action: "badge:resumed", actor: { kind: "server", name: alias } },
+      { actor: named, reason: reasons[2] },
+      { actor: named, reason: `as (${alias}) says` },
+      { actor: named, reason: `${alias}, who asked, is back` },
+    ]);
+    // What the person did has no reason any more.
+    expect(JSON.stringify(page.history)).not.toContain("because");
+  });
+
+  it("is looked through in chunks, as the events are", { timeout: 60_000 }, async () => {
+    const application = await createApplication();
+    const user = `${crypto.randomUUID()}@example.com`;
+    await requestBadge(application, "phone", { userId: user });
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ${2 * ERASE_CHUNK_ROWS})
+         INSERT INTO history (application_id, id, at, action, actor_kind, actor_name, user_id, reason)
+         SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'Ann', 'bob', iif(n % 5000, 'none', ?2) FROM place`,
+      )
+      .bind(application.id, `for ${user}`)
+      .run();
+    const rowsRead: number[] = [];
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const result = await send();
+      rowsRead.push((await billOf(statements, result)).rowsRead);
+      return result;
+    });
+    expect((await erase(application, user)).status).toBe(200);
+    expect(await tablesWith(user)).toEqual([]);
+    expect(Math.max(...rowsRead)).toBeLessThanOrEqual(ERASE_CHUNK_ROWS + 10);
+  });
+});
+
+describe("a visitor who was invited by name only (contract section 24)", () => {
+  it("is erased with the invitation, or after a claim with the user, and another one stays", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
+    const [pending, claimed, kept] = ["pending", "claimed", "kept"].map((who) => `${who} ${crypto.randomUUID()}`);
+    const ask = async (name: string | undefined) =>
+      (await asServer(application, "POST", "/v1/invitation", { expiresAt: ahead(600), name })).body;
+    const [first, second] = [await ask(pending), await ask(claimed), await ask(kept)];
+    const user = `visitor-${crypto.randomUUID()}`;
+    const claim = { userId: user, invitationToken: second.id };
+    expect((await requestBadge(application, "phone", claim)).status).toBe(201);
+    const erased = await asServer(application, "PATCH", `/v1/invitation/${first.badgeId}/erase`);
+    expect([erased.status, erased.body]).toEqual([200, { badgeId: first.badgeId }]);
+    expect((await erase(application, user)).body.erased).toBe(1);
+    for (const text of [pending, claimed, user]) expect(await tablesWith(String(text))).toEqual([]);
+    expect(await tablesWith(String(kept))).toEqual(["invitation"]);
+    const { body } = await asServer(application, "GET", "/v1/invitations?state=claimed");
+    expect(body.invitations).toMatchObject([{ badgeId: second.badgeId, userId: expect.stringMatching(/^erased:/) }]);
+  });
+});
+
+describe("a person who gave commands of the script and is erased (contract section 24)", () => {
+  it("is not named by the commands", async () => {
+    const application = await createApplication();
+    const { body } = await requestBadge(application, "phone", { userId: "bob" });
+    const [user, other] = [crypto.randomUUID(), crypto.randomUUID()];
+    for (const name of [user, other]) {
+      await putCommand(application, { kind: "suspend", number: Number(body.badgeId) }, name);
+    }
+    await wake(application);
+    expect(await tablesWith(user)).toContain("script_command");
+    await erase(application, user);
+    expect(await tablesWith(user)).toEqual([]);
+    expect(await tablesWith(other)).toContain("script_command");
+  });
+});
+
+describe("a block of a person who is erased (contract section 24)", () => {
+  it("outlives the erasure under a keyed digest, and is lifted by the plain ID", async () => {
+    const application = await createApplication();
+    const user = `${crypto.randomUUID()}@example.com`;
+    const path = `/v1/users/${encodeURIComponent(user)}`;
+    expect((await asServer(application, "PATCH", `${path}/block`)).status).toBe(200);
+    const { body } = await erase(application, user);
+    const login = async (udid: string) => outcome(await requestBadge(application, udid, { userId: user }));
+    expect(await login("phone")).toBe("403 BLOCKED_USER");
+    expect((await asServer(application, "GET", path)).body).toEqual({ userId: user, blocked: true });
+    expect((await asServer(application, "GET", "/v1/users?state=blocked")).body.users).toMatchObject([
+      { userId: body.userId },
+    ]);
+    const stored = JSON.stringify(
+      Object.entries(await everythingStored([application])).filter(([name]) => !name.startsWith("entry")),
+    );
+    const plain = base64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(user))));
+    expect([user, plain].filter((text) => stored.includes(text))).toEqual([]);
+    expect(stored).toContain(String(body.userId));
+    expect((await asServer(application, "PATCH", `${path}/unblock`)).status).toBe(200);
+    expect(await login("phone")).toBe("201");
+  });
+});
+
 describe("erasing a person whom much names (contract section 24)", () => {
-  const [BADGES, INVITATIONS, HISTORY, EVENTS] = [1500, 500, 1000, ERASE_CHUNK_EVENTS + 1];
+  const [BADGES, INVITATIONS, HISTORY, EVENTS] = [1500, 500, 1000, ERASE_CHUNK_ROWS + 1];
 
   /** Rows of one user, made by SQLite before the application's first call. */
   async function rememberMuch(count = EVENTS) {
@@ -169,7 +283,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(entries?.length).toBeGreaterThan(2);
     expect(Math.max(...(entries ?? []))).toBeLessThan(400_000);
     expect(chunks).toHaveLength(2);
-    expect(Math.max(...(chunks ?? []))).toBeLessThan(3 * ERASE_CHUNK_EVENTS);
+    expect(Math.max(...(chunks ?? []))).toBeLessThan(3 * ERASE_CHUNK_ROWS);
     expect(await namedIn()).toEqual([[], []]);
     const { body } = await asServer(application, "GET", "/v1/history?per_page=1000");
     expect(JSON.stringify(body).match(/user:erased/g)).toHaveLength(1);
@@ -177,7 +291,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
   });
 
   it("delays others' calls by two chunks at most", { timeout: 60_000 }, async () => {
-    const { application, user } = await rememberMuch(4 * ERASE_CHUNK_EVENTS);
+    const { application, user } = await rememberMuch(4 * ERASE_CHUNK_ROWS);
     let chunks = 0;
     let other: Promise<Answer> | undefined;
     const calls = vi.spyOn(Allocator.prototype, "call");

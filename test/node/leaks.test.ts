@@ -14,8 +14,18 @@ import { freePort, type RunningService, startService } from "./support/service.t
 const secrets = new Map<string, string>();
 const deliveries: { headers: IncomingHttpHeaders; body: string }[] = [];
 let service: RunningService;
-/** A person who is erased, with what the service was told of them; and what it answers about them afterwards. */
-const erased = { userId: "erna.erased@example.com", name: "Erna Erased", deviceModel: "Erased Model 9" };
+/** What the service is told of a person. */
+interface Person {
+  userId: string;
+  name: string;
+  deviceModel: string;
+}
+/** A person who is erased, and what the service answers about them afterwards. */
+const erased: Person = { userId: "erna.erased@example.com", name: "Erna Erased", deviceModel: "Erased Model 9" };
+/** Another one, of whom the service is told the same. */
+const kept: Person = { userId: "karl.kept@example.com", name: "Karl Kept", deviceModel: "Kept Model 9" };
+/** A visitor who was invited by name only. */
+const VISITOR = "Vera Visitor";
 let alias: string;
 const answers: string[] = [];
 let logs: string;
@@ -89,28 +99,56 @@ async function tellOfInvitations(server: Server): Promise<void> {
 
 /** By the server and by the script, whose commands the service has in a table of its own. */
 async function tellOfErasure(server: Server): Promise<void> {
-  const { userId, name, deviceModel } = erased;
+  const { userId } = erased;
   const { applicationid } = server;
-  const inviteUser = () => invite({ ...server, ...device(applicationid, "an erased host") }, { name, userId });
-  const { id: invitationToken, badgeId } = await inviteUser();
-  const metadata = { deviceModel };
-  await call("POST /v1/badge", device(applicationid, "an erased phone"), { userId, metadata, invitationToken }, 201);
-  await call("POST /v1/badge", device(applicationid, "an erased tablet"), { userId, metadata }, 201);
-  await call(`PATCH /v1/badges/${badgeId}/suspend`, server, { reason: `${name} is away` });
-  await json("badge", "resume", badgeId);
-  await json("user", "block", applicationid, userId);
-  await json("user", "unblock", applicationid, userId);
-  secrets.set("token of an invitation of somebody who is erased", (await inviteUser()).id);
+  for (const person of [erased, kept]) await tellOfPerson(server, person);
+  const { id } = await invite({ ...server, ...device(applicationid, "a visitor's host") }, { name: VISITOR });
+  secrets.set("token of a visitor who is erased", id);
+  await call(`PATCH /v1/invitation/${id}/erase`, server);
   expect(await call("GET /v1/history?per_page=100", server)).toContain(userId);
   const told = JSON.parse(await call(`PATCH /v1/users/${encodeURIComponent(userId)}/erase`, server));
   expect(told).toEqual({ userId: expect.stringMatching(/^erased:/), erased: 2 });
   alias = told.userId;
   // By the script again, of which the table of its commands must not speak either.
   await json("user", "erase", applicationid, userId);
-  const lists = ["changes", "history", "badges", "badges?state=revoked", "invitations", "users?state=blocked"];
+  const lists = [
+    "changes",
+    "history?per_page=100",
+    "badges",
+    "badges?state=revoked",
+    "invitations",
+    "users?state=blocked",
+  ];
   for (const list of [...lists, "application", `users/${encodeURIComponent(alias)}/badges`]) {
     answers.push(await call(`GET /v1/${list}`, server));
   }
+  const again = { userId, metadata: { deviceModel: erased.deviceModel } };
+  answers.push(await call("POST /v1/badge", device(applicationid, "a phone of somebody who is blocked"), again, 403));
+}
+
+/** Badges, invitations, a block, and what the person did to another one's badge and others did in the person's name. */
+async function tellOfPerson(server: Server, { userId, name, deviceModel }: Person): Promise<void> {
+  const { applicationid } = server;
+  const inviteUser = () => invite({ ...server, ...device(applicationid, `a host of ${name}`) }, { name, userId });
+  const { id: invitationToken, badgeId } = await inviteUser();
+  const metadata = { deviceModel };
+  await call("POST /v1/badge", device(applicationid, `phone of ${name}`), { userId, metadata, invitationToken }, 201);
+  await call("POST /v1/badge", device(applicationid, `tablet of ${name}`), { userId, metadata }, 201);
+  const phone = device(applicationid, "phone of a colleague");
+  const colleague = JSON.parse(
+    await call("POST /v1/badge", phone, { userId: `colleague ${crypto.randomUUID()}` }, 201),
+  );
+  const byPerson = { ...server, actor: encodeURIComponent(userId) };
+  await call(`PATCH /v1/badges/${colleague.badgeId}/suspend`, byPerson, { reason: `as ${name} says` });
+  const forPerson = { ...server, actor: encodeURIComponent(`Reception for ${userId}`) };
+  await call(`PATCH /v1/badges/${colleague.badgeId}/resume`, forPerson, { reason: `${userId}, who asked, is back` });
+  await json("badge", "suspend", colleague.badgeId, "--actor", userId);
+  await call(`PATCH /v1/badges/${badgeId}/suspend`, server, { reason: `${name} is away` });
+  await json("badge", "resume", badgeId);
+  await json("user", "block", applicationid, userId);
+  await json("user", "unblock", applicationid, userId);
+  await json("user", "block", applicationid, userId);
+  secrets.set(`token of an invitation of ${name}`, (await inviteUser()).id);
 }
 
 /** Headers of a device, whose udid is a secret. */
@@ -221,7 +259,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
         .map((place) => `${name} in ${place.name}`),
     );
     expect(found).toEqual([]);
-    expect(secrets.size).toBe(18);
+    expect(secrets.size).toBe(28);
   });
 
   it("has the invitations in the allocators' logs, and no token that somebody may still claim (contract section 21)", () => {
@@ -240,18 +278,24 @@ describe("a copy of everything the service writes (contract section 9)", () => {
   });
 
   it("speaks of an erased person in the allocator's log alone: in no table, event, history, log line or list (contract section 24)", () => {
-    const persons = Object.values(erased);
     const all = tables().map(({ name, rows }) => ({ name, content: rows.join("\n") }));
-    const speaks = (content: string) =>
-      persons.some((part) => content.includes(part) || content.includes(encodeURIComponent(part)));
-    expect(all.filter(({ content }) => content.includes(alias)).map(({ name }) => name)).toEqual(
-      expect.arrayContaining(["badge", "history", "invitation", "webhook_event"]),
-    );
-    const speaking = all.filter(({ content }) => speaks(content)).map(({ name }) => name);
-    expect(new Set(speaking)).toEqual(new Set(["entry"]));
+    const isAbout = (texts: readonly string[]) => (content: string) =>
+      texts.some((part) => content.includes(part) || content.includes(encodeURIComponent(part)));
+    const tablesAbout = (texts: readonly string[]) => [
+      ...new Set(all.flatMap(({ name, content }) => (isAbout(texts)(content) ? [name] : []))),
+    ];
+    const [persons, others] = [erased, kept].map((person) => Object.values(person));
+    const speaks = isAbout([...(persons ?? []), VISITOR]);
+    const aliased = ["badge", "blocked_user", "history", "invitation", "webhook_event"];
+    expect(tablesAbout([alias])).toEqual(expect.arrayContaining(aliased));
+    // The same search finds the person who was kept wherever the other one was.
+    expect(tablesAbout(others ?? [])).toEqual(expect.arrayContaining([...aliased, "entry"]));
+    expect(tablesAbout([...(persons ?? []), VISITOR])).toEqual(["entry"]);
     expect(logs.split("\n").filter(speaks)).toEqual([]);
     expect(answers.filter(speaks)).toEqual([]);
+    expect(answers.filter(isAbout(others ?? [])).length).toBeGreaterThanOrEqual(5);
     expect(answers.join("\n")).toContain(alias);
+    expect(answers.at(-1)).toContain("BLOCKED_USER");
   });
 
   it("has no private key in the clear", () => {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BYTES, measureBytes } from "../long-runs/scale/bytes.ts";
-import { duration, floodReport, LARGEST_BADGE_BYTES, measureLargest } from "../long-runs/scale/flood.ts";
+import { duration, floodReport, LARGEST, measureLargest } from "../long-runs/scale/flood.ts";
 import { billLines, limitsOf, month, type Parameters, whole, zipf } from "../long-runs/scale/model.ts";
 
 const PROJECT = join(import.meta.dirname, "../..");
@@ -36,8 +36,12 @@ describe("the largest flood (contract section 7)", () => {
     expect(printed()).toContain(floodReport());
   });
 
-  it("calculates with the bytes of the largest badge and its event in a real SQLite", () => {
-    expect(Math.abs(measureLargest(1000) / LARGEST_BADGE_BYTES - 1)).toBeLessThan(0.06);
+  it("calculates with the bytes of the largest badge in a real SQLite: at most 6 KB in D1 and in the allocator, and what comes with it", () => {
+    const measured = measureLargest(1000);
+    for (const kind of ["badge", "event", "ownBadge", "entry"] as const) {
+      expect(Math.abs(measured[kind] / LARGEST[kind] - 1), kind).toBeLessThan(0.06);
+    }
+    expect(Math.max(LARGEST.badge, LARGEST.ownBadge)).toBeLessThan(6000);
   });
 
   it("takes as long as the numbers do at the rate of the brake", () => {

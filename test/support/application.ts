@@ -46,7 +46,7 @@ export async function createApplication(
     orm.insert(application).values({
       id,
       name: "Test",
-      sealedDeviceKey: await makeRootKey(sealer, id),
+      sealedRootKey: await makeRootKey(sealer, id),
       sealingVersion: sealer.version,
       createdAt,
       ...columns,

@@ -184,7 +184,7 @@ export class Outbox {
 /** Pending events that were made before this moment have due times. */
 export const setUntriedFrom = (moment: number): Promise<D1Result> =>
   runSql(
-    `INSERT INTO clock (id, sequence, ticked_at, untried_from) VALUES (1, 1, 0, ?1)
+    `INSERT INTO heartbeat (id, sequence, ticked_at, untried_from) VALUES (1, 1, 0, ?1)
       ON CONFLICT (id) DO UPDATE SET untried_from = ?1`,
     eventIdPrefix(moment),
   );

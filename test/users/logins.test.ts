@@ -3,6 +3,7 @@ import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
+import { signIn } from "../http/support/people.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
@@ -158,6 +159,20 @@ describe("an invitation (contract section 22)", () => {
     // The next login is one like any other.
     const login = await logIn(application, null, { userId: "visitor" }, { udid: "visitor's phone" });
     expect(outcome(login)).toBe("401 INVALID_USERTOKEN");
+  });
+
+  it("that reception created vouches for visitors only, and a refused claim leaves it", async () => {
+    const byReception = async () => (await invite(application, undefined, await signIn(application, "reception"))).id;
+    const claimAs = async (userId: string, invitationToken: string, token: string | null = null) =>
+      outcome(await logIn(application, token, { userId, invitationToken }));
+    const invited = await byReception();
+    for (const userId of ["alice", "Visitor-1", "a visitor-1"]) {
+      expect(await claimAs(userId, invited)).toBe("401 INVALID_USERTOKEN");
+    }
+    expect(await claimAs("visitor-1", invited)).toBe("201");
+    expect(await claimAs("alice", await byReception(), await provider.token("alice"))).toBe("201");
+    const { id: byOperator } = await invite(application, undefined, await signIn(application, "operator"));
+    expect(await claimAs("bob", byOperator)).toBe("201");
   });
 
   it("is created by nobody without the secret, and so is its revocation (contract section 5)", async () => {

@@ -155,7 +155,7 @@ const range = z.object({ id: z.string(), name: z.string(), used: z.number(), siz
 /** From where the application's object stands in its range: to count badges would take as long as there are badges. */
 const COUNT_USED = `
   SELECT application.id, name, last_number - first_number + 1 AS size,
-    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.fresh) AS part
+    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.range_segments) AS part
       WHERE application_head.application_id = application.id)
     - (SELECT count(*) FROM freed_number WHERE freed_number.application_id = application.id) AS used
   FROM application WHERE disabled_at IS NULL`;

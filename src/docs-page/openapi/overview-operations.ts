@@ -298,7 +298,7 @@ export const getStatistics = (): Operation => ({
             issued: 7,
             reserved: 1,
             retired: 0,
-            resting: 0,
+            coolingDown: 0,
             left: 992,
             used: 8,
             usedPercent: 0.8,

@@ -29,7 +29,7 @@ import {
 } from "./group.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
-import { eraseEvents } from "./replica/erase-events.ts";
+import { continueErasure } from "./replica/erasures.ts";
 import { Replicator } from "./replica/replicator.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
@@ -112,7 +112,7 @@ export class Engine {
       return { bookmark, outcome: { ...outcome, erased: erased + outcome.erased } };
     }
     try {
-      await this.addJob(() => this.#eraseEventsOf(alias));
+      await this.addJob(() => this.#finishErasureOf(alias));
       return first;
     } catch {
       return { outcome: { kind: "unavailable" }, bookmark: null };
@@ -120,9 +120,9 @@ export class Engine {
   }
 
   /** @returns whether there is more */
-  async #eraseEventsOf(alias: string): Promise<boolean> {
+  async #finishErasureOf(alias: string): Promise<boolean> {
     const { tables } = this.#parts;
-    if (tables.hasErasure(alias)) await this.#eraseEvents();
+    if (tables.hasErasure(alias)) await this.#continueErasures();
     return tables.hasErasure(alias);
   }
 
@@ -268,11 +268,11 @@ export class Engine {
     try {
       const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
       await alarms.load();
-      const before = log.head()?.counters.fresh ?? [];
+      const before = log.head()?.counters.rangeSegments ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
       this.#group = decideGroup(tables, log, this.#calls, live, { now: now(), numberAt, randomBelow });
-      warnIfFilling(this.applicationId, before, log.head()?.counters.fresh ?? []);
+      warnIfFilling(this.applicationId, before, log.head()?.counters.rangeSegments ?? []);
     } catch (error) {
       this.#endCalls(calls, error);
       return;
@@ -365,7 +365,7 @@ export class Engine {
 
   async #doJob(): Promise<boolean> {
     const [next] = this.#jobs;
-    if (!next) return this.#eraseEvents();
+    if (!next) return this.#continueErasures();
     if (!(await next.job())) {
       this.#jobs.shift();
       next.done.resolve();
@@ -373,10 +373,10 @@ export class Engine {
     return true;
   }
 
-  async #eraseEvents(): Promise<boolean> {
+  async #continueErasures(): Promise<boolean> {
     const { tables, openDatabase } = this.#parts;
     if (tables.erasures(1).length === 0) return false;
-    await eraseEvents(openDatabase(), this.applicationId, tables);
+    await continueErasure(openDatabase(), this.applicationId, tables);
     return true;
   }
 

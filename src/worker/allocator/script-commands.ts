@@ -157,6 +157,6 @@ async function digestOf(
 ): Promise<UserDigest> {
   const row = await findApplication(openDatabase(), applicationId);
   if (!row) throw new Error("the application is not in D1");
-  const { sealedDeviceKey: sealed, sealingVersion } = row;
+  const { sealedRootKey: sealed, sealingVersion } = row;
   return hashUserId(unsealedKeys, { id: applicationId, rootKey: { sealed, sealingVersion } }, userId);
 }

@@ -10,7 +10,7 @@ export function countBadge({ statistics }: Counters, before: BadgeRow | undefine
   const [was, is] = [recordedState(before), recordedState(after)];
   if (was !== null) statistics.badges[was]--;
   if (is !== null) statistics.badges[is]++;
-  statistics.retired += Number(isRetired(after)) - Number(isRetired(before));
+  statistics.retired += Number(isSuperseded(after)) - Number(isSuperseded(before));
 }
 
 export function countInvitation(
@@ -22,7 +22,7 @@ export function countInvitation(
   if (after) statistics.invitations[after.state]++;
 }
 
-const isRetired = (row: BadgeRow | undefined): boolean => row !== undefined && row.retiredAt !== null;
+const isSuperseded = (row: BadgeRow | undefined): boolean => row !== undefined && row.supersededAt !== null;
 
 /** A badge counts as expired from when that was recorded. Null: no badge. */
 function recordedState(row: BadgeRow | undefined): BadgeState | null {

@@ -4,7 +4,7 @@ import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits.ts";
-import type { RangePart } from "../../shared/schema.ts";
+import type { RangeSegment } from "../../shared/schema.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";
 import type { Rules } from "./commands.ts";
@@ -14,13 +14,14 @@ import { NetChanges } from "./net-changes.ts";
 import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
 import type { Tables } from "./tables/tables.ts";
+import { withoutUser } from "./without-user.ts";
 
 /** What decisions need besides rows. */
 export interface Sources {
   /** Milliseconds. */
   now: number;
   /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
-  numberAt?(part: RangePart, index: number): number;
+  numberAt?(segment: RangeSegment, index: number): number;
   /** A whole number from 0 to `limit - 1`, each equally likely. */
   randomBelow(limit: number): number;
 }
@@ -67,7 +68,7 @@ export class Transaction {
     this.now = sources.now;
     this.sources = sources;
     this.counters = copyCounters(counters);
-    this.#rangeBefore = counters.fresh.length;
+    this.#rangeBefore = counters.rangeSegments.length;
   }
 
   /** Stores a new badge, or a number that is reserved from now on. */
@@ -156,9 +157,9 @@ export class Transaction {
     this.counters.statistics.freed--;
   }
 
-  /** The turn with which a badge becomes its device's current one. */
-  nextTurn(device: DeviceId): number {
-    return this.tables.lastTurn(device) + 1;
+  /** The login sequence number with which a badge becomes its device's current one. */
+  nextLoginSequence(device: DeviceId): number {
+    return this.tables.lastLoginSequence(device) + 1;
   }
 
   /**
@@ -208,7 +209,7 @@ export class Transaction {
 
   /**
    * Puts an alias in place of a user in what only D1 has: history and events. Events of this group are changed here, because
-   * they are not in D1 yet, and so are its rows of history; other events are looked through afterwards (replica/erase-events.ts).
+   * they are not in D1 yet, and so are its rows of history; others are looked through afterwards (replica/erasures.ts).
    *
    * @param withoutPerson changes the body of an event that names the user
    */
@@ -228,9 +229,9 @@ export class Transaction {
   }
 
   /** Fresh numbers, places in the order of issue and change numbers that are left out, because they may have been used. */
-  skip(fresh: RangePart[], count: number): void {
-    this.counters.fresh = fresh;
-    this.counters.lastPosition += count;
+  skip(rangeSegments: RangeSegment[], count: number): void {
+    this.counters.rangeSegments = rangeSegments;
+    this.counters.lastOrdinal += count;
     this.counters.lastChange += count;
     this.#draft.isForced = true;
   }
@@ -263,8 +264,8 @@ export class Transaction {
 
   #close(): void {
     const { rows, size: _size, isForced: _isForced, ...others } = this.#draft;
-    const last = this.counters.fresh.at(-1);
-    const isGrown = this.#full.length === 0 && this.counters.fresh.length > this.#rangeBefore;
+    const last = this.counters.rangeSegments.at(-1);
+    const isGrown = this.#full.length === 0 && this.counters.rangeSegments.length > this.#rangeBefore;
     const lastNumber = isGrown && last ? last.first + last.size - 1 : null;
     const changes = { ...NO_CHANGES, ...others, rows: rows.toWrites(), lastNumber };
     this.#full.push({ counters: copyCounters(this.counters), changes });
@@ -308,13 +309,14 @@ function eraseFromEvents(events: NewEvent[], withoutPerson: (payload: string) =>
 }
 
 function eraseFromHistory(history: NewHistory[], userId: string, alias: string): void {
+  const erase = withoutUser(userId, alias);
   for (const [index, row] of history.entries()) {
-    if (row.userId !== userId && row.actorName !== userId) continue;
-    const actorName = row.actorName === userId ? alias : row.actorName;
+    const actorName = row.actorName && erase(row.actorName);
+    const isBy = row.actorName === userId;
     history[index] =
       row.userId === userId
         ? { ...row, actorName, userId: alias, reason: null, detail: null }
-        : { ...row, actorName, reason: null };
+        : { ...row, actorName, reason: isBy ? null : row.reason && erase(row.reason) };
   }
 }
 

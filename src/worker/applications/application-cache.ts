@@ -210,7 +210,7 @@ function applicationOf(row: ApplicationRow): Application {
     bindUntil: row.bindUntil,
     newBadgesPerHour: row.newBadgesPerHour,
     users: toUserSettings(row),
-    rootKey: { sealed: row.sealedDeviceKey, sealingVersion: row.sealingVersion },
+    rootKey: { sealed: row.sealedRootKey, sealingVersion: row.sealingVersion },
     secrets: [
       ...row.secrets.map(({ digest }) => ({ digest, consoleUser: null })),
       ...row.consoleSecrets.map(({ digest, name, role }) => ({ digest, consoleUser: { name, role } })),

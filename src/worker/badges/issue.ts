@@ -11,7 +11,7 @@ import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import { findBadge, findBadgeAtNearest, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
-import { executeWithSettings } from "./settings-retry.ts";
+import { executeWithSettings } from "./execute-with-settings.ts";
 
 /** `POST /v1/badge`. */
 export interface BadgeRequest {

@@ -9,7 +9,7 @@ import { type BadgePageQuery, type ListedBadge, listBadges } from "../storage/ba
 
 type ListedView = z.infer<typeof badgePage>["badges"][number];
 
-/** The position after which a page starts (before which, if the newest are first). */
+/** The ordinal after which a page starts (before which, if the newest are first). */
 export const BADGE_CURSOR = cursorCodec("badges", z.int().nonnegative());
 export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegative());
 
@@ -18,7 +18,7 @@ export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegat
  * comes twice.
  *
  * @param isForPerson whether a searched list says who made the last change of each badge
- * @returns the badges, and the position after which the next page starts; null on the last page
+ * @returns the badges, and the ordinal after which the next page starts; null on the last page
  */
 export async function pageBadges(
   context: Context,
@@ -31,7 +31,7 @@ export async function pageBadges(
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
   // A page may have fewer badges, because expiries of the last minute are not recorded yet.
   const isListed = (badge: ListedBadge) => query.state !== null || stateAt(badge, now) !== "expired";
-  return { badges: items.filter(isListed).map(view), next: last?.position ?? null };
+  return { badges: items.filter(isListed).map(view), next: last?.ordinal ?? null };
 }
 
 /**

@@ -63,7 +63,7 @@ export async function signBadge(
     iat: issuedAt,
     ...(badge.startsAt !== null && { nbf: Math.floor(badge.startsAt / 1000) }),
     ...(expiresAt !== null && { exp: expiresAt }),
-    ...(await statusClaim(context, application, badge.position)),
+    ...(await statusClaim(context, application, badge.ordinal)),
     ...(badge.keyThumbprint !== null && provenKey !== null && { cnf: { jwk: provenKey.jwk } }),
   };
   return signJwt(HEADERS.of(key), claims, await context.unsealedKeys.signingKey(application.id, key.kid, key));

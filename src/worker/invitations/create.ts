@@ -10,7 +10,7 @@ import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { deriveInvitationToken, type Inviter } from "../applications/derived-ids.ts";
 import { withRecentSettings } from "../applications/recent-settings.ts";
-import { executeWithSettings } from "../badges/settings-retry.ts";
+import { executeWithSettings } from "../badges/execute-with-settings.ts";
 import type { Context } from "../context.ts";
 import { findInvitations } from "../storage/invitations.ts";
 

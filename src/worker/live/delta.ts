@@ -4,7 +4,7 @@ import { currentSigningKey } from "../../shared/credentials.ts";
 import { MAX_DELTA_CHANGES } from "../../shared/limits.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { INVALID, SUSPENDED, VALID } from "../badges/status-lists/bits.ts";
-import { firstPositionOf, indexesOf, listOf, listsUri } from "../badges/status-lists/list-index.ts";
+import { firstOrdinalOf, indexesOf, listOf, listsUri } from "../badges/status-lists/list-index.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
@@ -75,9 +75,9 @@ export async function signDelta(
   const key = currentSigningKey(application.signingKeys, at);
   const entries: [list: number, index: number, status: number][] = [];
   for (const each of changes) {
-    const list = listOf(each.position);
+    const list = listOf(each.ordinal);
     const indexOf = await indexesOf(context, application, list);
-    entries.push([list, indexOf(each.position - firstPositionOf(list)), statusAt(each, at)]);
+    entries.push([list, indexOf(each.ordinal - firstOrdinalOf(list)), statusAt(each, at)]);
   }
   const claims = {
     sub: listsUri(publicUrl, application.id),

@@ -57,7 +57,7 @@ export class Snapshots {
   #begin(after: number): Promise<Snapshot> {
     const round = this.#round;
     const readAt = Date.now();
-    const lists = Math.floor((this.#newest?.snapshot.lastPosition ?? 0) / STATUS_LIST_ENTRIES) + 1;
+    const lists = Math.floor((this.#newest?.snapshot.lastOrdinal ?? 0) / STATUS_LIST_ENTRIES) + 1;
     const result = readStatusChanges(this.#openDatabase(), this.#applicationId, after, lists).then((found) => {
       const snapshot = { ...found, after, readAt, floor: this.#floorOf(found) };
       this.#newest = { snapshot, round };

@@ -23,7 +23,7 @@ interface BadgeFilter {
 export interface BadgePageQuery extends BadgeFilter {
   applicationId: ApplicationId;
   isNewestFirst: boolean;
-  /** The position after which the page starts; null for the first page. */
+  /** The ordinal after which the page starts; null for the first page. */
   after: number | null;
   perPage: number;
 }
@@ -53,7 +53,7 @@ interface LastEntry {
 export type ListedBadge = Pick<
   typeof badge.$inferSelect,
   "number" | "name" | "metadata" | "state" | "startsAt" | "expiresAt" | "endedAt" | "issuedAt" | "changedAt"
-> & { userId: string; position: number; lastEntry?: LastEntry | null };
+> & { userId: string; ordinal: number; lastEntry?: LastEntry | null };
 
 const scanned = alias(badge, SCANNED);
 
@@ -63,7 +63,7 @@ const FIELDS = {
   userId: sql<string>`${scanned.userId}`,
   name: scanned.name,
   metadata: scanned.metadata,
-  position: sql<number>`${scanned.position}`,
+  ordinal: sql<number>`${scanned.ordinal}`,
   state: scanned.state,
   startsAt: scanned.startsAt,
   expiresAt: scanned.expiresAt,
@@ -90,9 +90,9 @@ const PAGES = byShape((shape: Shape) =>
   scanStatements((p: Values) => ({
     table: badge,
     ranges: rangesOf(shape, p).map((range) =>
-      and(eq(badge.applicationId, p.applicationId), sql`${badge.position} IS NOT NULL`, range, startOf(shape, p)),
+      and(eq(badge.applicationId, p.applicationId), sql`${badge.ordinal} IS NOT NULL`, range, startOf(shape, p)),
     ),
-    order: sql`${sql.identifier(badge.position.name)} ${shape.isNewestFirst ? sql`DESC` : sql`ASC`}`,
+    order: sql`${sql.identifier(badge.ordinal.name)} ${shape.isNewestFirst ? sql`DESC` : sql`ASC`}`,
     conditions: conditionsOf(shape, p),
     fields: { ...FIELDS, ...(shape.withEntries && { lastEntry: LAST_ENTRY }) },
   })),
@@ -100,7 +100,7 @@ const PAGES = byShape((shape: Shape) =>
 
 function startOf({ isFirst, isNewestFirst }: Shape, { after }: Values): SQL | undefined {
   if (isFirst) return undefined;
-  return isNewestFirst ? lt(badge.position, after) : gt(badge.position, after);
+  return isNewestFirst ? lt(badge.ordinal, after) : gt(badge.ordinal, after);
 }
 
 /** Index ranges that cover all badges in a state, with as few of other states as possible. */

@@ -1,7 +1,7 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
-import { applicationHead, badge, clock } from "../../shared/schema.ts";
+import { applicationHead, badge, heartbeat } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { isRecent } from "./heartbeat.ts";
 import { isReadable, requireReadable } from "./readable.ts";
@@ -11,10 +11,10 @@ import { type Fields, type Placeholders, query, type RowOfStatement, type Statem
  * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of
  * times, independent of the device's users and keys.
  *
- * A badge's `turn` is a sequence number: logging in gives it one more than the highest turn of its device's badges, so
- * the badge with the highest turn is the device's current one. The index `badge_device_turn` contains only turns above
+ * A badge's `loginSequence` counts the logins of its device: logging in gives it one more than the highest of its device's badges, so
+ * the badge with the highest is the device's current one. The index `badge_device_login` contains only numbers above
  * 1, so that the many devices with a single user cost no index rows. Every query about a device therefore has two
- * parts: that index, and, if it has nothing, `badge_user_device`, which finds the only badge, with turn 1. Both have a
+ * parts: that index, and, if it has nothing, `badge_user_device`, which finds the only badge, with number 1. Both have a
  * device's unbound badges before its bound ones (contract section 15), so each part looks in both places.
  */
 
@@ -32,23 +32,23 @@ const issued = alias(badge, "issued");
 /** Badges of the device that no other badge has superseded. */
 const fromDevice = ({ applicationId, device }: OfDevice): SQL =>
   sql`FROM ${badge} AS ${issued} WHERE ${issued.applicationId} = ${applicationId} AND ${issued.device} = ${device}
-    AND ${issued.position} IS NOT NULL AND ${issued.retiredAt} IS NULL`;
+    AND ${issued.ordinal} IS NOT NULL AND ${issued.supersededAt} IS NULL`;
 
 const isBoundAs = (isBound: 0 | 1): SQL => sql`(${issued.keyThumbprint} IS NOT NULL) = ${isBound}`;
 
-/** The number and turn of the badge with the highest turn above 1, by `badge_device_turn`. */
+/** The number and login sequence number of the badge with the highest above 1, by `badge_device_login`. */
 const last = (p: OfDevice, isBound: 0 | 1): SQL =>
-  sql`SELECT ${issued.number} AS number, ${issued.turn} AS turn ${fromDevice(p)} AND ${isBoundAs(isBound)}
-    AND ${issued.turn} > 1 ORDER BY ${issued.turn} DESC LIMIT 1`;
+  sql`SELECT ${issued.number} AS number, ${issued.loginSequence} AS login_sequence ${fromDevice(p)} AND ${isBoundAs(isBound)}
+    AND ${issued.loginSequence} > 1 ORDER BY ${issued.loginSequence} DESC LIMIT 1`;
 
-/** The number of the only badge, when none has a turn above 1. Naming `user_id` makes SQLite search by `badge_user_device`. */
+/** The number of the only badge, when none has a login sequence number above 1. Naming `user_id` makes SQLite search by `badge_user_device`. */
 const only = (p: OfDevice, isBound: 0 | 1): SQL =>
   sql`(SELECT ${issued.number} ${fromDevice(p)} AND ${isBoundAs(isBound)} AND ${issued.userId} IS NOT NULL LIMIT 1)`;
 
 /** The number of the device's current badge. */
 const current = (p: OfDevice): SQL<number> =>
   sql`coalesce(
-    (SELECT number FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY turn DESC LIMIT 1),
+    (SELECT number FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY login_sequence DESC LIMIT 1),
     ${only(p, 0)}, ${only(p, 1)})`;
 
 /**
@@ -57,7 +57,7 @@ const current = (p: OfDevice): SQL<number> =>
  */
 const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>): SQL =>
   sql`coalesce(
-    (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.turn} DESC LIMIT 1),
+    (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.loginSequence} DESC LIMIT 1),
     (SELECT number FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT number FROM (${last(p, 1)})), ${only(p, 1)})`;
 
 /** Result of a read at the nearest database, and where it comes from (contract section 16). */
@@ -105,7 +105,7 @@ function lookUp<Values extends { applicationId: ApplicationId }, Selected extend
       (columns) => sql`SELECT ${columns} FROM ${applicationHead} LEFT JOIN ${badge} ON ${condition(p)}
         WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
     );
-  const tickedAt = sql<number | null>`(SELECT ${clock.tickedAt} FROM ${clock} WHERE ${clock.id} = 1)`;
+  const tickedAt = sql<number | null>`(SELECT ${heartbeat.tickedAt} FROM ${heartbeat} WHERE ${heartbeat.id} = 1)`;
   return {
     atPrimary: statement((p: Placeholders<Values>) => select(p, fieldsOf(p))),
     atReplica: statement((p: Placeholders<Values>) => select(p, { ...fieldsOf(p), tickedAt })),
@@ -129,7 +129,7 @@ export const OF_USER = lookUp(
   }),
   (p) => sql`${badge.applicationId} = ${p.applicationId} AND ${badge.device} = ${p.device}
     AND (${badge.keyThumbprint} IS NOT NULL) IN (0, 1) AND ${badge.userId} = ${p.userId}
-    AND ${badge.position} IS NOT NULL AND ${badge.retiredAt} IS NULL`,
+    AND ${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`,
 );
 
 /** A user device's badge, in any state. Times are milliseconds, or null. */
@@ -181,7 +181,7 @@ const SIGNING_FIELDS = {
   state: badge.state,
   expiresAt: badge.expiresAt,
   // Columns of an issued badge; only issued badges sign.
-  position: sql<number>`${badge.position}`,
+  ordinal: sql<number>`${badge.ordinal}`,
   keyThumbprint: badge.keyThumbprint,
   /** Null if it has begun. */
   startsAt: badge.startsAt,
@@ -203,7 +203,7 @@ export const SIGNING = {
   /** The plus signs keep SQLite from searching by device, which would read all of its badges. */
   numbered: signing(
     (p) => sql`${badge.number} = ${p.number} AND +${badge.applicationId} = ${p.applicationId}
-      AND +${badge.device} = ${p.device} AND ${badge.position} IS NOT NULL`,
+      AND +${badge.device} = ${p.device} AND ${badge.ordinal} IS NOT NULL`,
   ),
 };
 

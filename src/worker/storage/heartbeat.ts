@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { MAX_REPLICA_AGE_SECONDS, REPLICA_CLOCK_SKEW_SECONDS } from "../../shared/limits.ts";
-import { clock } from "../../shared/schema.ts";
+import { heartbeat } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { type Placeholders, query, statement } from "./statement.ts";
 
@@ -21,12 +21,12 @@ export function isRecent(tickedAt: number | null, now: number): boolean {
   return age < MAX_REPLICA_AGE_SECONDS * 1000 && age > -REPLICA_CLOCK_SKEW_SECONDS * 1000;
 }
 
-const [sequence, tickedAt] = [clock.sequence, clock.tickedAt].map(({ name }) => sql.identifier(name));
+const [sequence, tickedAt] = [heartbeat.sequence, heartbeat.tickedAt].map(({ name }) => sql.identifier(name));
 
 const TICK = statement(() =>
   query(
-    { sequence: clock.sequence },
-    (columns) => sql`INSERT INTO ${clock} (id, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
+    { sequence: heartbeat.sequence },
+    (columns) => sql`INSERT INTO ${heartbeat} (id, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
       ON CONFLICT (id) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
   ),
 );
@@ -34,12 +34,12 @@ const TICK = statement(() =>
 /** One round trip. @returns the new sequence number */
 export async function beat(db: Database): Promise<number> {
   const [row] = await db.all(TICK, {});
-  if (!row) throw new Error("the clock's row is always returned");
+  if (!row) throw new Error("the heartbeat is always returned");
   return row.sequence;
 }
 
 const STAMP = statement(
-  (p: Placeholders<{ now: number }>) => sql`UPDATE ${clock} SET ${tickedAt} = ${p.now} WHERE ${clock.id} = 1`,
+  (p: Placeholders<{ now: number }>) => sql`UPDATE ${heartbeat} SET ${tickedAt} = ${p.now} WHERE ${heartbeat.id} = 1`,
 );
 
 /** The time by which replicas prove their age. One round trip. @param now milliseconds */

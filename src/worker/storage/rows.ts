@@ -10,11 +10,19 @@ export type BlockRow = RowOf<typeof schema.blockedUser>;
 export type FreedRow = RowOf<typeof schema.freedNumber>;
 
 /** Columns that every issued badge has. */
-type IssuedColumns = "device" | "userId" | "signingKeyId" | "position" | "turn" | "issuedAt" | "change" | "changedAt";
+type IssuedColumns =
+  | "device"
+  | "userId"
+  | "signingKeyId"
+  | "ordinal"
+  | "loginSequence"
+  | "issuedAt"
+  | "change"
+  | "changedAt";
 
 /** A badge that was issued, in any state. */
 export type IssuedBadge = BadgeRow & { [Column in IssuedColumns]: NonNullable<BadgeRow[Column]> };
 
 /** Whether the row is a badge, not a number that an invitation reserves. */
 export const isIssued = <Row extends BadgeRow>(row: Row | undefined): row is Row & IssuedBadge =>
-  row !== undefined && row.position !== null;
+  row !== undefined && row.ordinal !== null;

@@ -32,7 +32,7 @@ const COLUMNS: Readonly<Record<SealedPurpose, SealedColumns>> = {
     table: application,
     applicationId: application.id,
     id: application.id,
-    sealed: application.sealedDeviceKey,
+    sealed: application.sealedRootKey,
   },
 };
 

@@ -27,8 +27,8 @@ const SELECT_DELIVERIES = statement((p: Placeholders<{ id: ApplicationId; limit:
 export async function readCounts(db: Database, id: ApplicationId, now: number) {
   const [application] = await db.all(SELECT_COUNTED, { id, now });
   if (!application) return undefined;
-  const after = sampledAfter(application.lastPosition);
-  const limit = eventsCounted(application.resting);
+  const after = sampledAfter(application.lastOrdinal);
+  const limit = eventsCounted(application.coolingDown);
   const [metadata, deliveries] = await db.run((d1) =>
     d1.batch([SELECT_METADATA.bind(d1, { id, after }), SELECT_DELIVERIES.bind(d1, { id, limit })]),
   );

@@ -11,7 +11,7 @@ const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>
     .select({
       sequence: applicationHead.sequence,
       readableFrom: applicationHead.readableFrom,
-      lastPosition: applicationHead.lastPosition,
+      lastOrdinal: applicationHead.lastOrdinal,
       lastChange: applicationHead.lastChange,
       epoch: applicationHead.epoch,
     })
@@ -32,7 +32,7 @@ interface ListRange {
 const SELECT_CHANGED = statement((p: Placeholders<ListRange>) =>
   query(
     {
-      position: sql<number>`${badge.position}`,
+      ordinal: sql<number>`${badge.ordinal}`,
       change: sql<number>`${badge.statusChange}`,
       state: badge.state,
       expiresAt: badge.expiresAt,
@@ -50,7 +50,7 @@ export type StatusChange = ReturnType<typeof SELECT_CHANGED.rows>[number];
 export interface StatusChanges {
   /** Whether D1 may be read: after a restore it lacks changes until the allocator has sent them again. */
   isReadable: boolean;
-  lastPosition: number;
+  lastOrdinal: number;
   /** The last change that D1 has. */
   lastChange: number;
   /** The feed's epoch. Another epoch means that the badges were replaced (contract section 21). */
@@ -82,7 +82,7 @@ export async function readStatusChanges(
   const [head] = SELECT_HEAD.rows(heads);
   if (!head) throw new Error("an application is made together with its head");
   const { sequence, readableFrom, ...counters } = head;
-  const needed = Math.floor(head.lastPosition / STATUS_LIST_ENTRIES) + 1;
+  const needed = Math.floor(head.lastOrdinal / STATUS_LIST_ENTRIES) + 1;
   if (needed > lists) return readStatusChanges(db, applicationId, after, needed);
   const changes = results.flatMap((result) => SELECT_CHANGED.rows(result));
   changes.sort((one, other) => other.change - one.change);

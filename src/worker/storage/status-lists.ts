@@ -11,7 +11,7 @@ interface StatusListKey {
   list: number;
 }
 
-/** Badges of a list whose state has changed, as the offsets of their positions from the list's first. */
+/** Badges of a list whose state has changed, as the offsets of their ordinals from the list's first. */
 interface ChangedBadges {
   active: number[];
   /** Revoked or replaced. */
@@ -26,7 +26,7 @@ interface ChangedBadges {
 
 /** As the indexes `badge_status` and `badge_status_expiry` have it. */
 export const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
-  sql`${badge.applicationId} = ${applicationId} AND (${badge.position} / ${STATUS_LIST_ENTRIES}) = ${list}`;
+  sql`${badge.applicationId} = ${applicationId} AND (${badge.ordinal} / ${STATUS_LIST_ENTRIES}) = ${list}`;
 
 const isList = ({ applicationId, list }: Placeholders<StatusListKey>) =>
   and(eq(statusList.applicationId, applicationId), eq(statusList.list, list));
@@ -54,7 +54,7 @@ const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: numbe
       rows: sql<number>`count(*)`,
     },
     (fields) => sql`SELECT ${fields} FROM (
-      SELECT ${badge.position} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS status_change,
+      SELECT ${badge.ordinal} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS status_change,
         CASE WHEN ${badge.state} IN ('revoked', 'replaced') THEN 'ended'
           WHEN ${badge.state} = 'suspended' OR ${badge.endedAt} IS NOT NULL THEN 'paused' ELSE 'active' END AS value
       FROM ${badge} INDEXED BY badge_status
@@ -66,19 +66,19 @@ const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: numbe
 
 const SELECT_EXPIRED = statement((p: Placeholders<StatusListKey & { now: number }>) =>
   query(
-    { expired: offsetsOf(sql`group_concat(${badge.position} % ${STATUS_LIST_ENTRIES})`) },
+    { expired: offsetsOf(sql`group_concat(${badge.ordinal} % ${STATUS_LIST_ENTRIES})`) },
     (fields) => sql`SELECT ${fields} FROM ${badge} INDEXED BY badge_status_expiry
       WHERE ${isInList(p)} AND ${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL AND ${badge.expiresAt} <= ${p.now}`,
   ),
 );
 
 const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) => {
-  const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.position} FROM ${badge}
+  const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.ordinal} FROM ${badge}
     WHERE ${badge.applicationId} = ${p.applicationId} AND (${badge.endedAt} IS NOT NULL) = ${isEnded}
-      AND ${badge.position} IS NOT NULL
-    ORDER BY ${badge.position} DESC LIMIT 1), 0)`;
+      AND ${badge.ordinal} IS NOT NULL
+    ORDER BY ${badge.ordinal} DESC LIMIT 1), 0)`;
   return query(
-    { isReadable, lastPosition: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
+    { isReadable, lastOrdinal: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
     (fields) =>
       sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
   );
@@ -91,8 +91,8 @@ interface StatusRows {
   changed: ChangedBadges;
   /** Offsets of badges whose expiry is not recorded yet. */
   expired: number[];
-  /** The application's last position; 0 when it has issued no badge. */
-  lastPosition: number;
+  /** The application's last ordinal; 0 when it has issued no badge. */
+  lastOrdinal: number;
   /** Its last change, which these rows include. */
   lastChange: number;
 }
@@ -127,7 +127,7 @@ export async function readStatusRows(
     saved: SELECT_SAVED.rows(savedResult)[0]?.lst ?? null,
     changed: { active: active ?? [], ended: ended ?? [], paused: paused ?? [], through, rows },
     expired: SELECT_EXPIRED.rows(expiredResult)[0]?.expired ?? [],
-    lastPosition: head.lastPosition,
+    lastOrdinal: head.lastOrdinal,
     lastChange: head.lastChange,
   };
 }

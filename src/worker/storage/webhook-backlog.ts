@@ -1,7 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { eventIdPrefix, eventIdTime } from "../../shared/identifiers.ts";
-import { application, clock, webhookEvent } from "../../shared/schema.ts";
+import { application, heartbeat, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";
 import type { EventId } from "./webhook-events.ts";
@@ -95,7 +95,7 @@ export const giveDueTimes = (db: Database, [from, until]: readonly [number, numb
   db.write(GIVE_DUE_TIMES, { from: eventIdPrefix(from), until: eventIdPrefix(until), limit });
 
 const SELECT_UNTRIED_FROM = statement((_: Placeholders<Record<never, never>>) =>
-  orm.select({ untriedFrom: clock.untriedFrom }).from(clock).where(eq(clock.id, 1)),
+  orm.select({ untriedFrom: heartbeat.untriedFrom }).from(heartbeat).where(eq(heartbeat.id, 1)),
 );
 
 /** The lowest ID, or its start, that a pending event without a due time may have. One round trip. */
@@ -106,9 +106,9 @@ export async function readUntriedFrom(db: Database): Promise<string> {
 
 const NOTE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFrom: string }>) =>
   orm
-    .update(clock)
+    .update(heartbeat)
     .set({ untriedFrom: sql`${p.untriedFrom}` })
-    .where(and(eq(clock.id, 1), eq(clock.untriedFrom, p.before))),
+    .where(and(eq(heartbeat.id, 1), eq(heartbeat.untriedFrom, p.before))),
 );
 
 /**

@@ -157,12 +157,12 @@ const METADATA = JSON.stringify({ deviceModel: "Pixel 9", os: "Android", osVersi
 let nextOldNumber = 500_000_000;
 const INSERT_BADGES = `
   WITH RECURSIVE places (place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < ${OLD_BADGES})
-  INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn, issued_at,
+  INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at,
     change, changed_at)
   SELECT ?1 + place, ?2, 'old-device-' || place, 'old-user-' || place, ?3, 1, 'evt_' || place, place, 1, ?4, place, ?4
   FROM places`;
 /** Before the allocator has copied its application's rows, so that the next badge comes after them. */
-const COUNT_BADGES = `UPDATE application_head SET last_position = ${OLD_BADGES}, last_change = ${OLD_BADGES},
+const COUNT_BADGES = `UPDATE application_head SET last_ordinal = ${OLD_BADGES}, last_change = ${OLD_BADGES},
   statistics = json_set(statistics, '$.badges.active', ${OLD_BADGES}) WHERE application_id = ?1`;
 const INSERT_PEER_BADGES = `INSERT INTO peer_badge
   SELECT number, application_id, device, user_id, metadata, issued_at FROM badge WHERE application_id = ?1`;

@@ -36,19 +36,32 @@ const STATISTICS: Counters["statistics"] = {
 /** A new badge as its entry has it. */
 const BADGE_COLUMNS = {
   ...{ number: 1_004_831_324, device: "0".repeat(22), userId: "0".repeat(36), metadata: METADATA.slice(1, -1) },
-  ...{ signingKeyId: SIGNING_KEY_ID, eventId: "evt_01JD7X2M8Q4V6W000000000000", position: COUNTED, turn: 1 },
+  ...{ signingKeyId: SIGNING_KEY_ID, eventId: "evt_01JD7X2M8Q4V6W000000000000", ordinal: COUNTED, loginSequence: 1 },
   ...{ issuedAt: 1_763_730_000_000, state: "active", change: COUNTED, changedAt: 1_763_730_000_000 },
 };
 
-/** An entry of one new badge. */
-function newBadgeEntry(): { counters: Counters; changes: EntryChanges; calls: object[] } {
-  const { number, userId, metadata, eventId: id, issuedAt: createdAt } = BADGE_COLUMNS;
+/** What differs between new badges. */
+export type NewBadge = Pick<typeof BADGE_COLUMNS, "userId" | "metadata">;
+
+function newEvent(badge: NewBadge): EntryChanges["events"][number] {
+  const { number, userId, metadata, eventId: id, issuedAt: createdAt } = { ...BADGE_COLUMNS, ...badge };
   const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
   const payload = JSON.stringify({ id, event: "badge:created", createdAt: new Date(createdAt).toISOString(), data });
+  return { id, event: "badge:created", payload, createdAt, number };
+}
+
+/** An entry of new badges, each by a call of its own. */
+export function newBadgesEntry(badges: readonly NewBadge[]): {
+  counters: Counters;
+  changes: EntryChanges;
+  calls: object[];
+} {
+  const { number, issuedAt: until } = BADGE_COLUMNS;
+  const call = { id: "0".repeat(16), until, result: { kind: "created", number, keyThumbprint: null } };
   return {
     counters: {
-      ...{ lastPosition: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID, epoch: "0".repeat(16) },
-      fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
+      ...{ lastOrdinal: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID, epoch: "0".repeat(16) },
+      rangeSegments: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
       ...{ hour: 489_925, hourUsed: 100, statistics: STATISTICS },
     },
     changes: {
@@ -56,20 +69,21 @@ function newBadgeEntry(): { counters: Counters; changes: EntryChanges; calls: ob
       rows: [
         {
           ...{ op: "insert", table: "badge" },
-          ...{ columns: Object.keys(BADGE_COLUMNS), rows: [Object.values(BADGE_COLUMNS)] },
+          columns: Object.keys(BADGE_COLUMNS),
+          rows: badges.map((badge) => Object.values({ ...BADGE_COLUMNS, ...badge })),
         },
       ],
-      events: [{ id, event: "badge:created", payload, createdAt, number }],
+      events: badges.map(newEvent),
     },
-    calls: [{ id: "0".repeat(16), until: createdAt, result: { kind: "created", number, keyThumbprint: null } }],
+    calls: badges.map(() => call),
   };
 }
 
-const ENTRY = newBadgeEntry();
+const ENTRY = newBadgesEntry([BADGE_COLUMNS]);
 
 /** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
 const INSERTS: Record<keyof Bytes, string> = {
-  badge: `INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn,
+  badge: `INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence,
       issued_at, change, changed_at)
     SELECT ${NUMBER}, ${APPLICATION}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
   event: `INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, last_status, last_outcome,
@@ -82,21 +96,33 @@ const INSERTS: Record<keyof Bytes, string> = {
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
   entry: `INTO entry (sequence, id, counters, changes, calls, kept_at)
     SELECT n, ${text(16)}, ${json(ENTRY.counters)}, ${json(ENTRY.changes)}, ${json(ENTRY.calls)}, ${NOW}`,
-  ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, position, turn, issued_at, change, changed_at)
+  ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
     SELECT ${NUMBER}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
   ownInvitation: `INTO invitation (digest, number, state, creator_device, expires_at, expires_at_time, created_at)
     SELECT ${text(43)}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
 };
 
-/** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows. */
-export function measureBytes(rows: number): Bytes {
-  const [d1, allocator] = [new DatabaseSync(":memory:"), new DatabaseSync(":memory:")];
+/** D1's real tables. */
+export function emptyD1(): DatabaseSync {
+  const d1 = new DatabaseSync(":memory:");
   for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
+  return d1;
+}
+
+/** An allocator's. */
+export function emptyAllocator(): DatabaseSync {
+  const allocator = new DatabaseSync(":memory:");
   for (const file of readdirSync(ALLOCATOR_MIGRATIONS)
     .filter((name) => name.endsWith(".sql"))
     .toSorted()) {
     allocator.exec(readFileSync(join(ALLOCATOR_MIGRATIONS, file), "utf8"));
   }
+  return allocator;
+}
+
+/** Fills the real tables and divides what SQLite then occupies, pages with their room included, by the rows. */
+export function measureBytes(rows: number): Bytes {
+  const [d1, allocator] = [emptyD1(), emptyAllocator()];
   const bytesOf = (kind: keyof Bytes, db: DatabaseSync): number => {
     const before = sizeOf(db);
     const each = `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ${rows})`;
@@ -108,7 +134,7 @@ export function measureBytes(rows: number): Bytes {
   return { ...ofD1, entry: bytesOf("entry", allocator), ...own };
 }
 
-function sizeOf(db: DatabaseSync): number {
+export function sizeOf(db: DatabaseSync): number {
   const sizes = db.prepare("SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size").get();
   return Number(sizes?.bytes);
 }

@@ -1,6 +1,4 @@
-import { readFileSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
-import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
+import type { DatabaseSync } from "node:sqlite";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEFAULT_NEW_BADGES_PER_HOUR,
@@ -8,18 +6,32 @@ import {
   HOME_WARNING_PERCENT,
   MAX_DATABASE_BYTES,
   MAX_METADATA_CHARACTERS,
+  MAX_STORED_BYTES,
   MAX_USER_ID_BYTES,
 } from "../../../src/shared/limits.ts";
 import { METADATA_FIELDS } from "../../../src/shared/metadata-fields.ts";
 import { table } from "../command-line.ts";
+import { emptyAllocator, emptyD1, newBadgesEntry, sizeOf } from "./bytes.ts";
 
 /** How long the largest flood of new badges needs, by somebody who has an application ID and nothing else (docs/operations.md). */
 
 /** Our assumption: what one allocator issues in a second when nothing brakes it, from many addresses. */
 const UNBRAKED_PER_SECOND = 400;
 
-/** Bytes in D1 of the largest badge with its event, as `measureLargest(20_000)` returns them. */
-export const LARGEST_BADGE_BYTES = 10_333;
+/** Bytes of the largest badge, as `measureLargest(20_000)` returns them. */
+export const LARGEST: LargestBytes = { badge: 5575, event: 4757, ownBadge: 5490, entry: 9804 };
+
+interface LargestBytes {
+  /** In D1: the row with its indexes, and its event. */
+  badge: number;
+  event: number;
+  /** In the allocator: the row with its indexes, and its share of an entry of the log. */
+  ownBadge: number;
+  entry: number;
+}
+
+/** How many calls of a flood came together on a running service (docs/scale.md). */
+const CALLS_IN_AN_ENTRY = 13;
 
 /** Fresh numbers in a second, by what bounds them. */
 const RATES = {
@@ -55,13 +67,12 @@ export function duration(seconds: number): string {
 
 /** The table of docs/scale.md and docs/operations.md. */
 export function floodReport(): string {
-  const [warned, full] = [HOME_WARNING_PERCENT / 100, 1].map(
-    (share) => (share * MAX_DATABASE_BYTES) / LARGEST_BADGE_BYTES,
-  );
+  const [inD1, inAllocator] = [LARGEST.badge + LARGEST.event, LARGEST.ownBadge + LARGEST.entry];
   const amounts = {
     ...RANGES,
-    [`${HOME_WARNING_PERCENT} % of a home`]: warned ?? 0,
-    "a home's 10 GB": full ?? 0,
+    "8 GB of its allocator": MAX_STORED_BYTES / inAllocator,
+    [`${HOME_WARNING_PERCENT} % of a home`]: ((HOME_WARNING_PERCENT / 100) * MAX_DATABASE_BYTES) / inD1,
+    "a home's 10 GB": MAX_DATABASE_BYTES / inD1,
   };
   const rows = Object.entries(amounts).map(([name, badges]) => [
     name,
@@ -71,6 +82,7 @@ export function floodReport(): string {
   return table(["largest flood of one application", "badges", ...Object.keys(RATES)], rows);
 }
 
+const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
 const EACH = "WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ?1)";
 /** As large as allowed, and different from the first character on, so that no index shares anything. */
 const USER_ID = "printf('%08x', n * 2654435761 % 4294967296) || ?2";
@@ -79,28 +91,45 @@ const METADATA = `json_object(${METADATA_FIELDS.map((field) => `'${field}', prin
 /** A quotation mark takes two bytes in JSON. */
 const REST_OF_FIELD = '"'.repeat(MAX_METADATA_CHARACTERS - 8);
 
-/** Fills D1's real tables with the largest badges and their events. @returns bytes of one, pages and indexes included */
-export function measureLargest(rows: number): number {
-  const d1 = new DatabaseSync(":memory:");
-  for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
-  const before = sizeOf(d1);
-  d1.prepare(
-    `${EACH} INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn,
-       issued_at, change, changed_at)
-     SELECT 1000000000 + n * 7919 % 10000000, 'app_7x2m8q4v6w9y3z5a7b1c', hex(randomblob(11)), ${USER_ID}, ${METADATA}, 1,
-       'evt_01JD7X2M8Q4V6W' || printf('%012d', n), n, 1, 1763730000000 + n, n, 1763730000000 + n FROM row`,
-  ).run(rows, REST_OF_USER_ID, REST_OF_FIELD);
-  d1.prepare(
-    `${EACH} INSERT INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, created_at)
-     SELECT 'app_7x2m8q4v6w9y3z5a7b1c', 'evt_01JD7X2M8Q4V6W' || printf('%012d', n), 'badge:created',
-       json_object('id', 'evt_01JD7X2M8Q4V6W000000000000', 'event', 'badge:created', 'createdAt',
-         '2026-11-21T18:00:00.000Z', 'data', json_object('id', '1234567890', 'userId', ${USER_ID}, 'metadata', ${METADATA})),
-       'pending', 0, 1763730000000 + n, 1763730000000 + n FROM row`,
-  ).run(rows, REST_OF_USER_ID, REST_OF_FIELD);
-  return Math.round((sizeOf(d1) - before) / rows);
+/** Fills the real tables with the largest badges, their events and their entries. @returns bytes of one, pages and indexes included */
+export function measureLargest(rows: number): LargestBytes {
+  const [d1, allocator] = [emptyD1(), emptyAllocator()];
+  const bytesOf = (db: DatabaseSync, fill: () => void): number => {
+    const before = sizeOf(db);
+    fill();
+    return Math.round((sizeOf(db) - before) / rows);
+  };
+  const insert = (db: DatabaseSync, into: string) =>
+    bytesOf(db, () => void db.prepare(`${EACH} INSERT ${into} FROM row`).run(rows, REST_OF_USER_ID, REST_OF_FIELD));
+  const badge = (columns: string, values: string) =>
+    `INTO badge (number, ${columns} device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
+     SELECT 1000000000 + n * 7919 % 10000000, ${values} hex(randomblob(11)), ${USER_ID}, ${METADATA}, 1,
+       'evt_01JD7X2M8Q4V6W' || printf('%012d', n), n, 1, 1763730000000 + n, n, 1763730000000 + n`;
+  return {
+    badge: insert(d1, badge("application_id,", `${APPLICATION},`)),
+    event: insert(
+      d1,
+      `INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, created_at)
+       SELECT ${APPLICATION}, 'evt_01JD7X2M8Q4V6W' || printf('%012d', n), 'badge:created',
+         json_object('id', 'evt_01JD7X2M8Q4V6W000000000000', 'event', 'badge:created', 'createdAt',
+           '2026-11-21T18:00:00.000Z', 'data', json_object('id', '1234567890', 'userId', ${USER_ID}, 'metadata', ${METADATA})),
+         'pending', 0, 1763730000000 + n, 1763730000000 + n`,
+    ),
+    ownBadge: insert(allocator, badge("", "")),
+    entry: bytesOf(allocator, () => fillLog(allocator, Math.round(rows / CALLS_IN_AN_ENTRY))),
+  };
 }
 
-function sizeOf(db: DatabaseSync): number {
-  const sizes = db.prepare("SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size").get();
-  return Number(sizes?.bytes);
+/** Entries of the largest badges: a quotation mark takes four bytes in each, because rows and events have JSON in JSON. */
+function fillLog(allocator: DatabaseSync, entries: number): void {
+  const fields = METADATA_FIELDS.map((field) => [field, `00000000${REST_OF_FIELD}`]);
+  const badge = { userId: `00000000${REST_OF_USER_ID}`, metadata: JSON.stringify(Object.fromEntries(fields)) };
+  const { counters, changes, calls } = newBadgesEntry(Array.from({ length: CALLS_IN_AN_ENTRY }, () => badge));
+  const insert = allocator.prepare(
+    "INSERT INTO entry (sequence, id, counters, changes, calls, kept_at) VALUES (?, ?, ?, ?, ?, ?)",
+  );
+  const texts = [counters, changes, calls].map((value) => JSON.stringify(value));
+  for (let sequence = 1; sequence <= entries; sequence++) {
+    insert.run(sequence, "0".repeat(16), ...texts, 1_763_730_000_000);
+  }
 }

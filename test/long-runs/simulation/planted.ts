@@ -230,7 +230,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "writes-columns-of-the-wrong-place": {
     file: "allocator/net-changes.ts",
-    from: 'const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.retiredAt != null);',
+    from: 'const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.supersededAt != null);',
     to: 'const gives = ({ op }: NetChange) => op === "insert";',
   },
   "combines-changes-wrongly": {

@@ -75,7 +75,7 @@ const LEFT_OVER = [
     WHERE state = 'held' AND webhook_held_at IS NULL AND webhook_url IS NOT NULL`,
   "'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'",
   `'badge', number, expires_at FROM badge
-    WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL`,
+    WHERE expires_at IS NOT NULL AND ended_at IS NULL AND ordinal IS NOT NULL`,
   "'command', id, created_at FROM script_command WHERE result IS NULL",
 ];
 

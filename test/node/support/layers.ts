@@ -46,7 +46,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/allocator",
     "worker/allocator/decide",
     "worker/applications",
-    "worker/badges/settings-retry.ts",
+    "worker/badges/execute-with-settings.ts",
   ),
   "worker/history": domain(),
   "worker/users": domain("worker/applications"),

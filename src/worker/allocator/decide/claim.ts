@@ -98,7 +98,7 @@ function refusalOf(
 /** The badge is not its user device's any more. A revoked one stays revoked, and nothing that callers see changes. */
 function supersede(transaction: Transaction, audit: AuditContext, own: IssuedBadge): void {
   const { now } = transaction;
-  const retired = { ...own, retiredAt: now, endedAt: own.endedAt ?? now };
+  const retired = { ...own, supersededAt: now, endedAt: own.endedAt ?? now };
   if (own.state === "revoked") {
     transaction.keepBadge(own, retired);
     return;

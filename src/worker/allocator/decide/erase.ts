@@ -60,7 +60,7 @@ function eraseClaimed(transaction: Transaction, digest: InvitationDigest | null,
   transaction.updateInvitation(invitation, { ...invitation, name: null, claimUserId: alias });
 }
 
-/** The body of an event as `eraseEvents` (replica/erase-events.ts) leaves those of D1. */
+/** The body of an event as `eraseFromEvents` (replica/erase-events.ts) leaves those of D1. */
 function withoutPerson(payload: string, userId: string, alias: string): string {
   const body: unknown = JSON.parse(payload);
   if (!isObject(body) || !isObject(body.data) || body.data.userId !== userId) return payload;

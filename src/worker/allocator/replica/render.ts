@@ -224,17 +224,24 @@ interface ErasureValues {
   alias: string;
 }
 
-/** The person in what the history says was done to them. */
+/** The person in what the history says was done to them. Without the index's name SQLite would read the whole history. */
 const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  return sql`UPDATE ${history} SET ${identifier(history.userId)} = ${alias}, ${identifier(history.reason)} = NULL,
+  return sql`UPDATE ${history} INDEXED BY history_user SET ${identifier(history.userId)} = ${alias}, ${identifier(history.reason)} = NULL,
       ${identifier(history.detail)} = NULL
     WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.userId)} = ${userId}`;
 });
 
 /** And in what they did themselves. */
 const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  return sql`UPDATE ${history} SET ${identifier(history.actorName)} = ${alias}, ${identifier(history.reason)} = NULL
+  return sql`UPDATE ${history} INDEXED BY history_actor SET ${identifier(history.actorName)} = ${alias}, ${identifier(history.reason)} = NULL
     WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.actorName)} = ${userId}`;
+});
+
+/** The person as the one who gave commands of the script. */
+const ERASE_COMMANDER = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  const command = identifier(scriptCommand.command);
+  return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.actor.name', ${alias})
+    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${command} ->> '$.actor.name' = ${userId}`;
 });
 
 /** Commands of the script that were carried out, the one that erases included. */
@@ -314,7 +321,7 @@ export class RenderedEntries {
     add(INSERT_HISTORY, history);
     add(STORE_RESULTS, results);
     // With its result, the command that erases names the person no more.
-    erase([ERASE_COMMANDS]);
+    erase([ERASE_COMMANDS, ERASE_COMMANDER]);
     if (events.length === 0) return;
     this.#events.push(statements.length);
     const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;

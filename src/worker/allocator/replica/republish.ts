@@ -95,15 +95,19 @@ class Mover {
 
 /** Both sides' counters, the higher of each: no number, place or change number is used twice. */
 function highest(own: Counters, other: Counters): Counters {
-  const fresh = own.fresh.map((part) => {
-    const same = other.fresh.find(({ first }) => first === part.first);
-    return same ? { ...part, size: Math.max(part.size, same.size), used: Math.max(part.used, same.used) } : part;
+  const rangeSegments = own.rangeSegments.map((segment) => {
+    const same = other.rangeSegments.find(({ first }) => first === segment.first);
+    return same
+      ? { ...segment, size: Math.max(segment.size, same.size), used: Math.max(segment.used, same.used) }
+      : segment;
   });
-  const added = other.fresh.filter(({ first }) => !own.fresh.some((part) => part.first === first));
+  const added = other.rangeSegments.filter(
+    ({ first }) => !own.rangeSegments.some((segment) => segment.first === first),
+  );
   return {
     ...own,
-    fresh: [...fresh, ...added].sort((one, next) => one.first - next.first),
-    lastPosition: Math.max(own.lastPosition, other.lastPosition),
+    rangeSegments: [...rangeSegments, ...added].sort((one, next) => one.first - next.first),
+    lastOrdinal: Math.max(own.lastOrdinal, other.lastOrdinal),
     lastChange: Math.max(own.lastChange, other.lastChange),
     lastSigningKey: 0,
   };
@@ -128,7 +132,7 @@ async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable):
     const keys = keysOf(table, rows);
     const write: RowWrite = { op: "delete", table, columns: [ROW_KEYS[table]], rows: keys.map((key) => [key]) };
     await mover.move((session) => render(parts, session, { ...NO_CHANGES, rows: [write] }));
-    const issued = table === "badge" ? rows.filter(({ position }) => position !== null) : [];
+    const issued = table === "badge" ? rows.filter(({ ordinal }) => ordinal !== null) : [];
     counters.statistics.freed -= tables.deleteFreedNumbers(keysOf(table, issued));
   }
 }

@@ -8,8 +8,8 @@ import { indexesOf } from "./list-index.ts";
 
 export interface BuiltList {
   lst: string;
-  /** The application's last position; 0 when it has issued no badge. */
-  lastPosition: number;
+  /** The application's last ordinal; 0 when it has issued no badge. */
+  lastOrdinal: number;
   /** The last change that the list contains. */
   change: number;
 }
@@ -33,10 +33,10 @@ export async function buildList(
     saved,
     changed,
     expired,
-    lastPosition,
+    lastOrdinal,
     lastChange: change,
   } = await readStatusRows(db, of, now, STATUS_LIST_CHUNK_ROWS);
-  if (saved !== null && changed.rows === 0 && expired.length === 0) return { lst: saved, lastPosition, change };
+  if (saved !== null && changed.rows === 0 && expired.length === 0) return { lst: saved, lastOrdinal, change };
   const indexOf = await indexesOf(context, application, list);
   const bits = saved === null ? validBits() : await unpackBits(saved);
   for (const offset of changed.active) setStatus(bits, indexOf(offset), VALID);
@@ -56,5 +56,5 @@ export async function buildList(
     const index = indexOf(offset);
     if (getStatus(bits, index) === VALID) setStatus(bits, index, SUSPENDED);
   }
-  return { lst: await packBits(bits), lastPosition, change };
+  return { lst: await packBits(bits), lastOrdinal, change };
 }

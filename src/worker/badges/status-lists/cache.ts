@@ -9,14 +9,14 @@ import {
 import { happenedWithin } from "../../../shared/time.ts";
 import type { CachedResponse } from "../../edge-cache.ts";
 import { LruCache } from "../../lru-cache.ts";
-import { firstPositionOf, listOf } from "./list-index.ts";
+import { firstOrdinalOf, listOf } from "./list-index.ts";
 
 /** An isolate's cache of status lists. */
 export class StatusListCache {
   /** Compact JWSs, by URL. */
   readonly #cached = new LruCache<CachedResponse>(MAX_CACHED_STATUS_LISTS);
-  /** The last position that an application has assigned, and when D1 said so. */
-  readonly #lastPositions = new LruCache<{ position: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
+  /** The last ordinal that an application has assigned, and when D1 said so. */
+  readonly #lastOrdinals = new LruCache<{ ordinal: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
   /** Times of the first request for a list that could be a guess, by application. */
   readonly #firstAskedAt = new LruCache<number>(MAX_CACHED_APPLICATIONS);
 
@@ -30,13 +30,13 @@ export class StatusListCache {
     this.#cached.set(uri, list);
   }
 
-  rememberLastPosition(applicationId: ApplicationId, position: number, askedAt: number): void {
-    this.#lastPositions.set(applicationId, { position, askedAt });
+  rememberLastOrdinal(applicationId: ApplicationId, ordinal: number, askedAt: number): void {
+    this.#lastOrdinals.set(applicationId, { ordinal, askedAt });
   }
 
   /** The application's last known list. The first list always exists. */
   lastList(applicationId: ApplicationId): number {
-    return listOf(this.#lastPositions.get(applicationId)?.position ?? 0);
+    return listOf(this.#lastOrdinals.get(applicationId)?.ordinal ?? 0);
   }
 
   /**
@@ -46,7 +46,7 @@ export class StatusListCache {
    * @param now milliseconds
    */
   mayLearnLastList(applicationId: ApplicationId, now: number): boolean {
-    if (this.#lastPositions.get(applicationId) !== undefined) return false;
+    if (this.#lastOrdinals.get(applicationId) !== undefined) return false;
     if (happenedWithin(this.#firstAskedAt.get(applicationId), now, STATUS_LIST_CACHE_SECONDS * 1000)) return false;
     this.#firstAskedAt.set(applicationId, now);
     return true;
@@ -57,9 +57,9 @@ export class StatusListCache {
    * So requests for missing lists cost D1 one query in all that time.
    */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
-    const last = this.#lastPositions.get(applicationId);
-    if (last === undefined || list <= listOf(last.position)) return false;
-    const isFarAway = firstPositionOf(list) - last.position > STATUS_LIST_ROOM;
+    const last = this.#lastOrdinals.get(applicationId);
+    if (last === undefined || list <= listOf(last.ordinal)) return false;
+    const isFarAway = firstOrdinalOf(list) - last.ordinal > STATUS_LIST_ROOM;
     const milliseconds = isFarAway ? STATUS_LIST_CACHE_SECONDS * 1000 : DENIAL_CACHE_MILLISECONDS;
     return happenedWithin(last.askedAt, now, milliseconds);
   }

@@ -8,15 +8,15 @@ import { log } from "../../log.ts";
 import { LruCache } from "../../lru-cache.ts";
 
 /**
- * The list and index of a badge in its application's status lists (contract section 14). Both follow from its position,
+ * The list and index of a badge in its application's status lists (contract section 14). Both follow from its ordinal,
  * which is assigned once and never reused, so they need no column, and earlier badges are covered.
  */
 
-/** The number of the list that contains a position. */
-export const listOf = (position: number): number => Math.floor(position / STATUS_LIST_ENTRIES);
+/** The number of the list that contains an ordinal. */
+export const listOf = (ordinal: number): number => Math.floor(ordinal / STATUS_LIST_ENTRIES);
 
-/** @returns the first position of a list */
-export const firstPositionOf = (list: number): number => list * STATUS_LIST_ENTRIES;
+/** @returns the first ordinal of a list */
+export const firstOrdinalOf = (list: number): number => list * STATUS_LIST_ENTRIES;
 
 /** The common start of an application's list URLs. @param publicUrl `PUBLIC_URL` */
 export const listsUri = (publicUrl: string, applicationId: ApplicationId): string =>
@@ -26,7 +26,7 @@ export const listsUri = (publicUrl: string, applicationId: ApplicationId): strin
 export const listUri = (publicUrl: string, applicationId: ApplicationId, list: number): string =>
   `${listsUri(publicUrl, applicationId)}/${list}`;
 
-/** Maps the offset of a position in its list to the badge's index there. */
+/** Maps the offset of a ordinal in its list to the badge's index there. */
 type IndexOf = (offset: number) => number;
 
 /** By application and list. The key never changes, so an entry is valid for ever. */
@@ -63,7 +63,7 @@ export async function indexesOf(
 export async function statusClaim(
   context: Context,
   application: Application,
-  position: number,
+  ordinal: number,
 ): Promise<{ status?: { status_list: { idx: number; uri: string } } }> {
   if (!application.statusList) return {};
   const publicUrl = context.publicUrl();
@@ -71,8 +71,8 @@ export async function statusClaim(
     log("error", { event: "signed-without-status", application: application.id, reason: "PUBLIC_URL is not set" });
     return {};
   }
-  const list = listOf(position);
+  const list = listOf(ordinal);
   const indexOf = await indexesOf(context, application, list);
-  const idx = indexOf(position - firstPositionOf(list));
+  const idx = indexOf(ordinal - firstOrdinalOf(list));
   return { status: { status_list: { idx, uri: listUri(publicUrl, application.id, list) } } };
 }

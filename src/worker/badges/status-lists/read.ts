@@ -45,8 +45,8 @@ export async function readStatusList(
   // A list beyond the next may be a guess, and guessing must not cost D1 anything (contract section 7).
   const isGuess = list > statusListCache.lastList(application.id) + 1;
   const built = isGuess ? await buildGuessed(context, application, clientAddress, uri, build) : await build();
-  statusListCache.rememberLastPosition(application.id, built.lastPosition, builtAt);
-  if (list > listOf(built.lastPosition)) return refuseList(context, application, list, clientAddress);
+  statusListCache.rememberLastOrdinal(application.id, built.lastOrdinal, builtAt);
+  if (list > listOf(built.lastOrdinal)) return refuseList(context, application, list, clientAddress);
   const copy = { text: await sign(context, application, { uri, builtAt, ...built }), builtAt };
   statusListCache.remember(uri, copy);
   writeEdgeCache(context, uri, copy, STATUS_LIST_CACHE_SECONDS);

@@ -205,16 +205,16 @@ const PAGE = statement((p: Placeholders<{ applicationId: ApplicationId; limit: n
       userId: table.userId,
       name: table.name,
       metadata: table.metadata,
-      position: table.position,
+      ordinal: table.ordinal,
       state: table.state,
       startsAt: table.startsAt,
       expiresAt: table.expiresAt,
     })
     .from(table)
     .where(
-      and(eq(table.applicationId, p.applicationId), sql`(${table.endedAt} IS NOT NULL) = 0`, isNotNull(table.position)),
+      and(eq(table.applicationId, p.applicationId), sql`(${table.endedAt} IS NOT NULL) = 0`, isNotNull(table.ordinal)),
     )
-    .orderBy(table.position)
+    .orderBy(table.ordinal)
     .limit(p.limit),
 );
 
@@ -238,7 +238,7 @@ async function page({ req: { raw: request }, env }: Context<{ Bindings: Env }>):
       ...(startsAt !== null && { startsAt: new Date(startsAt).toISOString() }),
       ...(expiresAt !== null && { expiresAt: new Date(expiresAt).toISOString() }),
     }));
-  const last = shown.at(-1)?.position ?? 0;
+  const last = shown.at(-1)?.ordinal ?? 0;
   return respond({ badges }, HEADERS, rows.length > perPage ? { "pagination-cursor": BADGE_CURSOR.encode(last) } : {});
 }
 

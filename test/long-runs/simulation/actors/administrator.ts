@@ -31,7 +31,7 @@ export class Administrator extends Member {
     const { id, firstNumber, numbersAtFirst, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
     const { now } = this.world.timeline;
     const row = insertInto("application", {
-      ...{ id, name: "Simulated", sealed_device_key: rootKeyOf(id), sealing_version: 1, created_at: now },
+      ...{ id, name: "Simulated", sealed_root_key: rootKeyOf(id), sealing_version: 1, created_at: now },
       ...{ first_number: firstNumber, last_number: firstNumber + numbersAtFirst - 1 },
       ...{ reuse_after_seconds: reuseAfterSeconds, webhook_url: webhookUrl, events: events.join() },
       require_proof: this.#dice.chance(0.1),

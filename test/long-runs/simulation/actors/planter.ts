@@ -25,8 +25,10 @@ export class Planter extends Member {
   async plant(application: ApplicationPlan): Promise<void> {
     const { d1, trace } = this.world;
     const { id } = application;
-    const fresh = d1.of(id).look("SELECT fresh FROM application_head WHERE application_id = ?", id)[0]?.fresh;
-    const known: Part[] = JSON.parse(String(fresh));
+    const segments = d1
+      .of(id)
+      .look("SELECT range_segments FROM application_head WHERE application_id = ?", id)[0]?.range_segments;
+    const known: Part[] = JSON.parse(String(segments));
     const [part] =
       known.length > 0 ? known : [{ first: application.firstNumber, size: application.numbersAtFirst, used: 0 }];
     if (!part) return;
@@ -49,8 +51,8 @@ export class Planter extends Member {
       application_id: STRANGER,
       device: `stranger ${number}`,
       user_id: "stranger",
-      position: 1,
-      turn: 1,
+      ordinal: 1,
+      loginSequence: 1,
     };
     d1.of(id).execute([insertInto("badge", { ...badge, issued_at: 0, change: 1, changed_at: 0 })]);
     this.world.faults.struck++;

@@ -33,7 +33,7 @@ export const nameOfRow = (table: string, row: Row): string =>
   [table, ...(KEYS[table] ?? []).map((column) => row[column])].join(" ");
 
 /** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
-export const isIssued = (row: Row | null): row is Row => row !== null && row.position !== null;
+export const isIssued = (row: Row | null): row is Row => row !== null && row.ordinal !== null;
 
 /** How storage names an invitation's token. */
 export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
@@ -133,7 +133,7 @@ export class History extends Member {
     return [...badges.values()].some(
       (spans) =>
         spans.some((span) => span.from < from) &&
-        spans.every(({ row }) => row.key_thumbprint === key && row.retired_at === null),
+        spans.every(({ row }) => row.key_thumbprint === key && row.superseded_at === null),
     );
   }
 
@@ -163,7 +163,7 @@ export class History extends Member {
   }
 
   /**
-   * Whether a badge was its device's current one at some moment of a time: the one with the highest turn.
+   * Whether a badge was its device's current one at some moment of a time: the one with the highest login sequence number.
    *
    * @param key of the device's badges, only those count that are bound to the same key as this one; null: all
    */
@@ -179,11 +179,12 @@ export class History extends Member {
       );
       const own = there.get(number) ?? [];
       const isRival = ({ row }: Span) =>
-        row.retired_at === null && (key === null || own.some((span) => span.row.key_thumbprint === row.key_thumbprint));
-      const turnsOf = (spans: Span[]) => spans.map((span) => (isRival(span) ? Number(span.row.turn) : 0));
+        row.superseded_at === null &&
+        (key === null || own.some((span) => span.row.key_thumbprint === row.key_thumbprint));
+      const loginsOf = (spans: Span[]) => spans.map((span) => (isRival(span) ? Number(span.row.login_sequence) : 0));
       // Of badges that come in one transaction each was the current one.
       const isBehind = (spans: Span[]) =>
-        spans.every((span) => span.from === time) || Math.min(...turnsOf(spans)) <= Math.max(...turnsOf(own));
+        spans.every((span) => span.from === time) || Math.min(...loginsOf(spans)) <= Math.max(...loginsOf(own));
       return own.length > 0 && [...there.values()].every(isBehind);
     });
   }

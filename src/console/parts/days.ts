@@ -1,14 +1,17 @@
-/** A day that the address names, in the reader's zone. */
+/** A day that the address names, in the reader's zone, or all days from one on. */
 export interface Day {
   from: Date;
-  until: Date;
+  /** Absent: it has no end. */
+  until?: Date;
 }
 
 const startOf = (now: Date, daysAhead: number): Date =>
   new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead);
 
-/** @param text `today`, `tomorrow` or `2027-01-31`. @returns null for anything else */
+/** @param text `yesterday`, `today`, `tomorrow`, `upcoming` (from today on) or `2027-01-31`. @returns null for anything else */
 export function dayOf(text: string, now: Date): Day | null {
+  if (text === "upcoming") return { from: startOf(now, 0) };
+  if (text === "yesterday") return { from: startOf(now, -1), until: startOf(now, 0) };
   if (text === "today") return { from: startOf(now, 0), until: startOf(now, 1) };
   if (text === "tomorrow") return { from: startOf(now, 1), until: startOf(now, 2) };
   const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? [];

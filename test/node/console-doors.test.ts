@@ -1,0 +1,142 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { updateApplication } from "../../src/admin/application/update.ts";
+import { addDoorSecret } from "../../src/admin/secret/doors.ts";
+import { DeviceClient } from "../../src/client/index.ts";
+import { until } from "../support/until.ts";
+import { faultsOf } from "./support/axe.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
+
+/** Milliseconds: a browser's work on a busy machine. */
+const LIMIT = 240_000;
+
+let service: Harness;
+let browser: Browser;
+let page: Page;
+const conduct: Conduct = { foreignRequests: [], complaints: [] };
+/** Secrets of doors, by their names. */
+const secrets = new Map<string, string>();
+
+beforeAll(async () => {
+  service = await startHarness();
+  const { applicationId, applicationSecret, database, homes, submit } = service;
+  await updateApplication(homes, submit, applicationId, { statusList: true });
+  for (const name of ["North", "South"]) {
+    secrets.set(name, (await addDoorSecret(database, applicationId, name)).applicationSecret);
+  }
+  if (!HAS_CHROMIUM) return;
+  browser = await launchChromium();
+  const context = await browser.newContext({ locale: "en-GB", viewport: { width: 390, height: 844 } });
+  context.setDefaultTimeout(20_000);
+  watch(context, service.origin, conduct);
+  page = await context.newPage();
+  await page.goto(`${service.origin}/console`);
+  await page.getByLabel("Application ID").fill(applicationId);
+  await page.getByLabel("Secret", { exact: true }).fill(applicationSecret);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
+}, LIMIT);
+
+afterAll(async () => {
+  await browser?.close();
+}, LIMIT);
+
+async function issue(userId: string): Promise<string> {
+  const { origin: baseUrl, applicationId } = service;
+  return (await new DeviceClient({ baseUrl, applicationId, udid: userId }).requestBadge({ userId })).badgeId;
+}
+
+/** A door's call, which says what it has. @returns what it has after the response */
+async function call(name: string, have: number): Promise<number> {
+  const headers = { applicationid: service.applicationId, applicationsecret: secrets.get(name) ?? "" };
+  const response = await fetch(`${service.origin}/v1/live?have=${have}`, { headers });
+  const [, payload = ""] = (await response.text()).split(".");
+  return Number(JSON.parse(Buffer.from(payload, "base64url").toString()).change);
+}
+
+async function view(hash: string, title: string): Promise<void> {
+  await page.evaluate((to) => void location.assign(`#${to}`), hash);
+  await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+}
+
+const dialog = () => page.getByRole("dialog");
+const notice = () => page.locator(".notice");
+
+describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26)", { timeout: LIMIT }, () => {
+  /** What the door North has. */
+  let have = 0;
+
+  it("are announced by a dialog that ends a badge: how many of them are connected now", async () => {
+    const id = await issue("alice");
+    await view(`badge?id=${id}`, "Badge");
+    const says = async (text: string) => {
+      await page.getByRole("button", { name: "Suspend…" }).click();
+      await dialog().getByText(text).waitFor();
+      await dialog().getByRole("button", { name: "Cancel" }).click();
+    };
+    await says("No door is connected: those that read the status list refuse it within two minutes.");
+    have = await call("North", 0);
+    await says("1 of 2 doors are connected: they refuse it within two seconds");
+    await view("person?user=alice", "alice");
+    await page.getByRole("button", { name: "Block…" }).click();
+    await dialog().getByText("1 of 2 doors are connected").waitFor();
+    await dialog().getByRole("button", { name: "Cancel" }).click();
+  });
+
+  it.each([
+    ["suspending", "Suspend", "Suspend badge"],
+    ["revoking", "Revoke", "Revoke badge"],
+  ])("that have the change are counted after %s, until all have it", async (_, label, action) => {
+    const id = await issue(label);
+    have = await call("North", 0);
+    await view(`badge?id=${id}`, "Badge");
+    await page.getByRole("button", { name: `${label}…` }).click();
+    await dialog().getByRole("button", { name: action }).click();
+    await notice().getByText("0 of 1 connected door knows.").waitFor();
+    have = await call("North", have);
+    // The next call says that it has the change. It is held.
+    void call("North", have).catch(() => undefined);
+    await notice().getByText("The connected door knows.").waitFor();
+  });
+
+  it("are counted after a step of many badges and after a block, too", async () => {
+    const numbers = [await issue("many-1"), await issue("many-2")];
+    await view("badges?q=many", "Badges");
+    for (const number of numbers) await page.getByLabel(`Select badge ${number}`).check();
+    await page.getByRole("button", { name: "Suspend…" }).click();
+    await dialog().getByText("1 of 2 doors are connected").waitFor();
+    await dialog().getByRole("button", { name: "Suspend 2 badges" }).click();
+    await notice()
+      .getByText(/connected door knows/)
+      .waitFor();
+    await view("person?user=many-1", "many-1");
+    await page.getByRole("button", { name: "Block…" }).click();
+    await dialog().getByRole("button", { name: "Block person" }).click();
+    await notice()
+      .getByText(/connected door knows/)
+      .waitFor();
+  });
+
+  it("have a page that says which of them know the last change, without a fault that axe-core finds", async () => {
+    await view("doors", "Doors");
+    const row = (name: string) => page.getByRole("row").filter({ hasText: name });
+    await row("North").waitFor();
+    await row("South").getByText("Has never called").waitFor();
+    have = await call("North", 0);
+    void call("North", have).catch(() => undefined);
+    await until(async () => {
+      await page.getByRole("button", { name: "Refresh" }).click();
+      expect(await row("North").innerText()).toContain("Yes");
+    });
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await faultsOf(page)).toEqual([]);
+    }
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  });
+
+  it("cost no complaint in the browser's console and no request to another host", () => {
+    expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
+  });
+});
