@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { LruCache } from "../src/worker/lru-cache.ts";
 
 describe("what an isolate remembers (its memory is shared by all applications)", () => {
-  it("is at most so many entries, and of these the ones that were used last", () => {
+  it("keeps at most its limit of entries, the most recently used", () => {
     const cache = new LruCache<number>(2);
     cache.set("old", 1);
     cache.set("used", 2);
@@ -20,7 +20,7 @@ describe("what an isolate remembers (its memory is shared by all applications)",
     expect(["one", "two", "three"].map((key) => cache.get(key))).toEqual([3, undefined, 4]);
   });
 
-  it("never grows past its limit, however many come", () => {
+  it("never exceeds its limit", () => {
     const cache = new LruCache<number>(10);
     for (let count = 0; count < 1000; count++) cache.set(`key ${count}`, count);
     const kept = Array.from({ length: 1000 }, (_, count) => cache.get(`key ${count}`)).filter(

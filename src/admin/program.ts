@@ -5,7 +5,7 @@ import { reconcileCommand } from "./application/reconcile.ts";
 import { statsCommand } from "./application/stats.ts";
 import { badgeCommands } from "./badge/commands.ts";
 import { onOneLine } from "./command-line/arguments.ts";
-import { type Adder, AdminCommand } from "./command-line/command.ts";
+import { AdminCommand, type RegisterCommand } from "./command-line/command.ts";
 import { describeError, oneLine } from "./command-line/errors.ts";
 import { type HomesOpener, openHomes } from "./command-line/session.ts";
 import { ADMIN, COLUMNS, forEnvironment } from "./command-line/shell.ts";
@@ -21,7 +21,7 @@ import { userCommands } from "./user/commands.ts";
 import { webhookCommands } from "./webhook/commands.ts";
 
 /** Every noun of the script, in the order of the help page. A new noun is a file of its own and a line here. */
-const NOUNS: readonly Adder[] = [
+const NOUNS: readonly RegisterCommand[] = [
   applicationCommands,
   secretCommands,
   keyCommands,

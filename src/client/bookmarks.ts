@@ -1,21 +1,21 @@
 import type { FetchResponse } from "./options.ts";
 
-/** The state in which a call was sent. */
+/** The bookmark state at the time of a request. */
 interface Begun {
   sent: string | undefined;
-  /** How often a response had been missed. */
+  /** Number of missed responses so far. */
   drops: number;
 }
 
 /**
- * The bookmark of a device's last response (contract section 16): sent back, it lets the call be served by the nearest replica of the
- * database that has everything the device has seen.
+ * The bookmark of a device's last response (contract section 16): sent back, it lets the nearest replica serve the
+ * call, if that replica has everything the device has seen.
  */
 export class Bookmarks {
   #current: string | undefined;
   #drops = 0;
 
-  /** @param current of an earlier response; anything else does no harm */
+  /** @param current of an earlier response; other text is harmless */
   constructor(current: string | undefined) {
     this.#current = current;
   }
@@ -31,22 +31,22 @@ export class Bookmarks {
   }
 
   /**
-   * Keeps the bookmark of a successful response. Of responses to concurrent calls the newest one's counts, in whatever order
-   * they come; D1's bookmarks sort by age (D1: Time Travel). If another call has missed its response since this one was sent,
-   * this one's may be older than what that call has written.
+   * Keeps the bookmark of a successful response. Concurrent responses may come in any order, and the newest bookmark
+   * counts; D1's bookmarks sort by age (D1: Time Travel). If another call has missed its response since this request
+   * was sent, this bookmark may be older than that call's write.
    */
   take({ headers }: Pick<FetchResponse, "headers">, begun: Begun): void {
     const received = headers.get("bookmark");
     if (received === null) {
-      // A service of an earlier release wrote something, and does not say what is as new.
+      // The response has no bookmark, so ours may be older than the call's write.
       this.drop();
     } else if (begun.drops === this.#drops) {
-      const isAlone = this.#current === begun.sent;
-      if (isAlone || this.#current === undefined || received > this.#current) this.#current = received;
+      const isUnchanged = this.#current === begun.sent;
+      if (isUnchanged || this.#current === undefined || received > this.#current) this.#current = received;
     }
   }
 
-  /** A response was missed: what its call has written is newer than any bookmark here. */
+  /** A response was missed, so its call's write may be newer than the stored bookmark. */
   drop(): void {
     this.#current = undefined;
     this.#drops++;

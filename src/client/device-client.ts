@@ -1,10 +1,10 @@
 import { toBase64 } from "./base64.ts";
 import { Bookmarks } from "./bookmarks.ts";
-import { OtherKeyError } from "./errors.ts";
+import { KeyMismatchError } from "./errors.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
 import { pathSegment } from "./paths.ts";
 import type { ProofKey } from "./proof-key.ts";
-import { Prover } from "./prover.ts";
+import { DpopSigner } from "./prover.ts";
 import { badge, object } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
 import type { Badge, BadgeRequest, DescribedInvitation, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";
@@ -14,31 +14,32 @@ export interface DeviceClientOptions extends ClientOptions {
   /** Identifies the device for good: 1 to 255 printable ASCII characters that cannot be guessed. */
   udid: string;
   /**
-   * Binds the badge to this key, which opens nothing elsewhere (contract section 15): `webCryptoProofKey`, or a key of the
-   * platform's key store. Keep the key, and pass it from the first `requestBadge` on. Every request that is sent needs a
-   * signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
+   * Binds the badge to this key, which is used for nothing else (contract section 15): `webCryptoProofKey`, or a key of
+   * the platform's key store. Keep the key, and pass it from the first `requestBadge` on. Every request that is sent
+   * needs a signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
    */
   proofKey?: ProofKey | undefined;
   /**
-   * Takes no badge that is not bound to the `proofKey`: such a badge was first requested without a key, by an earlier version of
-   * the app or by a stranger who knows the udid. Turn it on once the application binds every badge. Default false.
+   * Rejects a badge that is not bound to the `proofKey`: such a badge was first requested without a key, by an earlier
+   * version of the app or by a stranger who knows the udid. Turn it on once the application binds every badge. Default
+   * false.
    */
   requireBound?: boolean | undefined;
   /** The `bookmark` of an earlier client of this device. Default: the first call is served by the original database. */
   bookmark?: string | undefined;
 }
 
-/** A login, with what the app's identity provider says of it. */
+/** A login, with the identity provider's token. */
 export interface LoginRequest extends BadgeRequest {
   /**
-   * The ID token or JWT access token that the app got when its user logged in (OpenID Connect): needed by an application that
-   * has its users verified (contract section 22). The provider's library refreshes it; get it anew for each call.
+   * The ID token or JWT access token from the user's login (OpenID Connect), if the application verifies users
+   * (contract section 22). The provider's library refreshes it; get it again for each call.
    */
   userToken?: string | undefined;
 }
 
-/** A call of the person who has logged in. */
-export interface PersonOptions extends CallOptions {
+/** A call of the logged-in user. */
+export interface UserCallOptions extends CallOptions {
   /** See `LoginRequest`. */
   userToken: string;
 }
@@ -48,33 +49,36 @@ export interface SignOptions extends CallOptions {
   badgeId?: string | undefined;
 }
 
-/** For apps on devices: gets a badge, and has its signatures made. */
+/** For apps on devices: gets a badge and its signatures. */
 export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
-  readonly #proverOf: (bearer: string) => Prover | null;
-  readonly #prover: Prover | null;
+  readonly #proverOf: (bearer: string) => DpopSigner | null;
+  readonly #prover: DpopSigner | null;
   readonly #requireBound: boolean;
   readonly #bookmarks: Bookmarks;
   /** Of the last login; undefined before it, when the service chooses. */
   #badgeId: string | undefined;
-  /** Why the last login's badge, which is not bound, was not taken. The service would choose it, for want of a bound one. */
-  #unbound: OtherKeyError | null = null;
+  /**
+   * The error of the last login, whose unbound badge was rejected. Without a bound badge the service would choose it
+   * for signing.
+   */
+  #unbound: KeyMismatchError | null = null;
 
   constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
     this.#udid = udid;
     this.#proverOf = (bearer) =>
-      proofKey === undefined ? null : new Prover(proofKey, options.applicationId, bearer, options.now ?? Date.now);
+      proofKey === undefined ? null : new DpopSigner(proofKey, options.applicationId, bearer, options.now ?? Date.now);
     this.#prover = this.#proverOf(udid);
     this.#requireBound = requireBound;
     this.#bookmarks = new Bookmarks(bookmark);
   }
 
   /**
-   * Lets the next call be served nearby (contract section 16). The client keeps and sends it by itself; an app that wants its
-   * next client to go on with it stores it after each call. Undefined: there is none, also after a call without a response;
-   * then forget a stored one.
+   * Lets a nearby replica serve the next call (contract section 16). The client keeps and sends it. An app that wants
+   * its next client to continue with it stores it after each call. If it is undefined, as after a call without a
+   * response, delete the stored one.
    */
   get bookmark(): string | undefined {
     return this.#bookmarks.current;
@@ -86,7 +90,7 @@ export class DeviceClient {
    *
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active or the user is blocked, `isRefusedUserToken` if a new
    *   user token is needed), NoResponseError or the signal's reason
-   * @throws OtherKeyError if the badge is bound to another key, or with `requireBound` to none; `sign` does not use it then
+   * @throws KeyMismatchError if the badge is bound to another key, or with `requireBound` to none; `sign` does not use it then
    */
   async requestBadge(request: LoginRequest, { signal }: CallOptions = {}): Promise<IssuedBadge> {
     const { userId, metadata, invitationToken, userToken } = request;
@@ -106,24 +110,24 @@ export class DeviceClient {
     return issued;
   }
 
-  /** Whoever logs in first decides to which key a badge is bound, and a stranger who knows the udid may have been first. */
+  /** The first login decides the key of a badge, and a stranger who knows the udid may have been first. */
   async #requireOwn({ badgeId, keyThumbprint }: IssuedBadge): Promise<void> {
     const isUnbound = keyThumbprint === undefined;
     if (isUnbound && !this.#requireBound) return;
     if (isUnbound) {
-      this.#unbound = new OtherKeyError(badgeId, null);
+      this.#unbound = new KeyMismatchError(badgeId, null);
       throw this.#unbound;
     }
-    if (keyThumbprint !== (await this.#prover?.thumbprint())) throw new OtherKeyError(badgeId, keyThumbprint);
+    if (keyThumbprint !== (await this.#prover?.thumbprint())) throw new KeyMismatchError(badgeId, keyThumbprint);
   }
 
   /**
    * Exchanges the device's signature for the service's.
    *
-   * @param clientSignature what the building defines, at most 4,096 bytes: as bytes, or as base64 with padding
+   * @param clientSignature as the building defines it, at most 4,096 bytes: as bytes, or as base64 with padding
    * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active), NoResponseError or the signal's reason
-   * @throws OtherKeyError if the only badge that was requested was refused with it, because of `requireBound`
+   * @throws KeyMismatchError if the only badge that was requested was refused with it, because of `requireBound`
    */
   async sign(
     clientSignature: string | Uint8Array,
@@ -144,7 +148,7 @@ export class DeviceClient {
   }
 
   /**
-   * What an invitation is for: who is expected, where and when. It consumes nothing; `requestBadge` claims.
+   * Returns the visitor's name, place and times of an invitation. It consumes nothing; `requestBadge` claims.
    *
    * @param token the invitation's `id`
    * @throws BadgeServiceError (UNKNOWN_INVITATION), NoResponseError or the signal's reason
@@ -160,11 +164,12 @@ export class DeviceClient {
   }
 
   /**
-   * The active and suspended badges of the person who has logged in, on all devices, newest first.
+   * The active and suspended badges of the logged-in user, on all devices, newest first.
    *
-   * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed), NoResponseError or the signal's reason
+   * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed), NoResponseError or the signal's
+   * reason
    */
-  ownBadges({ userToken, signal }: PersonOptions): Promise<Badge[]> {
+  ownBadges({ userToken, signal }: UserCallOptions): Promise<Badge[]> {
     return this.#callAsPerson(userToken, {
       method: "GET",
       path: "/v1/user/badges",
@@ -174,14 +179,14 @@ export class DeviceClient {
   }
 
   /**
-   * Suspends a badge of the person who has logged in: of a lost phone, from any other device. Only the application's server
-   * resumes it.
+   * Suspends a badge of the logged-in user, for example of a lost phone, from any other device. Only the application's
+   * server resumes it.
    *
    * @returns the badge afterwards
-   * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed; UNKNOWN_BADGE, also of another person's;
-   *   ENDED_BADGE), NoResponseError or the signal's reason
+   * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed; UNKNOWN_BADGE, also of another
+   * person's; ENDED_BADGE), NoResponseError or the signal's reason
    */
-  suspendOwn(badgeId: string, { userToken, signal }: PersonOptions): Promise<Badge> {
+  suspendOwn(badgeId: string, { userToken, signal }: UserCallOptions): Promise<Badge> {
     return this.#callAsPerson(userToken, {
       method: "PATCH",
       path: `/v1/user/badges/${pathSegment(badgeId)}/suspend`,
@@ -190,7 +195,7 @@ export class DeviceClient {
     });
   }
 
-  /** With a proof for the token, which may be bound to the device's key. */
+  /** Sends a proof for the token, which may be bound to the device's key. */
   #callAsPerson<T>(userToken: string, call: Call<T>): Promise<T> {
     return this.#transport.call({ ...call, headers: bearer(userToken), prover: this.#proverOf(userToken) });
   }

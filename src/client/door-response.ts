@@ -16,12 +16,11 @@ export interface DoorChallenge {
 }
 
 /**
- * Responds to a door that asks for proof that this phone holds the key of its badge (contract section 15). The phone's clock
- * does not matter: the door decides whether the challenge is still valid.
+ * Responds to a door that asks for proof that this phone holds the key of its badge (contract section 15). The phone's
+ * clock does not matter: the door decides whether the challenge is still valid.
  *
  * @returns a compact JWS, to be sent to the door together with the badge signature
- * @throws RangeError for a challenge of another form, or if the key's `sign` returns anything but 64 bytes; whatever it
- *   throws
+ * @throws RangeError for a malformed challenge, or if the key's `sign` does not return 64 bytes; also errors of `sign`
  */
 export async function createDoorResponse({
   key,

@@ -10,7 +10,7 @@ function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(PUBLIC_ERRORS, text);
 }
 
-/** There was a response, and it is not the requested result. */
+/** The response is not the requested result. */
 export class BadgeServiceError extends Error {
   override readonly name = "BadgeServiceError";
   /** HTTP status. */
@@ -43,7 +43,10 @@ export class BadgeServiceError extends Error {
   }
 }
 
-/** Why a user device gets neither its badge nor a signature for the time being: every code of 403 but that of people's secrets. */
+/**
+ * The reasons why a user device gets neither its badge nor a signature: every code of 403 except that of people's
+ * secrets.
+ */
 export type RefusedBadgeCode = Exclude<CodeOfStatus<403>, "READ_ONLY" | "DOOR_ONLY">;
 
 /** Tell the user. A `switch` over `code` is checked by the compiler. */
@@ -59,7 +62,7 @@ export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
 }
 
 /**
- * Whether the service needs a user token, or another one than it got (contract section 22). If so, have the identity provider's
+ * Whether the service needs a user token, or a different one (contract section 22). If so, have the identity provider's
  * library refresh it, or let the user log in again; then call once more.
  */
 export function isRefusedUserToken(
@@ -80,10 +83,10 @@ export function isExpiredCursor(error: unknown): error is BadgeServiceError & { 
  * The badge of this user device is bound to another key than this client's, or to none although `requireBound` is set. It is not
  * this phone's: somebody else who knows the udid requested it first, or the app has lost the key that it was bound to.
  */
-export class OtherKeyError extends Error {
-  override readonly name = "OtherKeyError";
+export class KeyMismatchError extends Error {
+  override readonly name = "KeyMismatchError";
   readonly badgeId: string;
-  /** RFC 7638 thumbprint of the key that the badge is bound to; null: it is not bound. */
+  /** RFC 7638 thumbprint of the key that the badge is bound to; null if unbound. */
   readonly keyThumbprint: string | null;
 
   constructor(badgeId: string, keyThumbprint: string | null) {
@@ -95,8 +98,8 @@ export class OtherKeyError extends Error {
 }
 
 /**
- * There was no response: no network, unknown host, broken connection, or timeout. The service may or may not have done
- * what was asked. `cause` is the runtime's error.
+ * There was no response: no network, unknown host, broken connection, or timeout. The call may or may not have taken
+ * effect. `cause` is the runtime's error.
  */
 export class NoResponseError extends Error {
   override readonly name = "NoResponseError";

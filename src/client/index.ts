@@ -4,8 +4,8 @@ export {
   DeviceClient,
   type DeviceClientOptions,
   type LoginRequest,
-  type PersonOptions,
   type SignOptions,
+  type UserCallOptions,
 } from "./device-client.ts";
 export { createDoorResponse, type DoorChallenge } from "./door-response.ts";
 export {
@@ -15,8 +15,8 @@ export {
   isExpiredCursor,
   isRefusedBadge,
   isRefusedUserToken,
+  KeyMismatchError,
   NoResponseError,
-  OtherKeyError,
   type RefusedBadgeCode,
   type RefusedBadgeError,
 } from "./errors.ts";
@@ -49,7 +49,7 @@ export type {
   HistoryPages,
   InvitationPages,
 } from "./pages.ts";
-export { createProof, type ProvenRequest } from "./proof.ts";
+export { createDpopProof, type ProvenRequest } from "./proof.ts";
 export {
   type ProofKey,
   type PublicJwk,
@@ -66,8 +66,8 @@ export {
   type ChangesQuery,
   type EventQuery,
   type HistoryQuery,
+  type InvitationInput,
   type InvitationQuery,
-  type InvitationToMake,
   type InvitingOptions,
   type ListQuery,
   type NewInvitation,

@@ -1,4 +1,4 @@
-/** Parsed JSON; undefined, which no JSON text parses to, for anything else. */
+/** Parsed JSON; undefined, which no JSON text parses to, if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

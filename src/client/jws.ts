@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
 /**
  * A compact JWS, ES256 (RFC 7515 section 7.1).
  *
- * @throws RangeError if `sign` does not return 64 bytes; whatever `sign` throws
+ * @throws RangeError if `sign` does not return 64 bytes; also errors of `sign`
  */
 export async function signJws(key: ProofKey, header: { typ: string; jwk?: object }, claims: object): Promise<string> {
   const part = (value: object) => toBase64Url(encoder.encode(JSON.stringify(value)));

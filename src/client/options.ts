@@ -8,12 +8,12 @@ export interface ClientOptions {
   /** URL of the service, such as `https://badges.example.com`; may have a path and a trailing slash. */
   baseUrl: string;
   applicationId: string;
-  /** How often one call is sent at most, the first try included. Default 4; 1 turns retries off. */
+  /** Maximum number of tries of a call, including the first. Default 4; 1 turns retries off. */
   maxTries?: number;
   /** Time limit of one try, at most 24 days. Default 15,000. */
   timeoutMilliseconds?: number;
   /** The call fails at once if `Retry-After` is longer than this, or than 24 days. Default 60. */
-  longestWaitSeconds?: number;
+  maxRetryAfterSeconds?: number;
   /** For tests, and for runtimes without the global. Default: the runtime's `fetch`. */
   fetch?: Fetch;
   /** For tests. Default: a timer that rejects as soon as the signal aborts. */
@@ -30,7 +30,7 @@ export interface CallOptions {
   signal?: CallSignal | undefined;
 }
 
-/** What the client uses of an `AbortSignal`; any `AbortSignal` fits. */
+/** The part of an `AbortSignal` that the client uses. */
 export interface CallSignal {
   readonly aborted: boolean;
   /** React Native has none. */
@@ -39,7 +39,7 @@ export interface CallSignal {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
-/** What the client uses of `fetch`; the global `fetch` fits. */
+/** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 export interface FetchInit {
@@ -50,7 +50,7 @@ export interface FetchInit {
   signal: RuntimeAbortSignal;
 }
 
-/** The class that the runtime's own `fetch` insists on. */
+/** The class that the runtime's own `fetch` requires. */
 type RuntimeAbortSignal = typeof globalThis extends { fetch: (url: string, init?: infer Init) => unknown }
   ? NonNullable<Init> extends { signal?: infer Signal }
     ? NonNullable<Signal>

@@ -16,17 +16,19 @@ export interface Application {
   requireProof: boolean;
   /** Whether it publishes status lists. */
   statusList: boolean;
-  /** How long signatures are valid. Absent: for ever. */
+  /** How long signatures are valid; absent if for ever. */
   signatureLifetimeSeconds?: number | undefined;
-  /** Null: no webhooks are sent. */
+  /** Null if no webhooks are sent. */
   webhookUrl: string | null;
-  /** What the QR code of an invitation opens, with its token for `{token}`. Absent: it has the token alone. */
+  /**
+   * The link in the QR code of an invitation, with its token for `{token}`. Absent if the code contains only the token.
+   */
   invitationLink?: string | undefined;
-  /** Whose console secret this client uses. Absent: the application's own secret. */
+  /** The person of this client's console secret; absent for the application's own secret. */
   signedIn?: { name: string; role: Role } | undefined;
 }
 
-/** Somebody who has a console secret. */
+/** A person with a console secret. */
 export interface ConsolePerson {
   name: string;
   role: Role;
@@ -34,14 +36,14 @@ export interface ConsolePerson {
   createdAt: string;
 }
 
-/** A door that has a secret (contract section 26). */
+/** A door with a secret (contract section 26). */
 export interface ConnectedDoor {
   name: string;
   /** When the secret was made. ISO 8601, UTC. */
   createdAt: string;
-  /** When the door called last; absent: it has never called. */
+  /** The door's last call; absent if it has never called. */
   seenAt?: string | undefined;
-  /** The last change that it had then. */
+  /** The change that it had then. */
   change?: number | undefined;
   /** Whether it called within 60 seconds and has the last change of status. */
   isCurrent: boolean;
@@ -59,7 +61,7 @@ export interface AccessPage {
   nextCursor: string | null;
 }
 
-/** What was done, when and by whom (contract section 23). */
+/** An action, its time and its actor (contract section 23). */
 export interface HistoryEntry {
   /** ISO 8601, UTC. */
   at: string;
@@ -83,7 +85,7 @@ export interface HistoryPage {
 
 export type InvitationState = "pending" | "claimed" | "revoked" | "expired";
 
-/** An invitation as it is listed: without its token, of which the service has only a digest. */
+/** A listed invitation, without its token, because the service has only a digest. */
 export interface ListedInvitation {
   /** The number that it reserves or reserved. */
   badgeId: string;
@@ -93,11 +95,11 @@ export interface ListedInvitation {
   expiresAt: string;
   /** End of the badge that is claimed, exactly as it was sent. */
   badgeExpiresAt?: string | undefined;
-  /** From when the badge that is claimed opens doors, exactly as it was sent. */
+  /** Start of the claimed badge, exactly as it was sent. */
   badgeStartsAt?: string | undefined;
   /** Who was invited. */
   name?: string | undefined;
-  /** Who claimed it, or is to. */
+  /** The user who claimed it, or may claim it. */
   userId?: string | undefined;
 }
 
@@ -110,7 +112,7 @@ export interface InvitationPage {
 /** `exhausted`: all attempts failed. `held`: it waits until the endpoint is released. */
 export type EventState = "pending" | "delivered" | "exhausted" | "held";
 
-/** An event and how its delivery went. */
+/** An event and the state of its delivery. */
 export interface ListedEvent {
   id: string;
   /** The event's name on the wire, such as `badge:created`. */
@@ -120,14 +122,14 @@ export interface ListedEvent {
   attempts: number;
   /** HTTP status of the last response. */
   lastStatus: number | null;
-  /** One word for how the last attempt ended; null before the first. */
+  /** The outcome of the last attempt in one word; null before the first. */
   lastOutcome: string | null;
   /** First bytes of the last response. */
   lastResponse: string | null;
   createdAt: string;
   /**
-   * When the next attempt is due; a time in the past means at once. Null: none follows, or none while the
-   * application is disabled, has no URL, or its endpoint is held.
+   * Time of the next attempt; a past time means at once. Null if none follows, or while the application is disabled,
+   * has no URL, or its endpoint is held.
    */
   nextAttemptAt: string | null;
   deliveredAt: string | null;
@@ -147,7 +149,7 @@ export interface ReplayedEvent {
   state: "pending" | "held";
 }
 
-/** How many issued badges have which value of a metadata field, most frequent first. */
+/** Numbers of issued badges by value of a metadata field, most frequent first. */
 export interface ValueCounts {
   /** `value` null: the device did not send it. */
   values: { value: string | null; badges: number }[];
@@ -161,13 +163,13 @@ export interface Statistics {
   /** The number range. */
   numbers: {
     size: number;
-    /** Of badges that have not been replaced. */
+    /** Numbers of badges that have not been replaced. */
     issued: number;
     /** By pending invitations. */
     reserved: number;
     /** Of replaced badges. */
     retired: number;
-    /** Of ended invitations, until the reuse delay has passed. */
+    /** Numbers of ended invitations, until the reuse delay has passed. */
     coolingDown: number;
     /** Can be issued. */
     left: number;
@@ -178,15 +180,15 @@ export interface Statistics {
   };
   /** By metadata, of those that are sampled. */
   badges: Record<MetadataField, ValueCounts>;
-  /** The newest badges, of which metadata is counted: 20,000 at most. */
+  /** The number of newest badges whose metadata is counted: at most 20,000. */
   sampled: number;
   invitations: Record<InvitationState, number>;
   badgesByState: Record<BadgeState, number>;
   /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
   badgesPerDay: { day: string; badges: number }[];
-  /** By state and last outcome (null: no attempt was made), most frequent first. */
+  /** By state and last outcome (null before the first attempt), most frequent first. */
   deliveries: { state: EventState; outcome: string | null; events: number }[];
-  /** Logins of the last day by what their user token was like, counted while tokens are only observed. */
+  /** Logins of the last day by the validity of their user tokens, counted while tokens are only observed. */
   logins: { withToken: number; withoutToken: number; withWrongToken: number };
   /** When this was counted: now. */
   asOf: string;

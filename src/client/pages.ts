@@ -32,7 +32,10 @@ class Pages<Page extends { nextCursor: string | null }> implements AsyncIterable
   }
 }
 
-/** Oldest badge first, unless the newest was asked for. Every badge that existed at the start, and has not ended meanwhile, appears exactly once. */
+/**
+ * Oldest badge first, unless the query asks for the newest first. Every badge that existed at the start, and has not
+ * ended meanwhile, appears exactly once.
+ */
 export class BadgePages extends Pages<BadgePage> {
   /** Iterates over the badges of all pages. */
   async *badges(): AsyncGenerator<ListedBadge, void, void> {
@@ -56,7 +59,7 @@ export class DoorPages extends Pages<DoorPage> {
   }
 }
 
-/** Newest invitation first, unless a span of time was asked for. */
+/** Newest invitation first, unless the query has a span of time. */
 export class InvitationPages extends Pages<InvitationPage> {
   /** Iterates over the invitations of all pages. */
   async *invitations(): AsyncGenerator<ListedInvitation, void, void> {

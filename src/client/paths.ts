@@ -1,8 +1,8 @@
 /**
  * Encodes one segment of a path. "." and ".." cannot be encoded: `fetch` resolves them even if percent-encoded (URL
- * Standard, path state), and the request for one user's badges would list everybody's.
+ * Standard, path state), and the request for one user's badges would list those of all users.
  *
- * @throws RangeError for what cannot be a segment
+ * @throws RangeError if the text cannot be a segment
  */
 export function pathSegment(text: string | undefined): string {
   if (text === undefined || text === "" || text === "." || text === "..") {

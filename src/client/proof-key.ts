@@ -9,8 +9,7 @@ export interface PublicJwk {
 
 /**
  * The key that a badge is bound to (contract section 15). It signs proofs for the service and responses to doors. The
- * private half stays where it is: in WebCrypto (`webCryptoProofKey`), or in the platform's key store, behind a `sign` of
- * the app's own.
+ * private half stays in WebCrypto (`webCryptoProofKey`), or in the platform's key store behind the app's own `sign`.
  */
 export interface ProofKey {
   readonly publicJwk: PublicJwk;
@@ -28,7 +27,7 @@ export interface WebCryptoKeyPair {
   privateKey: WebCryptoKey;
 }
 
-/** What the client uses of a `CryptoKey`: each runtime has its own types, and some have none. */
+/** The part of a `CryptoKey` that the client uses, because each runtime has its own types, and some have none. */
 export interface WebCryptoKey {
   readonly type: string;
   readonly extractable: boolean;
@@ -60,9 +59,10 @@ const notP256 = () => new RangeError("not an ECDSA key pair with P-256 that may 
 const COORDINATE_BYTES = 32;
 
 /**
- * Converts an ECDSA signature from DER (RFC 3279 section 2.2.3), which key stores return, to r and s (RFC 7518 section 3.4).
+ * Converts an ECDSA signature from DER (RFC 3279 section 2.2.3), which key stores return, to r and s (RFC 7518 section
+ * 3.4).
  *
- * @throws RangeError for anything but the DER of a P-256 signature
+ * @throws RangeError if the bytes are not the DER of a P-256 signature
  */
 export function rawSignatureFromDer(der: Uint8Array): Uint8Array {
   const [r, afterR] = readInteger(der, 2);

@@ -8,7 +8,7 @@ const JTI_BYTES = 16;
 /** The request that a proof is for. */
 export interface ProvenRequest {
   key: ProofKey;
-  /** The application that is called: no other accepts the proof. */
+  /** The called application; no other accepts the proof. */
   applicationId: string;
   /** As sent, in upper case. */
   method: string;
@@ -29,7 +29,7 @@ export interface ProvenRequest {
  *
  * @throws RangeError if the key's `sign` returns anything but 64 bytes; whatever it throws
  */
-export async function createProof(request: ProvenRequest): Promise<string> {
+export async function createDpopProof(request: ProvenRequest): Promise<string> {
   const { key, applicationId, method, url, udid, body = "", nonce, now = Date.now() } = request;
   const { kty, crv, x, y } = key.publicJwk;
   const claims = {

@@ -1,5 +1,5 @@
 import { sha256 } from "./jws.ts";
-import { createProof } from "./proof.ts";
+import { createDpopProof } from "./proof.ts";
 import type { ProofKey } from "./proof-key.ts";
 
 /** For how long the service takes a nonce (contract section 15). */
@@ -23,7 +23,7 @@ interface Response {
 }
 
 /** Makes the proofs of one device, or for one user token (contract sections 15 and 22). The service's latest nonce is kept in memory alone. */
-export class Prover {
+export class DpopSigner {
   readonly #key: ProofKey;
   readonly #applicationId: string;
   readonly #bearer: string;
@@ -49,7 +49,7 @@ export class Prover {
    */
   prove(request: OutgoingRequest): Promise<string> {
     const now = this.#now();
-    return createProof({
+    return createDpopProof({
       ...request,
       key: this.#key,
       applicationId: this.#applicationId,

@@ -9,7 +9,7 @@ export const BACK_OFF_CAP_MILLISECONDS = 8_000;
  * that has set already.
  *
  * @param failure.tries tries made so far, from 1
- * @param failure.longestWaitSeconds a longer `Retry-After` is left to the caller
+ * @param failure.maxRetryAfterSeconds a longer `Retry-After` is left to the caller
  * @param failure.random in [0, 1): full jitter, so that clients that failed together do not retry together
  * @returns milliseconds to wait before the next try, or null to give up
  */
@@ -17,13 +17,13 @@ export function waitBeforeRetry(failure: {
   error: unknown;
   tries: number;
   maxTries: number;
-  longestWaitSeconds: number;
+  maxRetryAfterSeconds: number;
   random: number;
 }): number | null {
-  const { error, tries, maxTries, longestWaitSeconds, random } = failure;
+  const { error, tries, maxTries, maxRetryAfterSeconds, random } = failure;
   if (tries >= maxTries || !isTemporary(error)) return null;
   const retryAfterSeconds = error instanceof BadgeServiceError ? (error.retryAfterSeconds ?? 0) : 0;
-  if (retryAfterSeconds > longestWaitSeconds) return null;
+  if (retryAfterSeconds > maxRetryAfterSeconds) return null;
   const ceiling = Math.min(BACK_OFF_CAP_MILLISECONDS, BACK_OFF_BASE_MILLISECONDS * 2 ** (tries - 1));
   return retryAfterSeconds * 1000 + Math.floor(random * ceiling);
 }

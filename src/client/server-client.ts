@@ -126,7 +126,7 @@ export interface ChangesQuery extends PageOptions {
 }
 
 /** An invitation to make. */
-export interface InvitationToMake {
+export interface InvitationInput {
   /** In the future, at most 365 days ahead. A string is ISO 8601 with a zone, and is returned unchanged. */
   expiresAt: InvitationRequest["expiresAt"] | Date;
   /**
@@ -134,16 +134,16 @@ export interface InvitationToMake {
    * returned unchanged. Absent: the badge has no end. The invitation ends with it, if that is earlier.
    */
   badgeExpiresAt?: string | Date | undefined;
-  /** From when the badge that is claimed opens doors: before its end. Absent: at once. */
+  /** Start of the claimed badge, before its end; absent for a start at once. */
   badgeStartsAt?: string | Date | undefined;
-  /** Who is invited, for the people who run the application: 1 to 100 characters. */
+  /** Name of the visitor, for the application's staff: 1 to 100 characters. */
   name?: string | undefined;
-  /** The user who is invited: only a device that names this user can claim the invitation. */
+  /** The invited user; only a device that names this user can claim the invitation. */
   userId?: string | undefined;
 }
 
 export interface InvitingOptions extends ActingOptions {
-  /** Identifies who invites: 1 to 255 printable ASCII characters. */
+  /** Identifies the inviter: 1 to 255 printable ASCII characters. */
   udid: string;
   /**
    * 1 to 255 printable ASCII characters that identify this invitation among the application's, such as the ID of the visit.
@@ -152,7 +152,7 @@ export interface InvitingOptions extends ActingOptions {
   idempotencyKey?: string;
 }
 
-export interface NewInvitation extends InvitationToMake, InvitingOptions {}
+export interface NewInvitation extends InvitationInput, InvitingOptions {}
 
 /**
  * For an application's server: lists and ends badges, keeps a mirror of them, creates and revokes invitations, and verifies
@@ -173,7 +173,7 @@ export class ServerClient {
    * `server.listBadges().badges()`. The iteration sends the requests and throws their errors.
    *
    * @throws RangeError for a `userId` that cannot be part of a path, or that is present but undefined, which would list
-   *   everybody's badges
+   * the badges of all users
    */
   listBadges(query: ListQuery = {}): BadgePages {
     const { perPage, signal } = query;
@@ -184,8 +184,8 @@ export class ServerClient {
   }
 
   /**
-   * Lists badges that are searched, filtered or ordered, like `listBadges`. A page may have fewer badges than there is room
-   * for, or none, although more follow: the service reads only so many for one page.
+   * Lists badges that are searched, filtered or ordered, like `listBadges`. A page may be short or empty although more
+   * badges follow, because the service reads a limited number of badges for one page.
    */
   searchBadges({ state, q, endsBefore, order, perPage, signal }: BadgeSearch): BadgePages {
     const query = { state, q, endsBefore: endsBefore === undefined ? undefined : dateTime(endsBefore), order };
@@ -287,7 +287,7 @@ export class ServerClient {
   }
 
   /**
-   * Erases a person: revokes the user's badges, puts a random user ID in place of this one everywhere, and deletes names and
+   * Erases a user: revokes the user's badges, replaces this user ID by a random one everywhere, and deletes names and
    * metadata. It cannot be undone.
    */
   async eraseUser(userId: string, options: ActingOptions = {}): Promise<ErasedUser> {
@@ -347,7 +347,7 @@ export class ServerClient {
    * @returns one for each that was given, in the same order
    */
   async createInvitations(
-    invitations: readonly InvitationToMake[],
+    invitations: readonly InvitationInput[],
     options: InvitingOptions,
   ): Promise<(Invitation | RefusedInvitation)[]> {
     const body = { invitations: invitations.map(invitationRequest) };
@@ -385,7 +385,7 @@ export class ServerClient {
     );
   }
 
-  /** Lists who has a console secret, by name, like `listBadges`. */
+  /** Lists the people with a console secret, by name, like `listBadges`. */
   listAccess({ perPage, signal }: PageOptions = {}): AccessPages {
     return new AccessPages((cursor) =>
       this.#page(`/v1/access${queryText({ per_page: perPage, cursor })}`, accessPage, signal),
@@ -406,7 +406,10 @@ export class ServerClient {
     );
   }
 
-  /** What was done to the application's badges, users and settings, newest first, like `listBadges` (contract section 23). */
+  /**
+   * Lists the history of the application's badges, users and settings, newest first, like `listBadges` (contract
+   * section 23).
+   */
   listHistory({ badgeId, userId, since, until, actor, action, perPage, signal }: HistoryQuery = {}): HistoryPages {
     const filters = {
       ...{ badge: badgeId, user: userId, actor, action },
@@ -536,7 +539,7 @@ const dateTime = (time: Date | string): string => (typeof time === "string" ? ti
 const actorHeader = (actor: string | undefined): Record<string, string> =>
   actor === undefined ? {} : { actor: percentEncode(actor) };
 
-function invitationRequest(invitation: InvitationToMake): InvitationRequest {
+function invitationRequest(invitation: InvitationInput): InvitationRequest {
   const { expiresAt, badgeExpiresAt, badgeStartsAt, name, userId } = invitation;
   return {
     expiresAt: dateTime(expiresAt),

@@ -3,12 +3,12 @@ import type { Bookmarks } from "./bookmarks.ts";
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 import { isObject, parseJson } from "./json.ts";
 import type { CallOptions, CallSignal, ClientOptions, FetchInit, FetchResponse } from "./options.ts";
-import type { Prover } from "./prover.ts";
+import type { DpopSigner } from "./prover.ts";
 import { waitBeforeRetry } from "./retry.ts";
 
 const DEFAULT_MAX_TRIES = 4;
 const DEFAULT_TIMEOUT_MILLISECONDS = 15_000;
-/** Covers what the service itself asks for: 2 s with UNAVAILABLE, 60 s with RATE_LIMITED. */
+/** Covers the service's own `Retry-After`: 2 s with UNAVAILABLE, 60 s with RATE_LIMITED. */
 const DEFAULT_LONGEST_WAIT_SECONDS = 60;
 /** Just below what a timer can hold: a longer one would fire at once. */
 const LONGEST_TIMER_SECONDS = 24 * 86_400;
@@ -21,10 +21,10 @@ export interface Call<T> extends CallOptions {
   headers?: Record<string, string>;
   body?: unknown;
   /** Makes a `DPoP` header for each request that is sent. */
-  prover?: Prover | null;
+  prover?: DpopSigner | null;
   /** Has the `bookmark` header of each request that is sent. */
   bookmarks?: Bookmarks;
-  /** Reads a 2xx response; null if it is not what the contract says. */
+  /** Reads a 2xx response; null if it violates the contract. */
   read: (response: JsonResponse) => T | null;
 }
 
@@ -37,7 +37,7 @@ export interface JsonResponse {
   error: unknown;
 }
 
-/** A request without what is made for each sending. */
+/** A request without the headers of each try. */
 type PreparedRequest = Omit<FetchInit, "signal">;
 
 /** Sends calls, and repeats them after temporary failures. */
@@ -45,7 +45,7 @@ export class Transport {
   readonly #baseUrl: string;
   readonly #options: Required<Omit<ClientOptions, "baseUrl">>;
 
-  /** @throws RangeError for options that cannot work */
+  /** @throws RangeError for invalid options */
   constructor(options: ClientOptions) {
     if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(options.baseUrl)) throw new RangeError("baseUrl is not an http(s) URL");
     this.#baseUrl = options.baseUrl.replace(/\/+$/, "");
@@ -56,8 +56,8 @@ export class Transport {
         atLeast(1, options.timeoutMilliseconds ?? DEFAULT_TIMEOUT_MILLISECONDS, "timeoutMilliseconds"),
         LONGEST_TIMER_SECONDS * 1000,
       ),
-      longestWaitSeconds: Math.min(
-        atLeast(0, options.longestWaitSeconds ?? DEFAULT_LONGEST_WAIT_SECONDS, "longestWaitSeconds"),
+      maxRetryAfterSeconds: Math.min(
+        atLeast(0, options.maxRetryAfterSeconds ?? DEFAULT_LONGEST_WAIT_SECONDS, "maxRetryAfterSeconds"),
         LONGEST_TIMER_SECONDS,
       ),
       // Wrapped, because browsers throw when `fetch` is called as a method of another object.
@@ -72,10 +72,10 @@ export class Transport {
    * @throws BadgeServiceError for a response that refuses the call or is not the service's
    * @throws NoResponseError if there was no response
    * @throws the signal's reason after it aborted
-   * @throws what the prover throws
+   * @throws errors of the DPoP signer
    */
   async call<T>(call: Call<T>): Promise<T> {
-    const { maxTries, longestWaitSeconds, random } = this.#options;
+    const { maxTries, maxRetryAfterSeconds, random } = this.#options;
     const { signal } = call;
     // Outside the tries: a value that no header can carry is the caller's mistake and must not be retried.
     const init = this.#requestInit(call);
@@ -85,7 +85,7 @@ export class Transport {
         return await this.#try(call, init);
       } catch (error) {
         throwIfAborted(signal);
-        const failure = { error, tries, maxTries, longestWaitSeconds, random: random() };
+        const failure = { error, tries, maxTries, maxRetryAfterSeconds, random: random() };
         const wait = waitBeforeRetry(failure);
         if (wait === null) throw error;
         await this.#options.sleep(wait, signal);
@@ -108,7 +108,7 @@ export class Transport {
 
   async #try<T>(call: Call<T>, init: PreparedRequest): Promise<T> {
     const begun = call.bookmarks?.begin();
-    const response = await this.#sendOrRenounce(call, init);
+    const response = await this.#sendWithNonceRetry(call, init);
     const result = isSuccess(response.status) ? call.read(response) : null;
     if (result !== null) {
       if (begun) call.bookmarks?.take(response, begun);
@@ -125,10 +125,10 @@ export class Transport {
   }
 
   /** Sends the request, and a second time if the service asks for a nonce in the proof. */
-  async #sendOrRenounce(call: Call<unknown>, init: PreparedRequest): Promise<JsonResponse> {
+  async #sendWithNonceRetry(call: Call<unknown>, init: PreparedRequest): Promise<JsonResponse> {
     try {
       const response = await this.#sendProven(call, init);
-      // Once: if the nonce that was just offered is refused, a third proof would be refused, too.
+      // Only once, because a third proof would be refused like the second.
       return call.prover?.takeNonce(response) ? await this.#sendProven(call, init) : response;
     } catch (error) {
       if (error instanceof NoResponseError) call.bookmarks?.drop();
@@ -174,7 +174,7 @@ export class Transport {
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299;
 
 function atLeast(least: number, value: number, name: string): number {
-  // Negated, so that NaN is refused too: it would make every later comparison false.
+  // Negated to refuse NaN too, which would make every later comparison false.
   if (!(value >= least)) throw new RangeError(`${name} is not a number of at least ${least}`);
   return value;
 }

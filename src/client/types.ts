@@ -1,8 +1,9 @@
 import type { MetadataField } from "../shared/metadata-fields.ts";
 
 /**
- * What goes over the wire, as plain types: a program that uses the client needs no schema library to compile. The types
- * equal the service's schemas, which `test/client/types-equal-schemas.ts` checks when it is compiled.
+ * The types of requests and responses, as plain types, so that a program that uses the client needs no schema library
+ * to compile. The types equal the service's schemas, which `test/client/types-equal-schemas.ts` checks when it is
+ * compiled.
  */
 
 /** What a device reports about itself: up to 256 characters in each field. */
@@ -22,13 +23,13 @@ export interface NewBadge {
   badgeId: string;
   /** Verifies every signature for this badge: base64 of the SPKI DER of an ECDSA P-256 key. */
   publicKey: string;
-  /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+  /** RFC 7638 thumbprint of the key that the badge is bound to; absent if unbound. */
   keyThumbprint?: string | undefined;
 }
 
 export interface ExistingBadge {
   badgeId: string;
-  /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+  /** RFC 7638 thumbprint of the key that the badge is bound to; absent if unbound. */
   keyThumbprint?: string | undefined;
 }
 
@@ -44,22 +45,25 @@ export interface ListedBadge {
   id: string;
   userId: string;
   metadata?: Metadata | undefined;
-  /** Who was invited, if the invitation said it. */
+  /** The invitation's name of the visitor, if it has one. */
   name?: string | undefined;
-  /** Absent: the badge is active. */
+  /** Absent for an active badge. */
   state?: BadgeState | undefined;
-  /** From when the badge opens doors: ISO 8601, UTC. Absent: from its issue on. */
+  /** Time from which the badge opens doors: ISO 8601, UTC. Absent if from its issue on. */
   startsAt?: string | undefined;
-  /** When the badge ends: ISO 8601, UTC. Absent: it has no end. */
+  /** End of the badge: ISO 8601, UTC. Absent without an end. */
   expiresAt?: string | undefined;
   /** Only in a list that was searched, filtered or ordered: ISO 8601, UTC. */
   issuedAt?: string | undefined;
   changedAt?: string | undefined;
-  /** In such a list, for a person's secret: who made the last change. Absent: the device, by a login, or it is not kept any more. */
+  /**
+   * In such a list, for a person's secret: the actor of the last change. Absent if it was a device's login, or is not
+   * kept any more.
+   */
   changedBy?: HistoryActor | undefined;
 }
 
-/** Who did something (contract section 23). */
+/** The actor of a change (contract section 23). */
 export interface HistoryActor {
   kind: "device" | "user" | "server" | "person" | "administrator" | "service";
   name?: string | undefined;
@@ -80,13 +84,13 @@ export interface Badge {
   userId: string;
   state: BadgeState;
   metadata?: Metadata | undefined;
-  /** Who was invited, if the invitation said it. */
+  /** The invitation's name of the visitor, if it has one. */
   name?: string | undefined;
-  /** From when the badge opens doors: ISO 8601, UTC. Absent: from its issue on. */
+  /** Time from which the badge opens doors: ISO 8601, UTC. Absent if from its issue on. */
   startsAt?: string | undefined;
-  /** When the badge ends or ended: ISO 8601, UTC. Absent: it has no end. */
+  /** End of the badge: ISO 8601, UTC. Absent without an end. */
   expiresAt?: string | undefined;
-  /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+  /** RFC 7638 thumbprint of the key that the badge is bound to; absent if unbound. */
   keyThumbprint?: string | undefined;
   /** ISO 8601, UTC. */
   issuedAt: string;
@@ -96,7 +100,7 @@ export interface Badge {
 
 /** A badge that was read or changed alone. */
 export interface CurrentBadge extends Badge {
-  /** Number of its last change, for `ifChange`. Absent: something on the way removed the response's `ETag`. */
+  /** Number of its last change, for `ifChange`. Absent if a proxy removed the response's `ETag`. */
   change?: number | undefined;
 }
 
@@ -108,7 +112,7 @@ export interface BadgeChange extends Badge {
 
 export interface ChangePage {
   changes: BadgeChange[];
-  /** Where to continue, now or at any later time. Store it together with the changes. */
+  /** The position to continue from, now or later. Store it together with the changes. */
   cursor: string;
   /** False: with this page the mirror is complete at this moment. */
   more: boolean;
@@ -116,7 +120,7 @@ export interface ChangePage {
 
 export interface User {
   userId: string;
-  /** Whether the user gets no badge. */
+  /** Whether the user is blocked. */
   blocked: boolean;
 }
 
@@ -125,11 +129,11 @@ export interface BlockedUser extends User {
   revoked: string[];
 }
 
-/** Body of PATCH /v1/badges/{id}. What is absent stays as it is. */
+/** Body of PATCH /v1/badges/{id}. Absent fields stay unchanged. */
 export interface BadgeTimesRequest {
   /** ISO 8601 with a zone; null for no end. */
   expiresAt?: string | null | undefined;
-  /** ISO 8601 with a zone; null: the badge opens doors from its issue on. */
+  /** ISO 8601 with a zone; null if the badge opens doors from its issue on. */
   startsAt?: string | null | undefined;
   reason?: string | undefined;
 }
@@ -147,7 +151,7 @@ export interface BlockedUserPage {
 }
 
 export interface ErasedUser {
-  /** The random user ID that stands in place of the erased one. */
+  /** The random user ID that replaces the erased one. */
   userId: string;
   /** Number of badges from which this call erased the user. */
   erased: number;
@@ -159,11 +163,11 @@ export interface InvitationRequest {
   expiresAt: string;
   /** End of the badge that is claimed: ISO 8601 with a zone, at most 3,650 days ahead. */
   badgeExpiresAt?: string | undefined;
-  /** From when the badge that is claimed opens doors: ISO 8601 with a zone, before its end. */
+  /** Start of the claimed badge: ISO 8601 with a zone, before its end. */
   badgeStartsAt?: string | undefined;
-  /** Who is invited, for the people who run the application: 1 to 100 characters. */
+  /** Name of the visitor, for the application's staff: 1 to 100 characters. */
   name?: string | undefined;
-  /** The user who is invited: only a device that names this user can claim the invitation. */
+  /** The invited user; only a device that names this user can claim the invitation. */
   userId?: string | undefined;
 }
 
@@ -176,20 +180,20 @@ export interface Invitation {
   expiresAt: string;
   /** End of the badge that is claimed, exactly as it was sent. */
   badgeExpiresAt?: string | undefined;
-  /** From when the badge that is claimed opens doors, exactly as it was sent. */
+  /** Start of the claimed badge, exactly as it was sent. */
   badgeStartsAt?: string | undefined;
   name?: string | undefined;
   userId?: string | undefined;
 }
 
-/** What an invitation is for, as `describeInvitation` has it for whoever has its token. */
+/** An invitation as `describeInvitation` returns it to the holder of its token. */
 export interface DescribedInvitation extends Omit<Invitation, "id" | "badgeId"> {
   state: "pending" | "claimed" | "revoked" | "expired";
   /** Where the visitor is expected. */
   applicationName: string;
 }
 
-/** An invitation that was refused among others, for a reason that creating it alone would have had, too. */
+/** A refused invitation among others, with the same reason as if it were created alone. */
 export interface RefusedInvitation {
   /** One of `ERROR_CODES`. */
   error: string;

@@ -14,11 +14,11 @@ export interface WebhookBody {
   eventId: string;
   /** The event's name on the wire. */
   kind: string;
-  /** Null for other kinds, such as an administrator's test or one of a newer service: nothing needs to be done. */
+  /** Null for other kinds, such as an administrator's test or an event of a newer service; no action is needed. */
   event: WebhookEvent | null;
 }
 
-/** Reads the parsed body; null if it is not what the contract says. */
+/** Reads the parsed body; null if it violates the contract. */
 export function readWebhookBody(body: unknown): WebhookBody | null {
   if (!isObject(body) || typeof body.id !== "string" || typeof body.event !== "string") return null;
   const { id: eventId, event: kind } = body;

@@ -18,11 +18,11 @@ export interface BadgeCreatedEvent extends EventFields {
     id: string;
     userId: string;
     metadata?: Metadata | undefined;
-    /** Who was invited, if the invitation said it. */
+    /** The invitation's name of the visitor, if it has one. */
     name?: string | undefined;
-    /** From when the badge opens doors: ISO 8601, UTC. Absent: from its issue on. */
+    /** Time from which the badge opens doors: ISO 8601, UTC. Absent if from its issue on. */
     startsAt?: string | undefined;
-    /** RFC 7638 thumbprint of the key that the badge is bound to. Absent: it is not bound. */
+    /** RFC 7638 thumbprint of the key that the badge is bound to; absent if unbound. */
     keyThumbprint?: string | undefined;
     /** The `id` of the claimed invitation, if there was one. */
     invitationId?: string | undefined;

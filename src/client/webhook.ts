@@ -16,7 +16,7 @@ export interface WebhookToVerify {
   body: Uint8Array | ArrayBuffer | string;
   /** The application's secret; both, while two are live. */
   secrets: string | readonly string[];
-  /** How far `webhook-timestamp` may be from `now`, either way. Default 300. */
+  /** Allowed difference of `webhook-timestamp` from `now`, in both directions. Default 300. */
   toleranceSeconds?: number;
   /** Milliseconds since 1970-01-01 UTC. Default `Date.now()`. */
   now?: number;

@@ -47,7 +47,7 @@ export class Session {
       ...credentials,
       baseUrl: location.origin,
       maxTries: MAX_TRIES,
-      longestWaitSeconds: LONGEST_WAIT_SECONDS,
+      maxRetryAfterSeconds: LONGEST_WAIT_SECONDS,
     });
     return new Session(server, await server.getApplication(), onEnd);
   }

@@ -7,7 +7,7 @@ import { createApplication } from "../admin/application/create.ts";
 import { UserError } from "../admin/command-line/errors.ts";
 import { openHomes } from "../admin/command-line/session.ts";
 import type { Database } from "../admin/platform/database.ts";
-import { type LocalState, shownPath } from "../admin/platform/paths.ts";
+import { formatPath, type LocalState } from "../admin/platform/paths.ts";
 import { plainHomeSubmitter } from "../admin/script-command/submit.ts";
 import { ensureLocalSealing } from "../admin/sealing-key/local.ts";
 import { type ApplicationId, applicationId, newApplicationId, newApplicationSecret } from "../shared/identifiers.ts";
@@ -38,7 +38,7 @@ export async function prepareLocalData(
     // Before the application: after a crash in between, the next start creates it from the file.
     const credentials = readCredentials(state) ?? writeCredentials(state);
     const { applicationId: demoApplicationId } = credentials;
-    return { demoApplicationId, demo: await findDemo(homes.of(demoApplicationId), credentials) };
+    return { demoApplicationId, demo: await findDemo(homes.databaseFor(demoApplicationId), credentials) };
   } finally {
     await close();
   }
@@ -56,7 +56,7 @@ export async function ensureDemoApplication(state: LocalState): Promise<DemoAppl
   const { homes, close } = opened;
   try {
     const credentials = readCredentials(state) ?? writeCredentials(state);
-    const found = await findDemo(homes.of(credentials.applicationId), credentials);
+    const found = await findDemo(homes.databaseFor(credentials.applicationId), credentials);
     if (found !== null) return found;
     await createApplication(homes, plainHomeSubmitter(opened), { name: "Demo", credentials });
     return { ...credentials, isDisabled: false };
@@ -104,7 +104,7 @@ function readCredentials({ demoApplication }: LocalState): Credentials | null {
     return credentialsSchema.parse(JSON.parse(readFileSync(demoApplication, "utf8")));
   } catch {
     throw new UserError(
-      `${shownPath(demoApplication)} does not hold the demo application's ID and secret: delete it for a new demo application.`,
+      `${formatPath(demoApplication)} does not hold the demo application's ID and secret: delete it for a new demo application.`,
     );
   }
 }

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { describeError, UserError } from "../admin/command-line/errors.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
-import { localState, shownPath } from "../admin/platform/paths.ts";
+import { formatPath, localState } from "../admin/platform/paths.ts";
 import { assertStateWritable } from "../admin/platform/writable.ts";
 
 /** `npm run reset`: deletes the local data, after asking. */
@@ -54,7 +54,7 @@ async function reset(): Promise<void> {
   if (!sure && !(await confirm())) return console.log("Nothing was deleted.");
   for (const path of existing) rmSync(path, { recursive: true, force: true });
   release();
-  console.log(`Deleted ${existing.map(shownPath).join(", ")}.`);
+  console.log(`Deleted ${existing.map(formatPath).join(", ")}.`);
 }
 
 try {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { bold, fieldLines } from "../admin/command-line/output.ts";
 import { ADMIN } from "../admin/command-line/shell.ts";
-import { type LocalState, shownPath } from "../admin/platform/paths.ts";
+import { formatPath, type LocalState } from "../admin/platform/paths.ts";
 import type { Origins } from "./address.ts";
 import type { DemoApplication } from "./demo-application.ts";
 
@@ -16,7 +16,7 @@ ${fieldLines({
   "On this computer": printed === own ? undefined : own,
   "Application ID": demo.applicationId,
   "Application secret": demo.applicationSecret ?? "changed since, see below",
-  "Kept in": shownPath(state.demoApplication),
+  "Kept in": formatPath(state.demoApplication),
 })}
 
 ${(demo.isDisabled ? disabledLines(demo) : commandLines(printed, demo, state)).join("\n")}
@@ -56,7 +56,7 @@ function secretLines(origin: string, demo: DemoApplication, state: LocalState): 
   }
   return [
     bold("The demo application's secret was changed, and the service cannot show the new one."),
-    `Put it into ${shownPath(state.demoApplication)}, or make another:`,
+    `Put it into ${formatPath(state.demoApplication)}, or make another:`,
     `${ADMIN} secret add ${applicationId}`,
   ];
 }

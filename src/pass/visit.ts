@@ -22,7 +22,7 @@ const CLIENT_SIGNATURE = new TextEncoder().encode("pass");
 const RETRY_SECONDS = 5;
 const LOOK_AGAIN_SECONDS = 30;
 /** A visitor waits for each call; after a failed one the page tries again by itself. */
-const CALLS = { maxTries: 2, longestWaitSeconds: 2, timeoutMilliseconds: 10_000 };
+const CALLS = { maxTries: 2, maxRetryAfterSeconds: 2, timeoutMilliseconds: 10_000 };
 
 /** States in which the last code is still shown: nothing says that it is not good. */
 const KEEPS_CODE: readonly State[] = ["open", "offline", "busy"];

@@ -1,23 +1,23 @@
-/** Who makes a change, as the history names it (contract section 23). */
+/** The actor of a change, as the history names it (contract section 23). */
 export interface Actor {
   /**
-   * `device`: the application on somebody's phone; `user`: a person with a token of the identity provider (section 22);
-   * `server`: the application's server; `person`: somebody with a console secret; `administrator`: the script; `service`: the
+   * `device`: the application on a phone; `user`: a user with a token of the identity provider (section 22); `server`:
+   * the application's server; `person`: a person with a console secret; `administrator`: the script; `service`: the
    * clock.
    */
   kind: ActorKind;
-  /** Of a server what it says; of a person the console secret's name; of an administrator the terminal's user. */
+  /** A server's own statement, the name of a person's console secret, or the terminal's user of an administrator. */
   name?: string;
 }
 
 export const ACTOR_KINDS = ["device", "user", "server", "person", "administrator", "service"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
 
-/** What a console secret may do (contract section 24). */
+/** Permissions of a console secret (contract section 24). */
 export const ROLES = ["viewer", "reception", "operator"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What a call does, as far as roles tell calls apart: it reads, creates or revokes invitations, or changes anything else. */
+/** The permission that a call needs: to read, to create or revoke invitations, or to change other things. */
 export type Permission = "read" | "invite" | "change";
 
 const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
@@ -26,14 +26,14 @@ const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   operator: ["read", "invite", "change"],
 };
 
-/** Whether a role may do this. What it may not do gets 403 READ_ONLY. */
+/** Whether a role has a permission. Other calls get 403 READ_ONLY. */
 export const roleAllows = (role: Role, permission: Permission): boolean => ROLE_PERMISSIONS[role].includes(permission);
 
-/** What history says about a call, besides what it did. */
+/** The history's data about a call, apart from the change. */
 export interface AuditContext {
   actor: Actor;
   requestId?: string | null;
-  /** Why, as the caller said it. */
+  /** The caller's reason. */
   reason?: string | null;
 }
 

@@ -1,10 +1,9 @@
 /**
- * Card formats: how a badge number becomes the bits that a reader sends to its controller on a Wiegand or OSDP line
- * (contract section 20). The badge number is site code and card number, concatenated, so one number is one card in each
- * format that it fits.
+ * Card formats: the bits of a badge number on a Wiegand or OSDP line from reader to controller (contract section 20).
+ * The badge number is the concatenation of site code and card number, so it is one card in each format that it fits.
  */
 
-/** Bits are counted from 1, the first that is sent; ranges include both ends. */
+/** Bits are counted from 1, the first bit sent; ranges include both ends. */
 interface CardLayout {
   bits: number;
   /** The facility or company code; null if the format has none. */
@@ -79,7 +78,7 @@ export interface DecodedCard extends CardNumber {
 }
 
 /**
- * - `wrong-length`: not as many of `0` and `1` as the format has bits
+ * - `wrong-length`: the text has not exactly the format's number of `0` and `1`
  * - `wrong-parity`: a bit was lost on the line, or the card has another format
  * - `unused-number`: card number 0, which no badge has
  */
@@ -122,7 +121,7 @@ export function decodeCard(format: CardFormat, bits: string): DecodedCard | Refu
 
 /** Site code and card number of a badge number; null if it does not fit the format. */
 export function splitBadgeNumber(format: CardFormat, badgeNumber: string | number): CardNumber | null {
-  // Number("") is 0, Number(" 7") is 7: only the service's own text of a number is one.
+  // Accepts only the service's own text of a number: Number("") is 0, and Number(" 7") is 7.
   const number = Number(badgeNumber);
   if (String(number) !== String(badgeNumber)) return null;
   const { siteCode, cardNumber }: CardLayout = LAYOUTS[format];
@@ -164,7 +163,7 @@ export function cardHex(bits: string): string {
     .padStart(Math.ceil(bits.length / 4), "0");
 }
 
-/** How many values a field has. */
+/** The number of values of a field. */
 function sizeOf([first, last]: BitRange): number {
   return 2 ** (last - first + 1);
 }

@@ -3,7 +3,7 @@ import { type ApplicationId, digestOf, newApplicationSecret, newSecretId } from 
 import { exportDer, type SealLabel, toBase64 } from "./sealing.ts";
 
 /**
- * Creates an application's credentials. That takes only the public half of a sealing key, which cannot open them again
+ * Creates an application's credentials. This needs only the public half of a sealing key, which cannot open them again
  * (contract section 9). Runs on Workers and on Node.
  */
 
@@ -29,7 +29,7 @@ export async function makeSecret(sealer: Sealer, applicationId: ApplicationId, s
   return { row: { id, digest: await digestOf(secret), sealed, sealingVersion: sealer.version }, secret };
 }
 
-/** The same for a person: it only authenticates. Nobody needs to open it again, so it is not sealed. */
+/** A secret for a person. It only authenticates, and is never opened again, so it is not sealed. */
 export async function makeConsoleSecret() {
   const secret = newApplicationSecret();
   return { row: { id: newSecretId(), digest: await digestOf(secret) }, secret };

@@ -1,6 +1,6 @@
 import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits.ts";
 
-/** Of a call that has sent a user token, and the token is wrong (RFC 6750 section 3.1). */
+/** For a call with a wrong user token (RFC 6750 section 3.1). */
 export const WRONG_TOKEN_CHALLENGE = 'Bearer error="invalid_token"';
 
 /** The only table that knows statuses and public codes (contract section 6). */
@@ -61,7 +61,7 @@ const TABLE = {
   UNAVAILABLE: { status: 503, retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS },
 } as const satisfies Record<string, { status: number; retryAfterSeconds?: number; challenge?: string }>;
 
-/** Why a request is refused, as callers and the log read it. */
+/** The error code of a refused request, for callers and the log. */
 export type ErrorCode = keyof typeof TABLE;
 
 /** The codes of one status. */

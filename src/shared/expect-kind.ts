@@ -1,4 +1,4 @@
-/** A value of the kinds that can follow here. @throws Error for one of another kind */
+/** A value of one of the expected kinds. @throws Error for one of another kind */
 export function expectKind<Value extends { kind: string }, Kind extends Value["kind"]>(
   value: Value,
   ...kinds: Kind[]

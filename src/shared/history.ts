@@ -4,7 +4,7 @@ import { SUBSCRIBABLE_EVENTS } from "./events.ts";
 import { sortableId, sortablePrefix } from "./identifiers.ts";
 import { isoTime } from "./time.ts";
 
-/** What the history names (contract section 23): what webhooks report, whether or not the application subscribes, and more. */
+/** Actions of the history (contract section 23): all that webhooks report, subscribed or not, and more. */
 export const HISTORY_ACTIONS = [
   ...SUBSCRIBABLE_EVENTS,
   "badge:rebound",
@@ -24,7 +24,7 @@ export const HISTORY_ACTIONS = [
 ] as const;
 export type HistoryAction = (typeof HISTORY_ACTIONS)[number];
 
-/** ID of a row of history. IDs sort by time; those of one moment by `index`. */
+/** ID of a row of history. IDs sort by time, and within a millisecond by `index`. */
 export const historyId = (at: number, index = 0): string => sortableId("his_", at, index);
 
 /** Prefix of the IDs of a moment, in milliseconds; the IDs of earlier moments sort before it. */

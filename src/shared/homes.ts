@@ -10,14 +10,14 @@ export function homeOf(applicationId: ApplicationId): number {
   return Number(applicationId.slice("app".length, applicationId.indexOf("_")) || 1);
 }
 
-/** Form of the variable `HOME_<number>`, which says where the home's objects are made: `location=weur`, `jurisdiction=eu`. */
+/** Form of the variable `HOME_<number>`, the place of the home's objects: `location=weur`, `jurisdiction=eu`. */
 export const HOME_PLACE = /^(location|jurisdiction)=([a-z-]+)$/;
 
 /** The name of the binding of a home's D1. */
 export const databaseBindingOf = (home: number): string => (home === 1 ? "DB" : `DB_${home}`);
 
 /**
- * The name of the binding of the queue that a home sends to, if it has one of its own: a home in a jurisdiction has, because its
- * messages must stay there, too. All other homes send to home 1's.
+ * The name of the binding of the queue that a home sends to, if it has one of its own. A home in a jurisdiction has
+ * one, because its messages must stay there, too. The other homes share home 1's.
  */
 export const queueBindingOf = (home: number): string => (home === 1 ? "WEBHOOKS" : `WEBHOOKS_${home}`);

@@ -7,7 +7,7 @@ export type ApplicationId = z.infer<typeof applicationId>;
 
 const APPLICATION_ID = /^app([2-9]|[1-9]\d{1,2})?_[0-9a-z]{20}$/;
 
-/** @returns undefined if the text does not have the form of an application ID: then there is no need to query D1 */
+/** @returns undefined if the text does not have the form of an application ID, so that D1 need not be queried */
 export const parseApplicationId = (text: string): ApplicationId | undefined =>
   APPLICATION_ID.test(text) ? applicationId.parse(text) : undefined;
 
@@ -64,14 +64,14 @@ export function newApplicationSecret(): string {
   return `bdss_${base64Url(crypto.getRandomValues(new Uint8Array(32)))}`;
 }
 
-/** `evt_` and a ULID: 48 bits of time, 80 random bits; IDs sort by the time they were made. */
+/** `evt_` and a ULID: 48 bits of time, 80 random bits. IDs sort by time of creation. */
 export const newEventId = (nowMilliseconds: number): string =>
   `${eventIdPrefix(nowMilliseconds)}${randomText(RANDOM_CHARACTERS)}`;
 
 /** Prefix of the IDs of events made in a millisecond; the IDs of earlier events sort before it. */
 export const eventIdPrefix = (milliseconds: number): string => sortablePrefix("evt_", milliseconds);
 
-/** How an ID begins that sorts by time. Nothing was made before 1970. */
+/** The start of an ID that sorts by time. Times are from 1970 on. */
 export const sortablePrefix = (prefix: string, milliseconds: number): string =>
   `${prefix}${sortableText(Math.max(0, milliseconds), TIME_CHARACTERS)}`;
 
@@ -86,7 +86,7 @@ export const eventIdTime = (id: string): number =>
 export const sortableId = (prefix: string, milliseconds: number, index: number): string =>
   `${sortablePrefix(prefix, milliseconds)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
 
-/** What stands in place of the user ID of a person who was erased (contract section 24). */
+/** The pseudonym of an erased user (contract section 24). */
 export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
 
 /** 80 random bits: the ID of a command. */
@@ -102,7 +102,7 @@ function sortableText(value: number, characters: number): string {
   return text;
 }
 
-/** @param token of an invitation; any text, since nothing but an invitation's token has its digest */
+/** @param token of an invitation; any text, since only an invitation's token has its digest */
 export const invitationDigestOf = async (token: string): Promise<InvitationDigest> =>
   invitationDigest.parse(await digestOf(token));
 

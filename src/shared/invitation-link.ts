@@ -1,11 +1,11 @@
 /**
- * What a QR code of an application's invitations opens: `{token}` stands where the token goes. Unless an administrator has set
- * another link, it is that of the service's own page for visitors (contract section 27). The token follows `#`, which browsers
- * do not send, so it reaches no server and no log.
+ * The link in an application's QR codes of invitations, with `{token}` for the token. By default it leads to the
+ * service's own page for visitors (contract section 27). The token is in the fragment, which browsers do not send, so
+ * it reaches no server and no log.
  *
- * @param own that of the application; null: none is set
- * @param publicUrl `PUBLIC_URL` without a slash at its end; null: it is not set
- * @returns null: a code has the token alone
+ * @param own the application's link; null if none is set
+ * @param publicUrl `PUBLIC_URL` without a slash at its end; null if it is not set
+ * @returns null if codes contain only the token
  */
 export function invitationLinkOf(
   { applicationId, own }: { applicationId: string; own: string | null },

@@ -12,11 +12,11 @@ export const FIRST_DEFAULT_NUMBER = 1_000_000_000;
 export const DEFAULT_RANGE_SIZE = 10_000_000;
 
 // Homes (contract section 17)
-/** What one D1 holds (D1: Limits). */
+/** Capacity of one D1 (D1: Limits). */
 export const MAX_DATABASE_BYTES = 10_000_000_000;
-/** Share of that, in percent, from which on `home-fills-up` is logged and the script's doctor says so. */
+/** Share of that, in percent, from which `home-fills-up` is logged and the script's doctor warns. */
 export const HOME_WARNING_PERCENT = 70;
-/** How old a registration of numbers must be before it may be cleared, if its application does not exist. */
+/** Least age of a registration that may be cleared, if its application does not exist. */
 export const UNUSED_REGISTRATION_HOURS = 24;
 
 // Requests (contract section 7)
@@ -26,13 +26,13 @@ export const MAX_BODY_BYTES = 16 * 1024;
 export const MAX_INVITATIONS_BODY_BYTES = 256 * 1024;
 export const MAX_INVITATIONS = 100;
 
-/** Names of visitors, of who calls and of console secrets; why something was done (contract sections 23 and 24). */
+/** Names of visitors, of actors and of console secrets; reasons (contract sections 23 and 24). */
 export const MAX_NAME_CHARACTERS = 100;
 export const MAX_REASON_CHARACTERS = 500;
 
 export const MAX_UDID_CHARACTERS = 255;
 export const MAX_USER_ID_CHARACTERS = 255;
-/** UTF-8: the user ID is in several indexes, so its bytes count many times in D1. */
+/** UTF-8. The user ID is in several indexes, so its bytes count many times in D1. */
 export const MAX_USER_ID_BYTES = 512;
 export const MAX_METADATA_CHARACTERS = 256;
 /** UTF-8, of all fields together. */
@@ -42,7 +42,7 @@ export const MAX_DATE_TIME_CHARACTERS = 40;
 /** Years of a date-time, as it is written and in UTC. */
 export const MIN_YEAR = 1970;
 export const MAX_YEAR = 9999;
-/** How much of a rejected body is read, and for how long, so that the connection stays usable. */
+/** Bytes of a rejected body that are read, and the time for it, so that the connection stays usable. */
 export const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 export const MAX_DRAIN_MILLISECONDS = 2000;
 /** As in `[[ratelimits]]` of wrangler.toml, which the platform enforces; these are for the reference. */
@@ -67,7 +67,7 @@ export const MIN_SEARCH_CHARACTERS = 2;
 export const MAX_CASED_LETTERS = 40;
 
 // The life of a badge (contract sections 12 and 15)
-/** Longest a badge's end lies ahead (contract section 12). */
+/** Longest time until a badge's end (contract section 12). */
 export const MAX_BADGE_DAYS = 3650;
 
 // Invitations (contract section 5)
@@ -75,9 +75,9 @@ export const MAX_INVITATION_DAYS = 365;
 export const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
 
 // Secrets (contract section 19)
-/** Secrets for people that an application has at most, besides the two of its server. */
+/** Maximum of an application's secrets for people, besides the two of its server. */
 export const MAX_CONSOLE_SECRETS = 50;
-/** Secrets of doors that an application has at most (contract section 26). */
+/** Maximum of an application's door secrets (contract section 26). */
 export const MAX_DOOR_SECRETS = 5000;
 
 // Caches of one isolate
@@ -87,7 +87,7 @@ export const MAX_DOOR_SECRETS = 5000;
  */
 export const APPLICATION_CACHE_SECONDS = 20;
 /**
- * Maximum age of a cached application on which a denial may rest: an administrator may just have enabled the application,
+ * Maximum age of a cached application that a refusal may use: an administrator may just have enabled the application,
  * or stopped requiring its secret.
  */
 export const DENIAL_CACHE_MILLISECONDS = 1000;
@@ -96,11 +96,11 @@ export const MAX_CACHED_APPLICATIONS = 500;
 export const MAX_CACHED_UNKNOWN_APPLICATIONS = 2000;
 export const MAX_CACHED_WRONG_SECRETS = 2000;
 /**
- * IDs of applications of one home that an isolate reads, to tell them from guesses of an address over its limit. One statement; it is
- * read again after `APPLICATION_CACHE_SECONDS`.
+ * Application IDs of one home that an isolate reads, to distinguish them from guesses of an address over its limit. One
+ * statement; it is read again after `APPLICATION_CACHE_SECONDS`.
  */
 export const MAX_KNOWN_APPLICATIONS = 10_000;
-/** How often a call looks whether another one has read them. */
+/** Interval in which a call polls whether another call has read them. */
 export const KNOWN_APPLICATIONS_POLL_MILLISECONDS = 20;
 /** Client addresses whose refused calls an isolate counts. */
 export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
@@ -108,21 +108,21 @@ export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 export const MAX_CACHED_KEYS = 1000;
 
 // The cache of a data centre
-/** Longest that the platform's cache may take: without it a key set or a list is only built anew. */
+/** Deadline of the platform's cache; without it a key set or a list is built anew. */
 export const CACHE_DEADLINE_MILLISECONDS = 500;
-/** Maximum age of a key set that is sent: `key rotate` publishes the new key at once (contract section 10). */
+/** Maximum age of a cached key set, because `key rotate` publishes the new key at once (contract section 10). */
 export const KEY_SET_CACHE_SECONDS = 1;
 
 // Status lists (contract section 14)
 /** Badges of one list. */
 export const STATUS_LIST_ENTRIES = 2 ** 17;
 export const STATUS_BITS = 2;
-/** How long a door may use a list before it asks for a newer one (`ttl`), and caches may keep it. */
+/** How long a door may use a list before it requests a newer one (`ttl`), and how long caches may keep it. */
 export const STATUS_LIST_TTL_SECONDS = 60;
 export const DEFAULT_STATUS_LIFETIME_SECONDS = 24 * 3600;
-/** A list that ends sooner would have ended before doors ask for the next. */
+/** A shorter lifetime would end a list before doors request the next one. */
 export const MIN_STATUS_LIFETIME_SECONDS = STATUS_LIST_TTL_SECONDS;
-/** Maximum age of a copy that is sent. The contract allows 30 s; the difference is for slow clocks and slow reads. */
+/** Maximum age of a cached list. The contract allows 30 s; the difference is for slow clocks and slow reads. */
 export const STATUS_LIST_CACHE_SECONDS = 20;
 /**
  * While more badges than this still fit into the last list, the next one is not begun within `STATUS_LIST_CACHE_SECONDS`: an
@@ -145,13 +145,13 @@ export const LIVE_HOLD_MILLISECONDS = 50_000;
 export const MAX_LIVE_CALLS = 5000;
 /** Changes of one delta. */
 export const MAX_DELTA_CHANGES = 2000;
-/** Changes within this time of a wake-up are sent together. */
+/** Changes within this time after a wake-up are sent together. */
 export const LIVE_COALESCE_MILLISECONDS = 250;
-/** How often D1 is compared while anybody listens: whatever was not reported is found then. */
+/** Interval of D1 reads while a door listens, which find unreported changes. */
 export const LIVE_COMPARE_MILLISECONDS = 30_000;
-/** When it is asked again after it did not respond. */
+/** Pause before a retry after D1 did not respond. */
 export const LIVE_RETRY_MILLISECONDS = 2000;
-/** Shortest time between two writes of when a door has called. */
+/** Shortest time between two writes of a door's last call. */
 export const DOOR_SEEN_WRITE_MILLISECONDS = 10 * 60_000;
 /** A door that has called within this time counts as connected. */
 export const DOOR_CONNECTED_MILLISECONDS = 60_000;
@@ -159,7 +159,7 @@ export const DOOR_CONNECTED_MILLISECONDS = 60_000;
 export const MAX_CACHED_DOORS = 10_000;
 
 // The order of changes (contract section 21)
-/** When the Worker gives up on a call of an object, retries included: earlier than on any other part of the platform. */
+/** Deadline of a call of an object, retries included. It is shorter than that of other dependencies. */
 export const CALL_DEADLINE_MILLISECONDS = 9000;
 /** Pauses between tries of a call that was lost on the way: full jitter below these, each twice the one before. */
 export const CALL_RETRY_BASE_MILLISECONDS = 100;
@@ -169,33 +169,37 @@ export const MAX_GROUP_CALLS = 100;
 /** Characters of what an entry stores, after which a group takes no further call. */
 export const MAX_ENTRY_CHARACTERS = 128 * 1024;
 /**
- * Characters after which a large command goes on in another entry, and the pause after each batch of what is sent piece by piece, as a
- * multiple of the time that the batch took. Chosen by `npm run simulate -- --isolation`: other applications wait for such a batch.
+ * Characters after which a large command continues in another entry, and the pause after each of its batches, as a
+ * multiple of the batch's time. Chosen by `npm run simulate -- --isolation`, because other applications wait for such a
+ * batch.
  */
 export const MAX_PIECE_CHARACTERS = 24 * 1024;
 export const SEND_PAUSES = 3;
-/** All pauses of one command while its caller waits; what is left then goes in batches of this size. */
+/** Sum of the pauses of one command while its caller waits; the rest then goes in batches of this size. */
 export const MAX_COMMAND_PAUSES_MILLISECONDS = 2000;
 export const MAX_BATCH_CHARACTERS = 256 * 1024;
 /** Calls of an application that may wait at once; more get 503. */
 export const MAX_WAITING_CALLS = 1000;
-/** Newest entries in which a new instance looks for the results of calls that may be repeated. */
+/** Newest entries in which a new instance finds results of calls that may be repeated. */
 export const MAX_RECENT_ENTRIES = 500;
-/** Pauses between two tries while D1 does not respond and somebody waits; each is twice the one before. */
+/** Pauses between tries while D1 does not respond and a caller waits; each is twice the previous one. */
 export const MIN_TRY_PAUSE_MILLISECONDS = 50;
 export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
-/** When the alarm goes on with what was left undone. */
+/** Pause before the alarm continues unfinished work. */
 export const RETRY_ALARM_MILLISECONDS = 10_000;
 /** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */
 export const SEND_ENTRIES = 50;
 export const SEND_CHARACTERS = 32 * 1024;
-/** Longest pause between two batches of which the second has been waiting, so that D1 has time for other applications. */
+/** Longest pause before a waiting batch, so that D1 has time for other applications. */
 export const MAX_SEND_PAUSE_MILLISECONDS = 500;
-/** How long after the first change since the last comparison both sides are compared. */
+/** Time from the first change after a comparison to the next comparison. */
 export const COMPARE_AFTER_MILLISECONDS = 60_000;
 /** How long entries are kept: one day longer than D1's Time Travel goes back. */
 export const LOG_DAYS = 31;
-/** From this size on an allocator forgets its oldest entries early: its storage has room for 10 GB (Durable Objects: Limits). */
+/**
+ * Above this size an allocator deletes its oldest entries early: its storage has room for 10 GB (Durable Objects:
+ * Limits).
+ */
 export const MAX_STORED_BYTES = 8_000_000_000;
 /** Entries that one alarm deletes. */
 export const PRUNE_ENTRIES = 1000;
@@ -207,17 +211,17 @@ export const VERIFY_PAGE_ROWS = 1000;
 export const INSERTED_ROWS = 200;
 /** Differences that `reconcile --verify` lists; it counts all. */
 export const MAX_LISTED_DIFFERENCES = 100;
-/** Ends of each kind that one transaction records, and invitations that it looks at to delete old ones. */
+/** Ends of each kind that one transaction records, and invitations that it scans for old ones. */
 export const DUE_CHUNK_ROWS = 200;
 export const PURGE_INVITATIONS = 500;
-/** Badges of a user that have not been revoked or replaced, at most (contract section 7). */
+/** Maximum of a user's badges that have not been revoked or replaced (contract section 7). */
 export const MAX_USER_BADGES = 10_000;
 /** Badges and invitations of a user that one transaction erases. */
 export const ERASE_BADGES = 10_000;
 export const ERASE_INVITATIONS = 10_000;
 /** Events, or rows of the history, that are looked through at once for an erased user. */
 export const ERASE_CHUNK_ROWS = 5000;
-/** User IDs of visitors begin with this: reception's invitations vouch for no others (contract section 22). */
+/** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
 export const VISITOR_PREFIX = "visitor-";
 /** The freed numbers that have been free for longest, of which one is drawn. */
 export const FREED_CHUNK_NUMBERS = 500;
@@ -234,39 +238,39 @@ export const SCRIPT_COMMAND_RETENTION_DAYS = 7;
  * an isolate or a data centre may serve one that is `APPLICATION_CACHE_SECONDS` old.
  */
 export const NEW_KEY_DELAY_SECONDS = 10 * 60;
-/** The same for `key rotate --now`, which allows 30 s; before that, an isolate may not know the key. */
+/** The same for `key rotate --now`, which allows 30 s. Earlier, an isolate may not have the key. */
 export const URGENT_KEY_DELAY_SECONDS = 25;
 
 // Proofs of bound badges (contract section 15)
 /** Longest `DPoP` header that is read. A proof has some 700 characters; Workers takes headers of 128 KB in all. */
 export const MAX_PROOF_CHARACTERS = 4096;
-/** A `jti` is required and not remembered, so it needs no least length. */
+/** A `jti` is required but not stored, so it needs no least length. */
 export const MAX_JTI_CHARACTERS = 256;
-/** How far `iat` may be from the service's clock, either way, in a proof without a nonce. */
+/** Allowed difference of `iat` from the service's clock, in both directions, in a proof without a nonce. */
 export const PROOF_WINDOW_SECONDS = 60;
 /** How long a nonce may be used. */
 export const NONCE_LIFETIME_SECONDS = 300;
 /** How long another key may replace a badge's key after `rebind`. */
 export const REBIND_WINDOW_HOURS = 24;
-/** How far the clock of the machine that gave a nonce may be ahead of the one that checks it. */
+/** Allowed lead of the clock that issued a nonce over the clock that checks it. */
 export const NONCE_CLOCK_SKEW_SECONDS = 10;
 
 // Verified users (contract section 22)
-/** The claim of a user token that contains the user ID, unless the application names another one. */
+/** Default claim of a user token that contains the user ID. */
 export const DEFAULT_USER_CLAIM = "sub";
 /** Longest `Authorization` header that is read: access tokens of some providers list all groups of a user. */
 export const MAX_USER_TOKEN_CHARACTERS = 16 * 1024;
-/** How far the issuer's clock may be from the service's, either way. */
+/** Allowed difference of the issuer's clock from the service's, in both directions. */
 export const USER_TOKEN_LEEWAY_SECONDS = 60;
 /** Age at which an issuer's keys are fetched again. */
 export const ISSUER_KEYS_REFRESH_SECONDS = 10 * 60;
-/** How long they are used while the issuer cannot be reached. */
+/** How long known keys are used while the issuer cannot be reached. */
 export const ISSUER_KEYS_LIFETIME_SECONDS = 24 * 3600;
 /** Shortest time between two fetches for unknown key IDs, and from a failed fetch to the next while keys are known. */
 export const ISSUER_PATIENCE_SECONDS = 60;
 /** Deadline of a fetch: the discovery document and the key set together. */
 export const ISSUER_DEADLINE_MILLISECONDS = 5000;
-/** How often a call looks whether another one has fetched the keys. */
+/** Interval in which a call polls whether another call has fetched the keys. */
 export const ISSUER_POLL_MILLISECONDS = 20;
 /** Longest discovery document or key set. Those of large providers have some 20 KB. */
 export const MAX_ISSUER_DOCUMENT_BYTES = 512 * 1024;
@@ -281,11 +285,11 @@ export const OBSERVED_HOURS = 24;
 export const OBSERVED_WRITE_MILLISECONDS = 5000;
 
 // Reads near the caller (contract section 16)
-/** Longest that a replica of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
+/** Deadline of a replica read; then the primary is read. A forged bookmark costs its sender no more than that. */
 export const NEAR_DEADLINE_MILLISECONDS = 1000;
 /** Maximum age of a replica that may accept a badge. The contract allows 90 s; the difference is for clocks that differ. */
 export const MAX_REPLICA_AGE_SECONDS = 85;
-/** How far the clock of the machine that ticked may be ahead of the one that reads. */
+/** Allowed lead of the clock that ticked over the clock that reads. */
 export const REPLICA_CLOCK_SKEW_SECONDS = 5;
 
 // Platform calls
@@ -293,9 +297,9 @@ export const REPLICA_CLOCK_SKEW_SECONDS = 5;
 export const PLATFORM_DEADLINE_MILLISECONDS = 10_000;
 /** The same for the round trip of `GET /health` (contract section 11). */
 export const HEALTH_DEADLINE_MILLISECONDS = 3000;
-/** How long an isolate answers health checks with what D1 last responded (contract section 7). */
+/** How long an isolate reuses the last result of a health check (contract section 7). */
 export const HEALTH_CACHE_MILLISECONDS = 1000;
-/** How often a health check looks whether the one that asked has a result. */
+/** Interval in which a health check polls for the result of a running one. */
 export const HEALTH_POLL_MILLISECONDS = 20;
 export const PLATFORM_TRIES = 3;
 export const PLATFORM_RETRY_BASE_MILLISECONDS = 50;
@@ -329,34 +333,36 @@ export const DELIVERY_LEASE_SECONDS = 60;
 export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_STORED_RESPONSE_BYTES = 1024;
-/** An endpoint is held after this long without a success, and at least this many failures. */
+/** An endpoint is held after this time without a success, and at least this many failures. */
 export const HOLD_AFTER_SECONDS = 120 * 3600;
 export const HOLD_AFTER_ATTEMPTS = 10;
 
 // The sweep
-/** Rows that one statement of the sweep takes; of each application where the statement goes by application. */
+/** Rows that one statement of the sweep takes, per application where the statement is per application. */
 export const SWEEP_CHUNK_ROWS = 500;
-/** Allocators that a tick finds at once, and how many of them are called at once. */
+/** Allocators per chunk of a tick, and the number of concurrent calls. */
 export const TICK_CHUNK_APPLICATIONS = 400;
 export const ALLOCATORS_CALLED_AT_ONCE = 100;
 /** Time between two ticks after which every allocator of the home compares itself with D1. */
 export const TICK_GAP_MILLISECONDS = 90_000;
-/** How long each kind of a sweep's work may take. */
+/** Time limit of each kind of work in a sweep. */
 export const SWEEP_SHARE_MILLISECONDS = 20_000;
 /** Chunks of each kind of work in one sweep: an invocation may make 1,000 D1 queries (D1: Limits). */
 export const MAX_SWEEP_CHUNKS = 50;
 /** Sealed values of each table that one chunk re-seals: each costs some milliseconds of RSA. */
 export const RESEAL_CHUNK_ROWS = 50;
-/** How many values that cannot be opened a sweep logs one by one; it counts the rest. */
+/** Number of unopenable values that a sweep logs one by one; it counts the rest. */
 export const MAX_LOGGED_UNREADABLE = 20;
-/** Events that one sweep enqueues at most: of one application, and in all. The local queue takes 10,000 messages at once. */
+/**
+ * Maximum of events that one sweep enqueues, per application and in all. The local queue takes 10,000 messages at once.
+ */
 export const MAX_APPLICATION_ENQUEUED = 2000;
 export const MAX_SWEEP_ENQUEUED = 5000;
-/** Age at which an event that nobody has tried gets a due time. A first attempt takes no lease; most have ended by then. */
+/** Age at which an untried event gets a due time. A first attempt takes no lease, and most have ended by then. */
 export const UNTRIED_MILLISECONDS = 20_000;
 /** How late an event may reach D1. An entry that the allocator sends again has events with due times. */
 export const LATE_EVENT_MILLISECONDS = 10 * 60_000;
-/** Time of which one chunk of a sweep reads the events. */
+/** Period whose events one chunk of a sweep reads. */
 export const UNTRIED_CHUNK_MILLISECONDS = 3_600_000;
 /** Maximum delay of a queue message; the sweep enqueues later retries. */
 export const MAX_QUEUE_DELAY_SECONDS = 120;
@@ -364,14 +370,17 @@ export const MAX_QUEUE_DELAY_SECONDS = 120;
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
 
 // Statistics (contract section 19)
-/** The newest badges, of which metadata is counted. */
+/** Number of newest badges whose metadata is counted. */
 export const STATISTICS_SAMPLED_BADGES = 20_000;
-/** Events of each state that are counted at most, a little below 10,000: all together read 60,000 rows at most (contract section 19). */
+/**
+ * Maximum of counted events per state. It is a little below 10,000, so that all counts together read at most 60,000
+ * rows (contract section 19).
+ */
 export const STATISTICS_EVENTS_COUNTED = 9_975;
-/** Freed numbers within the reuse delay that are counted at most. */
+/** Maximum of counted freed numbers within the reuse delay. */
 export const STATISTICS_COOLING_DOWN_COUNTED = 10_000;
 export const STATISTICS_DAYS = 90;
-/** How many values of a metadata field are shown one by one, most frequent first. */
+/** Number of values of a metadata field that are listed, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;
 
 // Retention (contract section 18)

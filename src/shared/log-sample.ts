@@ -1,7 +1,7 @@
 /**
- * The variable `LOG_SAMPLE` of wrangler.toml: one line of so many successful requests is written.
+ * The variable `LOG_SAMPLE` of wrangler.toml: the service logs 1 in N successful requests.
  *
- * @returns null when it is missing or no whole number from 1 on: then every line is written
+ * @returns null if it is missing or not a whole number from 1 on; all requests are logged then
  */
 export function parseLogSample(text: string | undefined): number | null {
   const sample = Number(text);

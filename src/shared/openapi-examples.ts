@@ -32,7 +32,7 @@ export const EXAMPLE_JWK = {
   use: "sig",
 };
 
-/** Of the key that a phone binds its badge to: the example of RFC 9449 section 6.1. */
+/** Thumbprint of the key that a phone binds its badge to: the example of RFC 9449 section 6.1. */
 export const EXAMPLE_KEY_THUMBPRINT = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
 
 /** Header and claims of `EXAMPLE_SIGNATURE`. */

@@ -26,7 +26,7 @@ export const pendingEventIds = (applicationId: Owner): SQL =>
     UNION ALL SELECT ${event.id} ${newest(applicationId)} AND ${event.state} = 'pending' AND ${event.dueAt} IS NULL`;
 
 /**
- * How many rows that query reads, counted to `limit` of each kind.
+ * The number of rows that the query reads, counted up to `limit` of each kind.
  *
  * @param limit a number, or a placeholder for one
  */

@@ -1,8 +1,7 @@
 /**
- * The variable `PUBLIC_URL` of wrangler.toml, which the addresses of status lists begin with (contract section 14).
+ * The variable `PUBLIC_URL` of wrangler.toml, the start of status lists' URLs (contract section 14).
  *
- * @returns the URL without a slash at its end; null when the text is not an http or https URL of nothing but host, port and
- * path
+ * @returns the URL without a slash at its end; null if the text is not an http or https URL of host, port and path only
  */
 export function parsePublicUrl(text: string): string | null {
   if (!URL.canParse(text)) return null;

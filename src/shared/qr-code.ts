@@ -10,10 +10,10 @@ export interface QrDrawing {
 }
 
 /**
- * A QR code whose content is the text alone.
+ * A QR code with only the text as content.
  *
- * @param correction `low` for a long text on a screen, which nothing soils; `medium` on paper
- * @throws Error for more text than a code holds, about 2,900 bytes
+ * @param correction `low` for a long text on a clean screen; `medium` on paper
+ * @throws Error if the text is longer than a code's capacity, about 2,900 bytes
  */
 export function drawQr(text: string, correction: "low" | "medium"): QrDrawing {
   const rows = encodeQr(text, "raw", { ecc: correction, border: QUIET_ZONE });

@@ -54,7 +54,10 @@ const DOT_SEGMENTS: readonly string[] = [".", ".."];
 const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 
-/** JSON Schema counts characters alone, so the document has this keyword of its own: most bytes of UTF-8, of a text or of all texts of an object. */
+/**
+ * JSON Schema counts only characters, so the document has a keyword of its own for the maximum of UTF-8 bytes, of a
+ * text or of all texts of an object.
+ */
 export const MAX_BYTES = "x-maxBytes";
 
 const encoder = new TextEncoder();
@@ -73,7 +76,7 @@ const PRINTABLE_ASCII = /^[\x20-\x7e]+$/;
 
 export const udid = z.string().regex(PRINTABLE_ASCII).max(MAX_UDID_CHARACTERS);
 
-/** The same without zod, for every call of a device. */
+/** The same check without zod, for every call of a device. */
 export const isUdid = (text: string): boolean => text.length <= MAX_UDID_CHARACTERS && PRINTABLE_ASCII.test(text);
 
 export const metadata = z
@@ -94,7 +97,7 @@ export const metadata = z
     [MAX_BYTES]: MAX_METADATA_BYTES,
   });
 
-/** In a body a blank one counts as missing; in a path or a command it names nobody. */
+/** A blank user ID counts as missing in a body, and is invalid in a path or a command. */
 export const userId = text(
   MAX_USER_ID_CHARACTERS,
   `The application's own ID of the user who has logged in: at most ${MAX_USER_ID_BYTES} bytes of UTF-8. Not \`.\` or \`..\`, which a path cannot name.`,
@@ -133,7 +136,8 @@ export const signRequest = z.object({
       description: `The signature that the client made: standard base64 with padding (RFC 4648 section 4), at most ${MAX_CLIENT_SIGNATURE_BYTES} bytes when decoded. The building defines what it signs and how.`,
       examples: [EXAMPLE_CLIENT_SIGNATURE],
     }),
-  // Any value: one that is not a badge number is 404 UNKNOWN_BADGE, like the number of another device, and not a fault of the body.
+  // Any value. A text that is not a badge number gets 404 UNKNOWN_BADGE, like another device's number; it does not make
+  // the body invalid.
   badgeId: z
     .unknown()
     .meta({ type: "string", description: "The badge of this device that is to sign.", examples: [EXAMPLE_BADGE] })
@@ -181,7 +185,7 @@ export const invitationRequest = z.object({
     .optional(),
 });
 
-/** The body of `POST /v1/invitations`. Each invitation is checked by itself, and refused by itself. */
+/** The body of `POST /v1/invitations`. Each invitation is checked and refused separately. */
 export const invitationsRequest = z.object({
   invitations: z
     .array(z.unknown().meta({ $ref: "#/components/schemas/InvitationRequest" }))
@@ -190,7 +194,7 @@ export const invitationsRequest = z.object({
     .meta({ description: "Bodies of `POST /v1/invitation`." }),
 });
 
-/** Why something is done; kept in the history (contract section 23). A blank one counts as missing. */
+/** The reason of a change, kept in the history (contract section 23). A blank reason counts as missing. */
 const reason = text(MAX_REASON_CHARACTERS, "Why. The history keeps it.", "Lost his phone").optional();
 
 /** The body of a `PATCH` that needs none. */

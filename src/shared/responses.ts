@@ -19,7 +19,7 @@ import { INVITATION_STATES } from "./schema.ts";
  * (`test/support/documented.ts`).
  */
 
-/** A schema with what the reference says of it. */
+/** A schema with its description in the reference. */
 export const described = <Schema extends z.ZodType>(schema: Schema, description: string, example: unknown): Schema =>
   schema.meta({ description, examples: [example] });
 

@@ -14,8 +14,8 @@ const RETRYABLE = [
 ];
 
 /**
- * Whether an idempotent call of the platform may be repeated. Overload is never retried, because that would increase it.
- * Durable Objects mark errors with `retryable` and `overloaded`; D1 has only its messages.
+ * Whether an idempotent call of the platform may be repeated. Overload is not retried, because retries would increase
+ * it. Durable Objects mark errors with `retryable` and `overloaded`; D1 has only its messages.
  */
 export function isRetryable(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
@@ -27,7 +27,7 @@ export function isRetryable(error: unknown): boolean {
   return false;
 }
 
-/** Whether the platform says that it has too much to do. */
+/** Whether the platform reports overload. */
 export function isOverloaded(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (("overloaded" in cause && cause.overloaded === true) || cause.message.includes("overloaded")) return true;

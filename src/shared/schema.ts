@@ -10,8 +10,8 @@ import { DAY_MILLISECONDS } from "./time.ts";
 
 /**
  * The D1 tables. Times are milliseconds since 1970-01-01 UTC. Every index names the query it serves, because it costs a
- * billed row per write. Digests are base64url, sealed values base64. A copy of these tables opens no door (contract section
- * 9).
+ * billed row per write. Digests are base64url, sealed values base64. A leak of these tables cannot sign or authenticate
+ * (contract section 9).
  */
 
 /** The column with the application that a row belongs to. */
@@ -39,9 +39,9 @@ export const application = sqliteTable(
     sealedRootKey: text("sealed_root_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
-    /** What the console's QR codes of invitations open: a URL with `{token}`; null: they have the token alone. */
+    /** URL with `{token}` in the console's QR codes of invitations; null if the codes contain only the token. */
     invitationLink: text("invitation_link"),
-    /** Set while deliveries are held, because the endpoint responded 410 or only failed for a long time. */
+    /** Set while deliveries are held, because the endpoint responded 410 or kept failing for a long time. */
     webhookHeldAt: integer("webhook_held_at"),
     /** Time of the first failure since the last success, and the number of failed attempts since then. */
     webhookFailingSince: integer("webhook_failing_since"),
@@ -50,21 +50,24 @@ export const application = sqliteTable(
     events: text("events").notNull().default("badge:created"),
     /** Whether badge signatures name a status list, and the lists are published (contract section 14). */
     statusList: integer("status_list", { mode: "boolean" }).notNull().default(false),
-    /** How long a door may go on without a newer status list. */
+    /** How long a door may use a status list without a newer one. */
     statusLifetimeSeconds: integer("status_lifetime_seconds").notNull().default(DEFAULT_STATUS_LIFETIME_SECONDS),
     /** Whether device calls need a proof, and badges a key (contract section 15). */
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
-    /** Until when the first proof on `POST /v1/badge` binds an unbound badge; null: never. */
+    /** Until this time, the first proof on `POST /v1/badge` binds an unbound badge; null for never. */
     bindUntil: integer("bind_until"),
-    /** Fresh numbers that badges and invitations without the secret take in a clock hour at most (contract section 7); null: no limit. */
+    /**
+     * Maximum of fresh numbers in a clock hour for badges and invitations without the secret (contract section 7); null
+     * without a limit.
+     */
     newBadgesPerHour: integer("new_badges_per_hour").default(DEFAULT_NEW_BADGES_PER_HOUR),
-    /** The OpenID provider whose tokens say who has logged in (contract section 22); null: none is asked for. */
+    /** The OpenID provider whose tokens verify users (contract section 22); null if no token is required. */
     userIssuer: text("user_issuer"),
-    /** What `aud` of a user token must contain; not null if there is an issuer. */
+    /** The required member of a user token's `aud`; not null if there is an issuer. */
     userAudience: text("user_audience"),
     /** The claim that contains the user ID. */
     userClaim: text("user_claim").notNull().default(DEFAULT_USER_CLAIM),
-    /** Whether logins are counted by their tokens, and none is refused. */
+    /** Whether tokens are only checked and counted, but not required. */
     userObserve: integer("user_observe", { mode: "boolean" }).notNull().default(false),
     createdAt: integer("created_at").notNull(),
     disabledAt: integer("disabled_at"),
@@ -113,7 +116,7 @@ export const applicationSecret = sqliteTable(
 );
 
 /**
- * Secrets for people, who use them at `/console` (contract section 19). They authenticate server calls and never key a
+ * Secrets for people, for use at `/console` (contract section 19). They authenticate server calls and never key a
  * webhook, so only their digests are stored, and a sealing key can be removed without them.
  */
 export const consoleSecret = sqliteTable(
@@ -132,7 +135,7 @@ export const consoleSecret = sqliteTable(
   (table) => [primaryKey({ columns: [table.applicationId, table.name] })],
 );
 
-/** Secrets of doors, which learn of changes of status with them and may do nothing else (contract section 26). */
+/** Secrets of doors, which authenticate only the call that waits for changes of status (contract section 26). */
 export const doorSecret = sqliteTable(
   "door_secret",
   {
@@ -169,7 +172,9 @@ export const signingKey = sqliteTable(
     sealed: text("sealed").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     createdAt: integer("created_at").notNull(),
-    /** From when new badges get this key. It is published earlier, so that every cached key set has it by then. */
+    /**
+     * Time from which new badges get this key. It is published earlier, so that every cached key set has it by then.
+     */
     signsFrom: integer("signs_from").notNull().default(0),
   },
   (table) => [
@@ -199,7 +204,7 @@ export const badgeColumns = {
   signingKeyId: integer("signing_key_id"),
   /** ID of the `badge:created` event. */
   eventId: text("event_id"),
-  /** Orders an application's badges by when they were issued. Assigned once, never reused. */
+  /** The badge's place in the application's order of issue. Assigned once, never reused. */
   ordinal: integer("ordinal"),
   /** Counts the logins of a device: its current badge has the highest (src/worker/storage/device-badges.ts). */
   loginSequence: integer("login_sequence"),
@@ -208,35 +213,35 @@ export const badgeColumns = {
   issuedAt: integer("issued_at"),
   /** Without expiry, which the clock decides. Meaningless for a reservation. */
   state: text("state", { enum: STORED_STATES }).notNull().default("active"),
-  /** From when the badge is expired; null: it has no end. */
+  /** Time from which the badge is expired; null if it has no end. */
   expiresAt: integer("expires_at"),
-  /** Before this it signs nothing (contract section 24); null: it has begun. */
+  /** Before this time it cannot sign (contract section 24); null if it has begun. */
   startsAt: integer("starts_at"),
   /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
   endedAt: integer("ended_at"),
   /** When another badge superseded this one as the badge of its user device. */
   supersededAt: integer("superseded_at"),
   /**
-   * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null: it is not bound. The key itself
+   * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null if unbound. The key itself
    * comes with each proof.
    */
   keyThumbprint: text("key_thumbprint"),
-  /** Until when another key may take the place of that one; null: none may. */
+  /** Until this time another key may replace the bound one; null if none may. */
   rebindUntil: integer("rebind_until"),
   /** Number of the badge's last change (contract section 13), higher than all earlier ones of its application. */
   change: integer("change"),
   changedAt: integer("changed_at"),
   /**
-   * `change` of the last change of `state`, `ended_at` or `expires_at`; null: none since the badge was issued. Status lists
-   * read what is newer than they are. Every statement that sets one of the three sets this too.
+   * `change` of the last change of `state`, `ended_at` or `expires_at`; null if none since the badge was issued. Status
+   * lists read newer changes by it. Every statement that sets one of the three also sets this.
    */
   statusChange: integer("status_change"),
 };
 
 export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofApplication() }, (table) => [
-  // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges come
-  // first, so that a device's unbound badge is found however many bound ones it has. Every statement that issues a badge
-  // makes sure itself that a user device does not get one of each kind.
+  // One badge per user device (issue path); the current badge of a device that has had one user (sign). Unbound badges
+  // come first, so that a device's unbound badge is found among any number of bound ones. Every statement that issues a
+  // badge ensures that a user device does not get one of each kind.
   uniqueIndex("badge_user_device")
     .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.userId)
     .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL`),
@@ -273,7 +278,7 @@ export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofAp
       table.ordinal,
     )
     .where(sql`ordinal IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
-  // Which badges have expired without that being recorded? Few badges have an end.
+  // Which badges have an unrecorded expiry? Few badges have an end.
   index("badge_expiry")
     .on(table.applicationId, table.expiresAt)
     .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
@@ -311,18 +316,21 @@ export const blockedUser = sqliteTable(
 export const heartbeat = sqliteTable("heartbeat", {
   id: integer("id").primaryKey(),
   sequence: integer("sequence").notNull(),
-  /** By which a replica proves how new it is. It stands still until all allocators have compared after a restore. */
+  /**
+   * The time by which a replica proves its age. It is not updated until all allocators have compared after a restore.
+   */
   tickedAt: integer("ticked_at").notNull(),
   /**
-   * The start of an event ID, `eventIdPrefix`: every pending event with a lower ID has a due time (src/shared/pending-events.ts). It
-   * is here and not in the scheduler's object, so that a restored D1 has that of its own events.
+   * The start of an event ID, `eventIdPrefix`: every pending event with a lower ID has a due time
+   * (src/shared/pending-events.ts). It is in D1 instead of the scheduler's object, so that a restored D1 has the value
+   * for its own events.
    */
   untriedFrom: text("untried_from").notNull().default(""),
 });
 
 /**
- * The longest visits of each class in milliseconds; those of the last class are longer. Which visits touch a span? Of each
- * class only those that begin within its length before it, or in it.
+ * The longest visits of each class in milliseconds; those of the last class are longer. Visits of a class that touch a
+ * span begin in it, or at most the class's length before it.
  */
 export const VISIT_CLASSES = [1, 7, 32].map((days) => days * DAY_MILLISECONDS);
 
@@ -336,14 +344,14 @@ export const visitBegin = ({ badgeStartsAtTime, createdAt }: VisitTimes): SQL<nu
 export const visitEnd = ({ badgeExpiresAtTime, expiresAtTime }: VisitTimes): SQL<number> =>
   sql`(CASE WHEN ${badgeExpiresAtTime} IS NULL THEN ${expiresAtTime} ELSE ${badgeExpiresAtTime} END)`;
 
-/** How many of `VISIT_CLASSES` it is longer than. */
+/** The number of `VISIT_CLASSES` that are shorter than the visit. */
 export const visitClass = (times: VisitTimes): SQL<number> =>
   sql`(${sql.join(
     VISIT_CLASSES.map((length) => sql`(${visitEnd(times)} - ${visitBegin(times)} > ${sql.raw(String(length))})`),
     sql` + `,
   )})`;
 
-/** Where an invitation is in its life; all but `pending` are final. */
+/** States of an invitation; all except `pending` are final. */
 export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
 export type InvitationState = (typeof INVITATION_STATES)[number];
 
@@ -359,7 +367,7 @@ export const invitationColumns = {
   withSecret: integer("with_secret", { mode: "boolean" }).notNull().default(false),
   /** Created with a console secret of the role `reception`: it vouches for visitors only (contract section 22). */
   byReception: integer("by_reception", { mode: "boolean" }).notNull().default(false),
-  /** Created with an Idempotency-Key: a caller that did not get the response can request it again. */
+  /** Created with an Idempotency-Key, so that a caller who lost the response can request it again. */
   isRepeatable: integer("is_repeatable", { mode: "boolean" }).notNull().default(false),
   /** Exactly as it was sent. */
   expiresAt: text("expires_at").notNull(),
@@ -371,9 +379,9 @@ export const invitationColumns = {
   /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
   badgeStartsAt: text("badge_starts_at"),
   badgeStartsAtTime: integer("badge_starts_at_time"),
-  /** Of the person who is invited (contract section 24). */
+  /** Name of the invited person (contract section 24). */
   name: text("name"),
-  /** Whoever claims it must name this user; null: anybody may claim it. */
+  /** The user that a claim must name; null for any user. */
   userId: text("user_id"),
   createdAt: integer("created_at").notNull(),
   /** When it was claimed, revoked or found expired. */
@@ -412,7 +420,7 @@ export interface DayCount {
   count: number;
 }
 
-/** What the allocator counts (contract section 19). */
+/** The allocator's counts (contract section 19). */
 export interface HeadStatistics {
   badges: Record<BadgeState, number>;
   invitations: Record<InvitationState, number>;
@@ -438,7 +446,7 @@ export const applicationHead = sqliteTable("application_head", {
   /** The last ordinal and the last change number (contract sections 4 and 13). */
   lastOrdinal: integer("last_ordinal").notNull(),
   lastChange: integer("last_change").notNull(),
-  /** Of the last signing key that a badge was issued with. */
+  /** ID of the last signing key that a badge was issued with. */
   lastSigningKey: integer("last_signing_key").notNull(),
   /** Part of every cursor of `GET /v1/changes`; a new one expires them. */
   epoch: text("epoch").notNull(),
@@ -541,8 +549,8 @@ export const webhookEvent = sqliteTable(
      */
     dueAt: integer("due_at"),
     /**
-     * Until when a sender has leased the event, so that no other sends it; 0: nobody has. It is in no index, so a lease
-     * writes one row; moving `dueAt` would write its index too.
+     * End of a sender's lease, during which no other sender takes the event; 0 without a lease. It is in no index, so a
+     * lease writes one row; moving `dueAt` would also write its index.
      */
     leaseUntil: integer("lease_until").notNull().default(0),
     lastStatus: integer("last_status"),
@@ -559,7 +567,7 @@ export const webhookEvent = sqliteTable(
     index("webhook_event_due")
       .on(table.applicationId, table.dueAt)
       .where(sql`state = 'pending' AND due_at IS NOT NULL`),
-    // Releasing held events, replaying exhausted ones. A row only for an event that stops.
+    // Releasing held events, replaying exhausted ones. Only stopped events have a row.
     index("webhook_event_stopped")
       .on(table.applicationId, table.state, table.id)
       .where(sql`state IN ('exhausted', 'held')`),
@@ -567,8 +575,8 @@ export const webhookEvent = sqliteTable(
 );
 
 /**
- * Logins of an application whose user tokens are only observed (contract section 22), by hour. The rows of the last day and
- * no others: whoever counts deletes the older ones.
+ * Logins of an application whose user tokens are only observed (contract section 22), by hour. It has only the rows of
+ * the last day, because each count deletes older ones.
  */
 export const observedLogins = sqliteTable(
   "observed_logins",
@@ -584,8 +592,8 @@ export const observedLogins = sqliteTable(
 );
 
 /**
- * Status lists as they were when something was last added to them (contract section 14). What has changed since is in `badge`,
- * so a missing or an old row costs only time. Expiries that are not recorded yet are in no row.
+ * Saved status lists (contract section 14). Later changes are in `badge`, so a missing or old row costs only time.
+ * Expiries that are not recorded yet are in no row.
  */
 export const statusList = sqliteTable(
   "status_list",

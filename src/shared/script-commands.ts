@@ -4,8 +4,8 @@ import { applicationId } from "./identifiers.ts";
 import { badgeView } from "./responses.ts";
 
 /**
- * Commands of the administration script that the service carries out (contract section 21), as the table `script_command` has them:
- * the script writes no badge, invitation or block itself. Carrying one out twice does no harm.
+ * Commands of the administration script that the service carries out (contract section 21), as the table
+ * `script_command` has them: the script writes no badge, invitation or block itself. Each may be carried out twice.
  */
 
 const number = z.number().int().positive();
@@ -29,12 +29,12 @@ export const homeCommand = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("register"),
     applicationId,
-    /** Null: those it has, or the lowest free block of the default size. */
+    /** Null for its present numbers, or the lowest free block of the default size. */
     range: z.object({ first: number, last: number }).nullable(),
-    /** Where that block must end, at the latest. */
+    /** The block's highest possible last number. */
     highest: number,
   }),
-  /** Gives the numbers of an application that does not exist to others. */
+  /** Frees the numbers of an application that does not exist. */
   z.object({ kind: z.literal("release"), applicationId }),
 ]);
 export type HomeCommand = z.infer<typeof homeCommand>;
@@ -46,7 +46,7 @@ export const HOME_RECIPIENT = "home";
 export const recipient = z.union([z.literal(HOME_RECIPIENT), applicationId]);
 export type Recipient = z.infer<typeof recipient>;
 
-/** A message of the webhook queue: commands wait for this recipient. The minute's tick finds what a lost one left. */
+/** A message of the webhook queue: commands wait for this recipient. The tick finds the commands of a lost message. */
 export const wakeMessage = z.object({ wake: recipient });
 export type WakeMessage = z.infer<typeof wakeMessage>;
 
@@ -54,7 +54,7 @@ const actor = z
   .object({ kind: z.enum(ACTOR_KINDS), name: z.string().nullable() })
   .transform(({ kind, name }): Actor => (name === null ? { kind } : { kind, name }));
 
-/** A command with who gave it. */
+/** A command and its actor. */
 export const allocatorRequest = z.object({ command: allocatorCommand, actor });
 export type AllocatorRequest = z.infer<typeof allocatorRequest>;
 
@@ -63,7 +63,7 @@ export const homeRequest = z.object({ command: homeCommand });
 /** It could not be carried out; the log has the reason. */
 const failed = z.object({ kind: z.literal("failed") });
 
-/** A row that D1 and the allocator have differently. */
+/** A row that differs between D1 and the allocator. */
 const difference = z.object({
   table: z.string(),
   key: z.union([z.string(), z.number()]),
@@ -81,17 +81,20 @@ const reconciliation = z.object({
   d1: count.nullable(),
   /** Entries that D1 lacked. */
   sent: count,
-  /** Since when the log has every entry, milliseconds; null: it has none but the last. And the bytes of the allocator's storage. */
+  /**
+   * Time from which the log is complete, in milliseconds; null if it has only the last entry. Then the bytes of the
+   * allocator's storage.
+   */
   logSince: z.number().nullable(),
   bytes: count,
   republished: z.boolean(),
   skipped: count,
-  /** Null: rows were not compared. */
+  /** Null if rows were not compared. */
   differences: z.object({ count, first: z.array(difference) }).nullable(),
 });
 export type Reconciliation = z.infer<typeof reconciliation>;
 
-/** What a command for an allocator led to. */
+/** The result of a command for an allocator. */
 export const scriptResult = z.discriminatedUnion("kind", [
   /** The badge, as it is now (contract section 12). */
   z.object({ kind: z.literal("badge"), badge: badgeView }),
@@ -108,10 +111,10 @@ export type ScriptResult = z.infer<typeof scriptResult>;
 const registration = z.object({ applicationId, firstNumber: number, lastNumber: number, registeredAt: count });
 export type Registration = z.infer<typeof registration>;
 
-/** What a command for the scheduler led to. */
+/** The result of a command for the scheduler. */
 export const homeResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("registered"), registration }),
-  /** Some of the numbers are another application's; `owner` null: no block is free. */
+  /** Some of the numbers are another application's; `owner` is null if no block is free. */
   z.object({ kind: z.literal("taken"), owner: registration.nullable() }),
   /** Null: nothing was registered. */
   z.object({ kind: z.literal("released"), registration: registration.nullable() }),

@@ -1,7 +1,7 @@
 import type { ApplicationId } from "./identifiers.ts";
 
 /**
- * Sealing: RSA-OAEP (RFC 8017 section 7.1) with SHA-256 and a 3072-bit key. Anybody with the public half can seal; only
+ * Sealing: RSA-OAEP (RFC 8017 section 7.1) with SHA-256 and a 3072-bit key. Anyone with the public half can seal. Only
  * the Worker has the private half, as a secret, and can open (contract section 9). Runs on Workers and on Node.
  */
 
@@ -12,7 +12,10 @@ const RSA_BITS = 3072;
 export interface SealLabel {
   purpose: "application-secret" | "signing-key" | "device-key";
   applicationId: ApplicationId;
-  /** ID of the sealed thing within the application: the secret's ID, the key's `kid`; for a root key (`device-key`) the application ID. */
+  /**
+   * ID of the sealed value within the application: the secret's ID, the key's `kid`; for a root key (`device-key`) the
+   * application ID.
+   */
   id: string;
 }
 

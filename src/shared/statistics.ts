@@ -25,7 +25,7 @@ import {
 import type { statistics } from "./statistics-response.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "./time.ts";
 
-/** What `GET /v1/stats` responds and `stats --json` of the administration script prints (contract section 19). */
+/** The response of `GET /v1/stats` and the output of the script's `stats --json` (contract section 19). */
 export type Statistics = z.infer<typeof statistics>;
 
 /** Application, freed numbers within the reuse delay, and logins of the last day by their tokens. */
@@ -100,7 +100,7 @@ function viewNumbers({
   return { size, issued: badges - retired, reserved, retired, coolingDown, left: size - used, used, usedPercent };
 }
 
-/** The most frequent values of a metadata field; null: not sent. */
+/** The most frequent values of a metadata field; null for badges without it. */
 function countValues(
   counted: readonly { fields: Record<string, string> | undefined; badges: number }[],
   field: MetadataField,
@@ -162,7 +162,7 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
 };
 
 /**
- * Metadata of the newest badges, one row for each: to group them would read every row twice.
+ * Metadata of the newest badges, one row for each, because grouping would read every row twice.
  *
  * @param after the place in the order of issue before theirs
  */
@@ -185,14 +185,14 @@ export function countMetadata(rows: readonly { metadata: string | null }[]): Met
 }
 
 /**
- * How many events of each state are counted: 10,000 at most, and fewer where many numbers rest, so that all together read 60,000
- * rows at most.
+ * Maximum of counted events per state: 10,000, and fewer if many numbers rest, so that all counts together read at most
+ * 60,000 rows.
  */
 export const eventsCounted = (coolingDown: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(coolingDown / 4);
 
 /**
- * Outcomes of events by state, each as one JSON text: to group them would read every row twice. Those that were delivered, and those
- * that nobody has tried yet, are found among the newest events, the others by the indexes of their states.
+ * Outcomes of events by state, each as one JSON text, because grouping would read every row twice. Delivered and
+ * untried events are found among the newest events, and the others by the indexes of their states.
  *
  * @param limit of each
  */

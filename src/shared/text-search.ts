@@ -1,9 +1,11 @@
 import { MAX_CASED_LETTERS } from "./limits.ts";
 
-/** Letters of a text that are not ASCII and differ by case, each once, in lower case: SQLite itself lowers ASCII alone. */
+/**
+ * Letters of a text that are not ASCII and differ by case, each once, in lower case: SQLite itself lowers only ASCII.
+ */
 export const casedLetters = (text: string): string[] => [
   ...new Set([...text.toLowerCase()].filter((letter) => letter > "\u007f" && letter.toUpperCase() !== letter)),
 ];
 
-/** Whether a text can be looked for: its letters have to fit into the parameters of a statement. */
+/** Whether a text can be searched for: its letters have to fit into the parameters of a statement. */
 export const isSearchable = (text: string): boolean => casedLetters(text).length <= MAX_CASED_LETTERS;

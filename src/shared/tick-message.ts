@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /**
- * A message of the webhook queue that makes the scheduler of every home tick. `deploy` sends the first one over HTTP: a new cron trigger
- * takes up to 15 minutes to start (Workers: Cron Triggers). Several do no harm, and neither does a lost one.
+ * A message of the webhook queue that makes the scheduler of every home tick. `deploy` sends the first one over HTTP: a
+ * new cron trigger takes up to 15 minutes to start (Workers: Cron Triggers). Repeated and lost messages are harmless.
  */
 export const TICK_MESSAGE = { kind: "tick" } as const;
 

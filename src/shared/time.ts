@@ -9,10 +9,9 @@ export function isoTime(milliseconds: number | null): string | null {
 }
 
 /**
- * Whether something happened less than so many milliseconds ago. Age counts in both directions, so that a clock that jumped back
- * keeps nothing for ever.
+ * Whether a time is less than `milliseconds` ago. The age is absolute, so that a clock set back pins nothing.
  *
- * @param since null or undefined: it never happened
+ * @param since null or undefined if it never happened
  */
 export const happenedWithin = (since: number | null | undefined, now: number, milliseconds: number): boolean =>
   since != null && Math.abs(now - since) < milliseconds;

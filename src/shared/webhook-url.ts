@@ -1,15 +1,15 @@
 import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits.ts";
 
 /**
- * Which webhook URLs may be called (contract section 8). Checked when a URL is set and again before every attempt.
- * Runs on Workers and on Node.
+ * The rules for webhook URLs (contract section 8). Checked when a URL is set and again before every attempt. Runs on
+ * Workers and on Node.
  *
  * The WHATWG URL parser normalizes hosts: it decodes percent-encoding, maps look-alike characters (UTS #46) and turns
- * every spelling of an IPv4 address into four decimal numbers. The rules check the normalized host. What a name resolves
- * to is not checked here; the Worker's `global_fetch_strictly_public` flag covers that.
+ * every spelling of an IPv4 address into four decimal numbers. The rules check the normalized host. The resolution of
+ * names is not checked here; the Worker's `global_fetch_strictly_public` flag covers it.
  */
 
-/** Why a URL is refused. `local-only`: it would be allowed if the service ran locally. */
+/** The reason why a URL is refused. `local-only`: it would be allowed if the service ran locally. */
 export type UrlRefusal =
   | "too-long"
   | "malformed"
@@ -85,7 +85,7 @@ function refusalOfHost(hostname: string): UrlRefusal | null {
   return labels.length === 1 ? "single-label" : null;
 }
 
-/** What is wrong with a refused URL and what to do, as one line for a person at a terminal. */
+/** The fault of a refused URL and its remedy, as one line for a terminal. */
 export function describeUrlRefusal(reason: UrlRefusal): string {
   switch (reason) {
     case "too-long":

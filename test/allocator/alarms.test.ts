@@ -69,7 +69,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     await expectInSync(application);
   });
 
-  it("goes on after an error of its own", async () => {
+  it("is set again after its own error", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     await runInDurableObject(allocatorOf(application), (_, { storage }) => {
@@ -82,7 +82,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     expect(await alarmOf(application)).not.toBeNull();
   });
 
-  it("comes a minute after the first change, and then not before there is something to do", async () => {
+  it("comes a minute after the first change, and then at the next due work", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     expect(await alarmOf(application)).toBe(Date.now() + MINUTE);
@@ -94,7 +94,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
 });
 
 describe("the log's length (contract section 21)", () => {
-  it("is 31 days: the alarm deletes what is older, and never the newest entry", async () => {
+  it("is 31 days: the alarm deletes older entries, but never the newest", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const first = await sequenceOf(application);

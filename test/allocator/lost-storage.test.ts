@@ -169,7 +169,7 @@ describe("the copy of many rows (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("of an application whose D1 fails goes on by the alarm", async () => {
+  it("of an application whose D1 fails is continued by the alarm", async () => {
     const application = await changedBefore();
     let isAway = true;
     await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));

@@ -51,7 +51,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     await expectInSync(application);
   });
 
-  it("of one call of many does not touch the others of its group", async () => {
+  it("of one call does not affect the other calls of its group", async () => {
     const application = await createApplication({ size: 40 });
     await wake(application);
     for (let offset = 0; offset < 20; offset++) await plantForeign(application.firstNumber + offset);

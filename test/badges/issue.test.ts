@@ -150,7 +150,7 @@ describe("the device's current badge (contract section 1)", () => {
 });
 
 describe("metadata (contract sections 1 and 7)", () => {
-  it("is of one badge alone; the same in another order, with a field that is dropped, is no change", async () => {
+  it("changes one badge only; equal metadata in another order or with an unknown field is no change", async () => {
     const application = await createApplication();
     const ask = (userId: string, metadata?: unknown) => requestBadge(application, "device", { userId, metadata });
     for (const userId of ["alice", "bob"]) await ask(userId);

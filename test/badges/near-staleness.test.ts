@@ -250,7 +250,7 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
     expect([body.badgeId, trips]).toEqual([badgeId, { copy: 1, primary: 1, object: 0, far: 2 }]);
   });
 
-  it("is written to the log, so that somebody sees it", async () => {
+  it("is logged", async () => {
     const { phone, d1 } = await phoneWithBadge();
     d1.behaviour = "fails";
     await phone.sign(SIGNED);

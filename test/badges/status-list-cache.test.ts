@@ -139,7 +139,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
 });
 
 describe("copies of lists", () => {
-  it("are not needed to know that there is no next list, for which every door asks, while nobody can begin one", async () => {
+  it("are not read for a door's probe of the next list while that list cannot begin", async () => {
     const { application } = await tenant();
     const isolate = await newIsolate(application);
     const poll = async () => {
@@ -324,7 +324,7 @@ describe("building a list reads what has changed, not what there is (contract se
     expect((await build()).rowsRead).toBeLessThan(5010);
   });
 
-  it("what is saved is never older than what was saved before, and never from a state that D1 has lost", async () => {
+  it("never replaces a saved list by an older one, or by one of a state that D1 has lost", async () => {
     const application = await createApplication({ statusList: true });
     await fill(application, 1, 200);
     const db = new Database(homeDatabase());

@@ -324,7 +324,7 @@ describe("the index of a badge (contract section 14)", () => {
     expect(rising).toBeLessThan(131_072 * 0.51);
   });
 
-  it("is the same for ever: in every signature, in every state, after a restart, when lists were off for a time", async () => {
+  it("never changes: in every signature and state, after a restart, and after lists were off", async () => {
     const application = await withLists();
     const { number, idx } = await holder(application, "phone");
     for (const step of ["suspend", "resume"] as const) await succeed(takeStep(application, number, step));
@@ -367,7 +367,7 @@ describe("which lists there are (contract section 14)", () => {
     expect(uri).toBe(`http://localhost:8787${listPath(application, 1)}`);
   });
 
-  it("none for what is no list number, or no application ID", async () => {
+  it("are 404 for a malformed list number or application ID", async () => {
     const application = await withLists();
     for (const list of ["00", "-1", "1.5", "+0", "0x0", "%20", "one", "1e3", "9".repeat(30), "99999999999"]) {
       expect(await outcomeOf(application, list), list).toBe(UNKNOWN);

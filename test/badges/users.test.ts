@@ -61,7 +61,7 @@ describe("blocking a user (contract section 12)", () => {
     expect(await badgeRows(application)).toHaveLength(2);
   });
 
-  it("is why the user gets none, also where nobody gets any for an hour (section 7)", async () => {
+  it("gets 403 BLOCKED_USER even when the hour's new badges are used up (section 7)", async () => {
     const application = await createApplication({ newBadgesPerHour: 1 });
     await issueTo(application, "phone", "bob");
     await block(application, "alice");
@@ -69,7 +69,7 @@ describe("blocking a user (contract section 12)", () => {
     expect(outcome(await requestBadge(application, "laptop", { userId: "alice" }))).toBe("403 BLOCKED_USER");
   });
 
-  it("applies to exactly that user of that application, known or not, whatever characters the ID has", async () => {
+  it("applies to exactly that user of that application, known or unknown, with any characters in the ID", async () => {
     const application = await createApplication();
     const other = await createApplication();
     for (const userId of ["nobody yet", "a/b", "ü%20", "😀"]) {
@@ -98,7 +98,7 @@ describe("blocking a user (contract section 12)", () => {
     expect((await getBadge(application, number)).body.state).toBe("revoked");
   });
 
-  it("is refused for what is no user ID", async () => {
+  it("is refused for an invalid user ID", async () => {
     const application = await createApplication();
     // The last is not UTF-8: Latin-1 encodes ü like this.
     for (const userId of ["a".repeat(256), "a%00b", "%20", "%E3%80%80", "j%FCrgen"]) {

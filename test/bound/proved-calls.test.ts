@@ -1,6 +1,6 @@
 import * as dpop from "dpop";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createProof } from "../../src/client/index.ts";
+import { createDpopProof } from "../../src/client/index.ts";
 import { digestOf } from "../../src/shared/identifiers.ts";
 import { invite } from "../http/support/invitations.ts";
 import { aroundAllocators } from "../support/allocator.ts";
@@ -98,7 +98,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     const phone = await newPhone(application);
     const send = async (called: string, named: string, variables: Partial<Env> = { PUBLIC_URL: "" }) => {
       const call = { applicationId: application.id, method: "POST", url: named, udid: phone.udid, body: LOGIN };
-      const DPoP = await createProof({ key: phone.key, ...call });
+      const DPoP = await createDpopProof({ key: phone.key, ...call });
       const headers = { applicationid: application.id, udid: phone.udid, DPoP };
       const request = new Request(called, { method: "POST", headers, body: LOGIN });
       const answer = await callWith(variables, request);

@@ -1,6 +1,6 @@
 import { calculateJwkThumbprint } from "jose";
 import { expect } from "vitest";
-import { createProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
+import { createDpopProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { newKey } from "../dpop/support.ts";
 import type { TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -43,7 +43,7 @@ export class Phone {
   prove(path: string, body: string, nonce?: string): Promise<string> {
     const url = `https://badges.example${path}`;
     const { key, udid, application } = this;
-    return createProof({ key, applicationId: application.id, method: "POST", url, udid, body, nonce });
+    return createDpopProof({ key, applicationId: application.id, method: "POST", url, udid, body, nonce });
   }
 
   send(path: string, body: string, headers: Record<string, string> = {}): Promise<Answer> {

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import {
   createDoorResponse,
   type DeviceClientOptions,
-  OtherKeyError,
+  KeyMismatchError,
   type ProofKey,
   webCryptoProofKey,
 } from "../../src/client/index.ts";
@@ -104,25 +104,25 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
     const { badgeId } = await phoneWith(key).requestBadge({ userId: "alice" });
     const phone = phoneWith(key, { fetch });
     const error = await failureOf(phone.requestBadge({ userId: "alice" }));
-    expect(error).toBeInstanceOf(OtherKeyError);
-    expect(error).toMatchObject({ name: "OtherKeyError", badgeId: "7", keyThumbprint: other });
+    expect(error).toBeInstanceOf(KeyMismatchError);
+    expect(error).toMatchObject({ name: "KeyMismatchError", badgeId: "7", keyThumbprint: other });
     expect(String(error)).toContain("rebind");
     expect(decodeJwt(await phone.sign(BASE64)).sub).toBe(badgeId);
     expect(await failureOf(phoneWith(undefined, { fetch }).requestBadge({ userId: "a" }))).toBeInstanceOf(
-      OtherKeyError,
+      KeyMismatchError,
     );
   });
 
   it("one that somebody requested without a key before is refused by a client that wants its badge bound", async () => {
     const stranger = await phoneWith().requestBadge({ userId: "alice" });
     const error = await failureOf(phoneWith(key, { requireBound: true }).requestBadge({ userId: "alice" }));
-    expect(error).toBeInstanceOf(OtherKeyError);
+    expect(error).toBeInstanceOf(KeyMismatchError);
     expect(error).toMatchObject({ badgeId: stranger.badgeId, keyThumbprint: null });
     const phone = phoneWith(key, { requireBound: true });
-    expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(OtherKeyError);
-    expect(await failureOf(phone.sign(BASE64))).toMatchObject({ name: "OtherKeyError", badgeId: stranger.badgeId });
+    expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(KeyMismatchError);
+    expect(await failureOf(phone.sign(BASE64))).toMatchObject({ name: "KeyMismatchError", badgeId: stranger.badgeId });
     const { badgeId } = await phone.requestBadge({ userId: "bob" });
-    expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(OtherKeyError);
+    expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(KeyMismatchError);
     expect(JSON.parse(atob((await phone.sign(BASE64)).split(".")[1] ?? ""))).toMatchObject({ sub: badgeId });
   });
 });

@@ -2,7 +2,7 @@ import { calculateJwkThumbprint } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   createDoorResponse,
-  createProof,
+  createDpopProof,
   type ProofKey,
   rawSignatureFromDer,
   webCryptoProofKey,
@@ -45,33 +45,33 @@ const request = () => ({
 describe("the client's proof passes the service's check (contract section 15)", () => {
   it("with a WebCrypto key that is not extractable", async () => {
     expect(KEY.pair.privateKey.extractable).toBe(false);
-    const result = await verifyDpopProof(await createProof(request()), CALL);
+    const result = await verifyDpopProof(await createDpopProof(request()), CALL);
     expect(result).toEqual({ ok: true, jwk: KEY.jwk, thumbprint: await calculateJwkThumbprint(KEY.jwk) });
   });
 
   it("with a body as bytes, and without one", async () => {
     const bytes = new TextEncoder().encode(`--${BODY}--`).subarray(2, -2);
-    expect(await outcomeOf(await createProof({ ...request(), body: bytes }))).toBe("accepted");
+    expect(await outcomeOf(await createDpopProof({ ...request(), body: bytes }))).toBe("accepted");
     const { body: _, ...empty } = request();
-    expect(await outcomeOf(await createProof(empty), { bodyHash: await digestOf("") })).toBe("accepted");
+    expect(await outcomeOf(await createDpopProof(empty), { bodyHash: await digestOf("") })).toBe("accepted");
   });
 
   it("with characters outside ASCII in the body", async () => {
     const body = '{"userId":"\u00e4lice \u2713"}';
     const bodyHash = await digestOf(body);
-    expect(await outcomeOf(await createProof({ ...request(), body }), { bodyHash })).toBe("accepted");
+    expect(await outcomeOf(await createDpopProof({ ...request(), body }), { bodyHash })).toBe("accepted");
   });
 
   it("with a nonce, however wrong the phone's clock is", async () => {
     const nonce = await makeNonce(NONCE_KEY, CALL.now);
     const late = { ...request(), now: CALL.now + 86_400_000 };
-    expect(await outcomeOf(await createProof(late))).toBe("USE_DPOP_NONCE stale-iat");
-    expect(await outcomeOf(await createProof({ ...late, nonce }))).toBe("accepted");
+    expect(await outcomeOf(await createDpopProof(late))).toBe("USE_DPOP_NONCE stale-iat");
+    expect(await outcomeOf(await createDpopProof({ ...late, nonce }))).toBe("accepted");
   });
 
   it("with the current time, if none is given", async () => {
     const { now: _, ...rest } = request();
-    expect(await outcomeOf(await createProof(rest), { now: Date.now() })).toBe("accepted");
+    expect(await outcomeOf(await createDpopProof(rest), { now: Date.now() })).toBe("accepted");
   });
 
   it.each([
@@ -82,11 +82,14 @@ describe("the client's proof passes the service's check (contract section 15)", 
     ["another body", { body: "{}" }, "INVALID_PROOF wrong-body"],
     ["a made-up nonce", { nonce: "x" }, "USE_DPOP_NONCE stale-nonce"],
   ])("but not for %s", async (_name, changes, expected) => {
-    expect(await outcomeOf(await createProof({ ...request(), ...changes }))).toBe(expected);
+    expect(await outcomeOf(await createDpopProof({ ...request(), ...changes }))).toBe(expected);
   });
 
   it("with the URL without query and fragment (RFC 9449 section 4.2), and a new jti each time", async () => {
-    const proofs = [await createProof({ ...request(), url: `${URL_OF_CALL}?a=1#b` }), await createProof(request())];
+    const proofs = [
+      await createDpopProof({ ...request(), url: `${URL_OF_CALL}?a=1#b` }),
+      await createDpopProof(request()),
+    ];
     const claims = proofs.map((proof) => JSON.parse(atob(proof.split(".")[1] ?? "")));
     expect(claims.map(({ htu }) => htu)).toEqual([URL_OF_CALL, URL_OF_CALL]);
     expect(claims[0].jti).toMatch(/^[\w-]{22}$/);
@@ -95,7 +98,7 @@ describe("the client's proof passes the service's check (contract section 15)", 
 
   it("and contains only the public members of the app's key", async () => {
     const publicJwk = { ...key.publicJwk, d: "secret", kid: "mine" };
-    const proof = await createProof({ ...request(), key: { ...key, publicJwk } });
+    const proof = await createDpopProof({ ...request(), key: { ...key, publicJwk } });
     expect(atob(proof.split(".")[0] ?? "")).not.toContain("secret");
     expect(await outcomeOf(proof)).toBe("accepted");
   });
@@ -139,7 +142,7 @@ describe("the client's response opens a door that challenges (contract section 1
     const challenge = createChallenge(door());
     const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
     expect(await outcomeOf(response)).toBe("INVALID_PROOF wrong-type");
-    const proof = await createProof(request());
+    const proof = await createDpopProof(request());
     const result = await verifyPossession({ badgeSignature, response: proof }, { ...door(), challenge });
     expect(result).toEqual({ ok: false, reason: "wrong-response-type" });
   });
@@ -161,10 +164,10 @@ describe("a signer of the app's own", () => {
 
   it("that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
     const store: ProofKey = { publicJwk: key.publicJwk, sign: async (bytes) => toDer(await key.sign(bytes)) };
-    await expect(createProof({ ...request(), key: store })).rejects.toThrow("rawSignatureFromDer");
+    await expect(createDpopProof({ ...request(), key: store })).rejects.toThrow("rawSignatureFromDer");
     const converting: ProofKey = { ...store, sign: async (bytes) => rawSignatureFromDer(await store.sign(bytes)) };
     for (let tries = 0; tries < 50; tries++) {
-      expect(await outcomeOf(await createProof({ ...request(), key: converting }))).toBe("accepted");
+      expect(await outcomeOf(await createDpopProof({ ...request(), key: converting }))).toBe("accepted");
     }
   });
 

@@ -175,9 +175,9 @@ describe("the retry options", () => {
     expect(fake.requests).toHaveLength(1);
   });
 
-  it("a Retry-After over longestWaitSeconds fails the call, with the seconds in the error", async () => {
+  it("a Retry-After over maxRetryAfterSeconds fails the call, with the seconds in the error", async () => {
     const fake = fakeService(RATE_LIMITED, SIGNATURE);
-    const call = device(NOBODY, "phone", { ...fake.options, longestWaitSeconds: 59 }).sign("aGVsbG8=");
+    const call = device(NOBODY, "phone", { ...fake.options, maxRetryAfterSeconds: 59 }).sign("aGVsbG8=");
     await expect(call).rejects.toMatchObject({ code: "RATE_LIMITED", retryAfterSeconds: 60 });
     expect(fake.requests).toHaveLength(1);
   });
@@ -193,7 +193,7 @@ describe("the retry options", () => {
 
   it("a Retry-After that no timer can hold fails the call, however long it may wait", async () => {
     const fake = fakeService(refusal(503, "UNAVAILABLE", { "retry-after": "2592000" }), SIGNATURE);
-    const options = { ...fake.options, longestWaitSeconds: Number.POSITIVE_INFINITY };
+    const options = { ...fake.options, maxRetryAfterSeconds: Number.POSITIVE_INFINITY };
     await expect(device(NOBODY, "phone", options).sign("aGVsbG8=")).rejects.toMatchObject({
       code: "UNAVAILABLE",
       retryAfterSeconds: 2_592_000,
@@ -207,7 +207,7 @@ describe("the retry options", () => {
     expect(await phone(fake).sign("aGVsbG8=")).toBe("a.b.c");
   });
 
-  it.each([{ maxTries: 0 }, { maxTries: Number.NaN }, { timeoutMilliseconds: 0 }, { longestWaitSeconds: -1 }])(
+  it.each([{ maxTries: 0 }, { maxTries: Number.NaN }, { timeoutMilliseconds: 0 }, { maxRetryAfterSeconds: -1 }])(
     "refuses %j",
     (options) => {
       expect(() => device(NOBODY, "phone", options)).toThrow(RangeError);
@@ -281,7 +281,7 @@ it("the wait is a random part of a ceiling that doubles with every try, up to a 
           error: new NoResponseError(null),
           tries,
           maxTries: 100,
-          longestWaitSeconds: 60,
+          maxRetryAfterSeconds: 60,
           random,
         } as const;
         const wait = waitBeforeRetry(failure);

@@ -138,7 +138,7 @@ describe("who did what (contract section 23)", () => {
     expect(badge.body).toMatchObject({ issuedAt: expect.any(String), changedAt: expect.any(String) });
   });
 
-  it("names the person of a console secret, whatever `actor` says, and the clock", async () => {
+  it("names the person of a console secret despite an `actor` header, and the service for expiries", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
     const person = { ...(await signIn(application, "operator")), actor: "Ann" };

@@ -119,7 +119,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     expect(consumer.sent).toEqual([two.eventId, one.eventId]);
   });
 
-  it("drops messages for a home that is not bound, and says so", async () => {
+  it("drops messages for a home that is not bound, and logs it", async () => {
     const error = vi.spyOn(console, "error").mockClear();
     const event = await dueEvent(2);
     const consumer = new Consumer();

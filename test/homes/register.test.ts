@@ -106,7 +106,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await register(newApplicationId(2), 150)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
   });
 
-  it("says that it cannot carry out a command that it does not understand, and goes on", async () => {
+  it("fails a command that it cannot parse, logs it, and continues", async () => {
     const unknown = newRandomId();
     await env.DB.prepare("INSERT INTO script_command VALUES (?1, 'home', '{}', unixepoch() * 1000 - 1000, NULL)")
       .bind(unknown)

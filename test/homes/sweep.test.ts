@@ -59,7 +59,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     for (const id of commands) expect(await resultOf(id)).toMatchObject({ kind: "user" });
   });
 
-  it("waits for no other home: each home's is called beside the others, in an object of its own", async () => {
+  it("does not wait for other homes: each home's scheduler is called concurrently", async () => {
     const called: number[] = [];
     const HOME_SCHEDULER = new Proxy(env.HOME_SCHEDULER, {
       get: () => () => ({

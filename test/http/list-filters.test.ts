@@ -120,7 +120,7 @@ describe("GET /v1/access (contract section 19)", () => {
 });
 
 describe("GET /v1/history?since=&until=&actor=&action= (contract section 23)", () => {
-  it("lists what was done at a time, by somebody, of a kind, to a badge, to a user, and all of these together", async () => {
+  it("filters by time, actor, action, badge, user, and all of these together", async () => {
     const application = await createApplication();
     const [adas, bobs] = [await issueTo(application, "phone", "ada"), await issueTo(application, "tablet", "bob")];
     const asAnn = { ...serverHeaders(application), actor: "Ann%20Lee" };

@@ -59,7 +59,7 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
     });
   });
 
-  it("tells a person who made the last change, however long ago, unless that was a login, and nobody in a plain page", async () => {
+  it("names the actor of the last change in searched lists for people, unless it was a login, and never in plain pages", async () => {
     const application = await createApplication();
     const [suspended, resumed, loggedIn, untouched] = await Promise.all(
       ["suspended", "resumed", "logged in", "untouched"].map((name) => issueTo(application, name, name)),
@@ -132,7 +132,7 @@ describe("GET /v1/badges?q= (contract section 24)", () => {
     expect(await found("' OR 1")).toEqual([]);
   });
 
-  it("goes on behind a page that ends early, until everything was looked at", async () => {
+  it("continues after a page that ends early, until all rows are scanned", async () => {
     const application = await createApplication({ size: 100_000 });
     await runSql(
       `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 4999)

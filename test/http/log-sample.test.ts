@@ -91,7 +91,7 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
 });
 
 describe("a status list that is not needed yet (contract section 14)", () => {
-  it("is 404 to each door twice a minute, which is no refusal: one line in so many", async () => {
+  it("is 404 to each door twice a minute, does not count as refused, and is sampled in the log", async () => {
     vi.spyOn(Math, "random").mockReturnValueOnce(0.01).mockReturnValue(0.99);
     const id = crypto.randomUUID();
     requestIds.add(id);

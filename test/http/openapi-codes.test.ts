@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { createProof } from "../../src/client/index.ts";
+import { createDpopProof } from "../../src/client/index.ts";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventPage } from "../../src/shared/event-responses.ts";
 import { FEED_CURSOR } from "../../src/worker/badges/changes.ts";
@@ -265,7 +265,7 @@ function casesOfPerson(method: string, path: string): Cases {
     "401 INVALID_PROOF": () => sendBound(async () => "none"),
     "401 USE_DPOP_NONCE": () =>
       sendBound(({ key }, udid) =>
-        createProof({ key, applicationId: personal.id, method, url, udid, nonce: FOREIGN_NONCE }),
+        createDpopProof({ key, applicationId: personal.id, method, url, udid, nonce: FOREIGN_NONCE }),
       ),
   };
 }

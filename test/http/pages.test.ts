@@ -86,7 +86,7 @@ describe("the cursor (contract section 4)", () => {
     }
   });
 
-  it("continues where the page ended, however often it is used, also with another page size", async () => {
+  it("continues where the page ended, on every use and with another page size", async () => {
     const application = await createApplication();
     const issued: string[] = [];
     for (const udid of ["a", "b", "c", "d"]) issued.push(await issue(application, udid, "user"));
@@ -190,7 +190,7 @@ describe("what is listed (contract section 4)", () => {
     }
   });
 
-  it("is empty for a user without badges, whatever the user ID", async () => {
+  it("is empty for a user without badges, with any user ID", async () => {
     const application = await createApplication();
     await issue(application, "phone", "user");
     const similar = ["USER", "use", "user ", " user", "us%", "_ser", "*", "user\0"];
@@ -204,7 +204,7 @@ describe("what is listed (contract section 4)", () => {
     }
   });
 
-  it("is found under the percent-encoded user ID, whatever its characters", async () => {
+  it("is found under the percent-encoded user ID, with any characters", async () => {
     const reserved = ["a/b", "/", "a?b=c", "#", "a b", "a+b", "a;b,c:d@e&f=g$", "[x]", "\\"];
     const percents = ["100%", "%", "%2F", "%252F", "a%00", "%zz"];
     const paths = ["..\\..", "../..", "...", "//", "./", "~"];

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
-import { createProof, webCryptoProofKey } from "../../src/client/index.ts";
+import { createDpopProof, webCryptoProofKey } from "../../src/client/index.ts";
 import { applicationHead } from "../../src/shared/schema.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { commandsOf } from "./support/script.ts";
@@ -42,7 +42,7 @@ async function issue(udid: string, userId: string): Promise<string> {
 async function logInWithKey(udid: string, userId: string) {
   const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
   const body = { userId };
-  const proof = await createProof({
+  const proof = await createDpopProof({
     ...{ key: await webCryptoProofKey(pair), applicationId: application.applicationId, udid },
     ...{ method: "POST", url: new URL("/v1/badge", service.origin).href, body: JSON.stringify(body) },
   });

@@ -143,7 +143,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
 describe("a message of a command for a deployed environment (contract section 10)", () => {
   /** The script, for which local state is an environment. */
   async function adminOf(environment: string, ...words: string[]) {
-    const opened = { homes, database, place: { environment }, wake: register.wake, close: () => Promise.resolve() };
+    const opened = { homes, database, backend: { environment }, wake: register.wake, close: () => Promise.resolve() };
     const program = createAdminProgram(async () => opened);
     return captured(() => run(program, [...words, "--env", environment]));
   }

@@ -145,7 +145,7 @@ describe("secrets for people (contract sections 19 and 24)", () => {
     await expect(retireSecret(database, id, bob.secretId)).rejects.toThrow("has no secret");
   });
 
-  it("are at most 50, whoever adds at once, and of each name one", async () => {
+  it("are limited to 50 and one per name, even if administrators add at once", async () => {
     const { applicationId: id } = await create();
     await database.run((orm) =>
       orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 48)
@@ -197,7 +197,7 @@ describe("signing keys (contract section 10)", () => {
     },
   );
 
-  it("rotate for new badges and stay for the others; of two rotations the later one wins", async () => {
+  it("sign new badges after a rotation, stay for earlier badges, and follow the later of two rotations", async () => {
     const { applicationId, firstNumber: number } = await create();
     const [first] = await database.run((orm) =>
       orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId)),

@@ -60,7 +60,7 @@ describe("webhook list (contract section 10)", () => {
 });
 
 describe("webhook list --state pending (contract section 10)", () => {
-  it("lists events that nobody has tried among those that wait for a retry", async () => {
+  it("lists untried events among those that wait for a retry", async () => {
     const applicationId = await create();
     const untried = await record(applicationId, 1, { dueAt: null });
     await record(applicationId, 2, { state: "delivered", dueAt: null });
@@ -147,7 +147,7 @@ describe("webhook replay (contract section 10)", () => {
     expect(await refusal("webhook", command, "evt_1")).toContain("is not an event ID");
   });
 
-  it("says when the event was to be tried, and what its application waits for", async () => {
+  it("prints the event's due time, and why its application waits", async () => {
     const applicationId = await create();
     const id = await record(applicationId, 1, { dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) });
     const replay = async () => (await admin("webhook", "replay", id)).stdout;

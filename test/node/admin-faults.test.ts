@@ -26,7 +26,7 @@ describe("an error line", () => {
     expect(describeError(refused)).toBe("The API token is not valid.");
   });
 
-  it("has no character that controls a terminal, whatever a server of others has said", () => {
+  it("has no character that controls a terminal, even from another server's response", () => {
     expect(describeError(new UserError("It names\n\u001b[31mred\u202e."))).toBe("It names ?[31mred?.");
     expect(describeError(new Error("a\u009bb"))).toBe("Unexpected: a?b");
   });

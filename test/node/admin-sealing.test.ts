@@ -25,7 +25,7 @@ const state = localState();
 /** No home has a sealing key, and there is no key file. */
 beforeEach(async () => {
   await clearHomes(homes, register);
-  await homes.everywhere(({ database }) => database.run((orm) => orm.delete(sealingKey)));
+  await homes.map(({ database }) => database.run((orm) => orm.delete(sealingKey)));
   rmSync(state.sealingKeys, { force: true });
 });
 
@@ -33,7 +33,7 @@ const createIn = (home: number) => createApplication(homes, submit, { name: "Tes
 
 /** Version and public half of the keys of each home. */
 const published = () =>
-  homes.everywhere(async ({ database }) => {
+  homes.map(async ({ database }) => {
     const rows = await database.run((orm) => orm.select().from(sealingKey).orderBy(sealingKey.version));
     return rows.map(({ version, publicKey }) => [version, publicKey] as const);
   });
@@ -42,7 +42,7 @@ const keysOfFile = () => [...readLocalKeys(state)].map(([version, key]) => [vers
 
 /** What the service's sweep does. @param sealed what it can open */
 const reseal = (on: Homes, version: number, sealed = [application, applicationSecret, signingKey]) =>
-  on.everywhere(({ database }) =>
+  on.map(({ database }) =>
     Promise.all(sealed.map((table) => database.run((orm) => orm.update(table).set({ sealingVersion: version })))),
   );
 
@@ -60,10 +60,10 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
     await rotateLocalSealingKey(homes, state);
     const before = await published();
     expect(before).toEqual([keysOfFile(), keysOfFile()]);
-    await homes.numbered(2).database.run((orm) => orm.delete(sealingKey));
+    await homes.get(2).database.run((orm) => orm.delete(sealingKey));
     await ensureLocalSealing(homes, state);
     expect(await versions()).toEqual([[1, 2], [2]]);
-    await homes.everywhere(({ database }) => database.run((orm) => orm.delete(sealingKey)));
+    await homes.map(({ database }) => database.run((orm) => orm.delete(sealingKey)));
     await ensureLocalSealing(homes, state);
     expect(await published()).toEqual(before);
   });
@@ -91,7 +91,7 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
 
   it("are as new in a home that was restored as in the others, before anything is sealed there", async () => {
     await ensureLocalSealing(homes, state);
-    const restore = await rememberHome(homes.numbered(2));
+    const restore = await rememberHome(homes.get(2));
     await rotateLocalSealingKey(homes, state);
     await restore();
     expect(await versions()).toEqual([[1, 2], [1]]);
@@ -105,7 +105,7 @@ describe("values that the service has not sealed to the newest key (contract sec
     await ensureLocalSealing(homes, state);
     const { applicationId } = await createIn(2);
     await rotateLocalSealingKey(homes, state);
-    const [secret] = await homes.numbered(2).database.run((orm) => orm.select().from(applicationSecret));
+    const [secret] = await homes.get(2).database.run((orm) => orm.select().from(applicationSecret));
     const progress: number[] = [];
     const begun = Promise.withResolvers<void>();
     const watching = watchResealing(homes, (left) => begun.resolve(void progress.push(left)), 500);
@@ -278,7 +278,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
 
   it("are published in every home when a run that died in between is repeated", async () => {
     await makeDeployedSealingKey(homes, deployedWorker());
-    const restores = [await rememberHome(homes.numbered(1)), await rememberHome(homes.numbered(2))];
+    const restores = [await rememberHome(homes.get(1)), await rememberHome(homes.get(2))];
     for (let step = FIRST_STEP; ; step++) {
       for (const restore of restores) await restore();
       const died = await makeDeployedSealingKey(killIn(step, homes).homes, deployedWorker()).catch(String);
@@ -295,7 +295,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     ]);
   });
 
-  it("are removed with every secret of their version, whatever its name, and no other", async () => {
+  it("are removed with all secrets of their version, and with no other secret", async () => {
     const worker = deployedWorker();
     const kept = ["SEALING_KEY_10", "SEALING_KEY_10_00ff", "SEALING_KEY_2_00ff", "OTHER"];
     for (const name of ["SEALING_KEY_1", "SEALING_KEY_1_00ff", ...kept]) await worker.put(name, "");

@@ -189,7 +189,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await row("lost").waitFor();
       });
 
-      it("that are selected are suspended together, each with its outcome; one that somebody changed is left alone", async () => {
+      it("that are selected are suspended together, with an outcome each; a badge that a colleague changed is skipped", async () => {
         await view("badges?q=kim", "Badges");
         await row("kim-4").waitFor();
         for (const user of ["kim-1", "kim-2", "kim-3"]) await page.getByLabel(`Select badge ${number(user)}`).check();
@@ -259,7 +259,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       });
     });
 
-    it("finds in the history what somebody did on a day, and saves it as CSV", async () => {
+    it("filters the history by person and day, and saves it as CSV", async () => {
       await view("history", "History");
       const today = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin" }).format();
       await page.getByLabel("From day").fill(today);

@@ -321,7 +321,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await notice("is as it was");
     });
 
-    it("revokes for good, says so before, and offers nothing afterwards", async () => {
+    it("warns that a revocation is final, and offers no step afterwards", async () => {
       await openBadge("dave");
       await step("Revoke");
       await dialog().getByText("This cannot be undone.").waitFor();
@@ -506,7 +506,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(badge.expiresAt).toMatch(/T09:00:00\.000Z$/);
     });
 
-    it("has one printed page, with nothing but the pass", async () => {
+    it("prints only the pass, on one page", async () => {
       await page.emulateMedia({ media: "print" });
       expect(await pass().isVisible()).toBe(true);
       for (const hidden of [page.getByRole("button"), page.getByRole("link"), page.getByRole("table")]) {
@@ -717,7 +717,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.emulateMedia({ forcedColors: null });
     });
 
-    it("is told when the service does not respond, and goes on where it was", async () => {
+    it("shows a message while the service does not respond, and continues where it was", async () => {
       await page.route("**/v1/badges?**", (route) => route.abort());
       await view("badges?state=active", "Badges");
       await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
@@ -727,7 +727,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await page.getByRole("alert").count()).toBe(0);
     });
 
-    it("costs the service nothing more once they look at something else, however long the list", async () => {
+    it("stops loading a long list when its reader leaves the view", async () => {
       let requests = 0;
       await page.route("**/v1/badges?**", (route) => {
         requests++;

@@ -272,7 +272,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     expect(staging).toContain('namespace_id = "8721"');
   });
 
-  it("refuses a checkout that is older than what is deployed, with both releases, unless somebody insists", async () => {
+  it("refuses an older checkout and prints both releases, unless --force is given", async () => {
     await rehearsal.platform.execute("UPDATE deployment SET release = '99.0.0'");
     const before = rehearsal.platform.writes().filter((call) => !call.endsWith("/raw")).length;
     const { code, stderr } = await rehearsal.deploy();
@@ -303,7 +303,7 @@ describe("a checkout under git (contract section 25)", () => {
   };
   const deployed = { id: 1, release: "0.9.0", commit: null, deployedAt: 0 };
 
-  it("may replace an earlier commit of its own history, not a later one and not one of another", () => {
+  it("may replace an earlier commit of its own history, but neither a later commit nor another history's", () => {
     execFileSync("git", ["init", "-q", "-b", "main", repository]);
     const [first, second] = [commit("one"), commit("two")];
     expect(containsCommit(first, repository)).toBe("contained");

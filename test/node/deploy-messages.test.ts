@@ -5,7 +5,7 @@ import { untilHealthy } from "../../src/admin/deploy/address.ts";
 import { knownErrorIn } from "../../src/admin/platform/rights.ts";
 import { warningsIn } from "../../src/admin/platform/wrangler.ts";
 
-it("a deployment says what it waits for while the service is not well yet (contract section 25)", async () => {
+it("a deployment prints what it waits for until /health responds (contract section 25)", async () => {
   let isWell = false;
   const server = createServer((_, response) => {
     response.writeHead(isWell ? 200 : 503).end(isWell ? '{"status":"ok"}' : "");

@@ -122,7 +122,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(problem) });
   });
 
-  it("shows with --check what it would do, and does nothing; another place is taken as long as the database is not made", async () => {
+  it("prints its plan with --check and changes nothing; the place can change until the database is made", async () => {
     const before = rehearsal.configuration();
     const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur", "--check");
     expect({ code, stdout }).toEqual({ code: 0, stdout: "10 of 16 steps would be taken.\n" });
@@ -136,7 +136,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(rehearsal.platform.writes()).toEqual([]);
   });
 
-  it("makes everything where there is nothing, and names the next command", async () => {
+  it("creates every resource on an empty account, and prints the next command", async () => {
     const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur");
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toContain('\nNext: npm run -s admin -- application create --name "First"');
@@ -163,14 +163,14 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(rehearsal.platform.writes().filter((call) => !call.endsWith("/raw"))).toEqual([]);
   });
 
-  it("has deployed what issues badges and sends their webhooks", async () => {
+  it("has deployed a service that issues badges and sends their webhooks", async () => {
     application = (await create("--webhook-url", "https://example.com/hook")).applicationId;
     await issueAndDeliver(application, "phone-1");
     expect((await rehearsal.deploy()).stdout).toContain("\nNext: npm run -s admin -- doctor --env production\n");
     expect(JSON.parse(webhooks()[0]?.body ?? "")).toMatchObject({ event: "badge:created" });
   });
 
-  it("is healthy, says the doctor, and names what is not", async () => {
+  it("passes the doctor's checks, and each fault is named", async () => {
     const diagnose = async (address = rehearsal.platform.address) => {
       const { code, stdout } = await admin("doctor", "--address", address, "--json");
       const { healthy, findings } = diagnosis.parse(JSON.parse(stdout));

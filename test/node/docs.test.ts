@@ -125,7 +125,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
       await page.keyboard.press("Escape");
     });
 
-    it("finds the keys of a door when somebody searches for: verify signature", async () => {
+    it("finds the key set by a search for: verify signature", async () => {
       const page = pageHere();
       await page
         .locator(SIDEBAR)
@@ -186,7 +186,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
       expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
     });
 
-    it("cannot send requests to another host, whatever script runs in it", async () => {
+    it("cannot send requests to another host from any script", async () => {
       const refused = await pageHere().evaluate(async () => {
         const violations: string[] = [];
         document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));

@@ -112,7 +112,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     });
   });
 
-  it("refuses every badge without keys, and logs what is wrong", async () => {
+  it("refuses every badge without a key set, and logs the reason", async () => {
     goDown();
     const door = await openDoor();
     expect(await door.refresh()).toBe(false);
@@ -183,7 +183,7 @@ describe("a door that challenges the phone (contract section 15)", () => {
     return result.ok ? "open" : result.reason;
   }
 
-  it("opens for one of two who present the same response at one moment", async () => {
+  it("opens once when two phones present the same response at one moment", async () => {
     const presented = await present(phone, door.challenge(DOOR_ID));
     const outcomes = await Promise.all([outcomeOf(presented), outcomeOf(presented)]);
     expect(outcomes).toEqual(["open", "wrong-challenge"]);

@@ -86,7 +86,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
 
   it("that take a badge number or an event's ID find its home", async () => {
     const { applicationId: id, firstNumber: number } = await createIn(2, "--webhook-url", "http://localhost:9/");
-    const { database } = homes.numbered(2);
+    const { database } = homes.get(2);
     const event = { applicationId: id, event: "badge:created", payload: "{}", state: "exhausted" } as const;
     const eventId = newEventId(Date.now());
     const times = { dueAt: 1, createdAt: 1 };
@@ -113,7 +113,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
   });
 
   it("say which home fails", async () => {
-    const failing = aroundSteps(new Homes([homes.numbered(2)]), () => Promise.reject(new Error("D1 is down")));
+    const failing = aroundSteps(new Homes([homes.get(2)]), () => Promise.reject(new Error("D1 is down")));
     const both = new Homes([homes.first, failing.homes.first]);
     await expect(listApplications(both)).rejects.toThrow("Home 2: Unexpected: D1 is down");
     await expect(databaseOfNumber(both, 1)).rejects.toThrow("Home 2: Unexpected: D1 is down");
@@ -138,7 +138,7 @@ describe("home (contract section 17)", () => {
     await clearHomes(homes, register);
     const { applicationId } = await createIn(2);
     await homes
-      .numbered(2)
+      .get(2)
       .database.run((orm) =>
         orm.update(applicationHead).set({ lastOrdinal: 2 }).where(eq(applicationHead.applicationId, applicationId)),
       );
@@ -154,7 +154,7 @@ describe("home (contract section 17)", () => {
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it("check: says what it found, and fails when applications have numbers in common", async () => {
+  it("check: prints its findings, and exits with 1 if applications share numbers", async () => {
     const check = () => admin("home", "check");
     expect(await check()).toMatchObject({
       code: 0,
@@ -171,9 +171,7 @@ describe("home (contract section 17)", () => {
       overlaps: [],
     });
     const elsewhere = { firstNumber: 1_000_000_001 };
-    await homes
-      .numbered(2)
-      .database.run((orm) => orm.update(application).set(elsewhere).where(eq(application.id, lost)));
+    await homes.get(2).database.run((orm) => orm.update(application).set(elsewhere).where(eq(application.id, lost)));
     const inCommon = expect.stringMatching(/applications have numbers in common[^\n]*\n$/);
     expect(await check()).toMatchObject({ code: 1, stderr: inCommon });
   });
@@ -231,7 +229,7 @@ describe("doctor (contract section 25)", () => {
     const { applicationId: id } = await createIn(1, "--first", "500", "--last", "509");
     const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
     const states = ["held", "exhausted", "exhausted", "delivered"] as const;
-    await homes.everywhere(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
+    await homes.map(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
     const rangeSegments = [{ first: 500, size: 10, used: 10 }];
     await homes.first.database.run((orm) =>
       orm.batch([

@@ -37,7 +37,7 @@ async function release(id: ApplicationId): Promise<string[]> {
   return warnings;
 }
 
-const home = (number: number) => homes.numbered(number);
+const home = (number: number) => homes.get(number);
 
 /** Tries a command that something happens to at each of its steps, one after the other, until it has fewer. */
 async function atEachStep(attempt: (step: number) => Promise<{ isOver: boolean }>): Promise<void> {
@@ -57,7 +57,7 @@ const ranges = async (): Promise<[number, number][]> =>
 async function expectDisjoint(): Promise<void> {
   const all = await ranges();
   for (const [index, [first]] of all.entries()) expect(first).toBeGreaterThan(all[index - 1]?.[1] ?? 0);
-  await homes.everywhere(async ({ database }) => {
+  await homes.map(async ({ database }) => {
     const tables = [application, applicationSecret, signingKey];
     const counts = await Promise.all(tables.map((table) => database.run((orm) => orm.$count(table))));
     expect(new Set(counts).size).toBe(1);
@@ -209,7 +209,7 @@ describe("a command that dies half-way (contract section 17)", () => {
     await create(1, [100, 199]);
   });
 
-  it("releases nothing that an application has, or that nobody has registered", async () => {
+  it("refuses to release numbers of an existing application, and numbers that are not registered", async () => {
     await register.submit(newRegistration(2, 500));
     const { applicationId } = await create(2, [100, 199]);
     await expect(release(applicationId)).rejects.toThrow("exists, so its numbers stay registered");
@@ -276,7 +276,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     await expect(create(2, [1_005_000_000, 1_005_000_001])).rejects.toThrow(`registered for ${lost.applicationId}`);
   });
 
-  it("home 1, to before a range grew: nobody else gets what it had", async () => {
+  it("home 1, to before a range grew: no other application gets the added numbers", async () => {
     const { applicationId } = await create(1, [100, 199]);
     const restore = await rememberHome(home(1));
     await grow(applicationId, 299);
@@ -305,7 +305,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     expect((await create(1)).firstNumber).toBe(1_020_000_000);
   });
 
-  it("home 2, to before a range grew: the rest stays the application's, and the same command takes it", async () => {
+  it("home 2, to before a range grew: the added numbers stay the application's, and the same command takes them", async () => {
     const { applicationId } = await create(2, [100, 199]);
     const restore = await rememberHome(home(2));
     await grow(applicationId, 299);
@@ -337,7 +337,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
 });
 
 describe("home check (contract section 17)", () => {
-  it("keeps what is registered for a home that is not bound, and says so", async () => {
+  it("keeps registrations of a home that is not bound, and lists them", async () => {
     const { applicationId } = await create(2, [100, 199]);
     const alone = new Homes([home(1)]);
     expect(await check(alone)).toMatchObject({
@@ -402,7 +402,7 @@ describe("home 1's scheduler (contract section 17)", () => {
     await expect(create(1, [500, 500])).rejects.toThrow("overlap those registered for");
   });
 
-  it("gives D1 back what it decided while D1 did not take it", async () => {
+  it("sends D1 the registrations that it decided while D1 failed", async () => {
     const { database } = home(1);
     const drop = (name: string) => database.run((_, d1) => d1.prepare(`DROP TRIGGER ${name}`).run());
     await database.run((_, d1) =>

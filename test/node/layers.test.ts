@@ -45,7 +45,7 @@ describe("the guard of layers", () => {
     ]);
   });
 
-  it("finds a circle of three files, but none of types", () => {
+  it("finds an import cycle of three files, and ignores cycles of types", () => {
     const circle = (isType: boolean) => [
       { from: "a.ts", to: "b.ts", isType: false },
       { from: "b.ts", to: "c.ts", isType: false },

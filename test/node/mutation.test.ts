@@ -85,7 +85,7 @@ describe("a draw of mutants", () => {
     mutantsOf(file, file === "long.ts" ? "a = [1, 2, 3, 4, 5];" : "a = [1];"),
   );
 
-  it("takes as many from every file, and the same for a seed", () => {
+  it("draws evenly from all files, and equally for a seed", () => {
     const drawn = draw(mutants, 4, 1);
     expect(drawn.map(({ file }) => file).toSorted()).toEqual(["long.ts", "long.ts", "short.ts", "short.ts"]);
     expect(draw(mutants, 4, 1)).toEqual(drawn);

@@ -100,10 +100,10 @@ describe("the packed packages run in plain Node", () => {
 
   it("the client makes a proof with a key that is not extractable, and jose verifies it", async () => {
     const proof = run(`
-      import { createProof, webCryptoProofKey } from "@badge-distribution/client";
+      import { createDpopProof, webCryptoProofKey } from "@badge-distribution/client";
       const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
       const request = { applicationId: "app", method: "POST", url: "https://badges.example.com/v1/badge", udid: "phone", body: "{}" };
-      console.log(JSON.stringify(await createProof({ key: await webCryptoProofKey(pair), ...request })));
+      console.log(JSON.stringify(await createDpopProof({ key: await webCryptoProofKey(pair), ...request })));
     `);
     const { payload } = await jwtVerify(String(proof), EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
     expect(payload).toMatchObject({ aud: "app", htm: "POST", htu: "https://badges.example.com/v1/badge" });

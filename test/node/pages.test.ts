@@ -39,7 +39,7 @@ describe.each([
     }
   });
 
-  it("responds to what is not there, and to other methods, as every path does", async () => {
+  it("responds with 404 to unknown paths and 405 to other methods", async () => {
     expect((await get(`${page}/`)).headers.get("location")).toBe(page);
     for (const path of [...unknown, `/${file}/`]) {
       const response = await get(path);

@@ -22,11 +22,11 @@ const workingFor = (steps: number) =>
 const sessionOf = (opened: Homes, reopened: Homes): Session => ({
   homes: opened,
   output: { result() {}, note() {} },
-  place: { environment: "production" },
+  backend: { environment: "production" },
   actor: administrator("ann"),
   wake: async () => {},
   reopen: async () => ({
-    ...{ homes: reopened, database: reopened.first.database, place: { environment: "production" } },
+    ...{ homes: reopened, database: reopened.first.database, backend: { environment: "production" } },
     wake: async () => {},
     async close() {},
   }),

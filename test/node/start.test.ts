@@ -282,7 +282,7 @@ describe("the log filter", () => {
     return lines.map(filter).filter((line) => line !== null);
   };
 
-  it("passes the Worker's JSON, whatever wrangler puts around it", () => {
+  it("passes the Worker's JSON through, without wrangler's own output", () => {
     expect(show('{"a":1}', '\u001b[31m✘ [ERROR]\u001b[0m {"b":2}', '▲ [WARNING] {"c":3}')).toEqual([
       ...['{"a":1}', '{"b":2}', '{"c":3}'],
     ]);

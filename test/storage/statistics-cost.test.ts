@@ -12,7 +12,7 @@ const EVENTS = 100_000;
 const places = (count: number) =>
   `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ${count})`;
 
-it("statistics read at most 60,000 rows, however large the application (contract section 19)", async () => {
+it("statistics read at most 60,000 rows of an application of any size (contract section 19)", async () => {
   const { id, firstNumber } = await createApplication({ size: BADGES, reuseAfterSeconds: 86_400 });
   await runSql(
     `${places(BADGES)} INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, issued_at, metadata, ended_at)

@@ -69,7 +69,7 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(rowsRead).toBeLessThan(60_000);
   });
 
-  it("counts new badges by day for 90 days, whatever gaps there are", async () => {
+  it("counts new badges by day for 90 days, with gaps", async () => {
     const application = await createApplication();
     const days: number[] = [];
     const issue = async (count: number) => {

@@ -135,7 +135,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(await tryLogin()).toBe("201");
   });
 
-  it("that nobody could fetch yet: 503 after five seconds, and no call but those that need them waits", async () => {
+  it("that were never fetched: 503 after five seconds, and only calls that need the keys wait", async () => {
     shortenDeadlines();
     provider.discovery = hangs;
     const other = await newProvider();
@@ -151,7 +151,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault: "timeout" }]);
   });
 
-  it("that are being fetched again delay nobody but who fetches them", async () => {
+  it("that are being fetched again delay only the call that fetches them", async () => {
     stopClock();
     await tryLogin();
     pass(10 * MINUTE);
@@ -264,7 +264,7 @@ describe("a provider that is not as it should be (contract section 22): 503, and
     expect(await tryLogin()).toBe("201");
   });
 
-  it("that recovers is asked again two seconds later, and not before", async () => {
+  it("that recovers is called again after two seconds, not earlier", async () => {
     stopClock();
     const { discovery } = provider;
     provider.discovery = away;

@@ -66,7 +66,7 @@ describe("a login to an application that has its users verified (contract sectio
     }
   });
 
-  it("without a token is told that one is needed", async () => {
+  it("without a token gets a Bearer challenge", async () => {
     for (const authorization of [undefined, " ", "Bearer", "Basic YWxpY2U6c2VjcmV0"]) {
       const headers = authorization === undefined ? {} : { authorization };
       const refused = await logIn(application, null, undefined, headers);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { createProof } from "../../src/client/index.ts";
+import { createDpopProof } from "../../src/client/index.ts";
 import { setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
@@ -55,7 +55,7 @@ describe("GET /v1/user/badges (contract section 22)", () => {
     ]);
   });
 
-  it("leaves out what has ended, at once", async () => {
+  it("omits ended badges at once", async () => {
     const [revoked, expired, active] = [await badgeOf("alice"), await badgeOf("alice"), await badgeOf("alice")];
     await takeStep(application, revoked, "revoke");
     await setEnd(application, expired, hoursAhead(-1));
@@ -102,7 +102,7 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
     ]);
   });
 
-  it("knows no badge that there is not, nor one of another user or application, and leaves it as it was", async () => {
+  it("returns 404 for an unknown badge and for another user's or application's, and does not change it", async () => {
     for (const id of ["0", "1", "none", "9007199254740993", "%00", "1e9"]) {
       expect(`${id} ${outcome(await suspendOwn(application, id, token))}`).toBe(`${id} 404 UNKNOWN_BADGE`);
     }
@@ -119,7 +119,7 @@ describe("both calls (contract section 22)", () => {
   const LIST = ["GET", "/v1/user/badges", "200"] as const;
   const SUSPEND = ["PATCH", "/v1/user/badges/1/suspend", "404 UNKNOWN_BADGE"] as const;
 
-  it("count for one user together, whatever the address, as many as for a device", async () => {
+  it("share one limit per user across addresses, equal to a device's", async () => {
     const twice = countedLimit(2);
     const send = async ([method, path]: typeof LIST | typeof SUSPEND, user: string) => {
       const headers = { applicationid: application.id, authorization: `Bearer ${await provider.token(user)}` };
@@ -159,7 +159,7 @@ describe("both calls (contract section 22)", () => {
       const [phone, stranger] = [await newPhone(application), await newPhone(application)];
       const bound = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
       const proveBy = ({ key }: typeof phone, udid: string) =>
-        createProof({ key, applicationId: application.id, method, url: `https://badges.example${path}`, udid });
+        createDpopProof({ key, applicationId: application.id, method, url: `https://badges.example${path}`, udid });
       for (const [bearer, dpop, expected] of [
         [bound, null, "401 INVALID_USERTOKEN"],
         [bound, await proveBy(stranger, bound), "401 INVALID_USERTOKEN"],

@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application } from "../../shared/schema.ts";
 import { command, group } from "../command-line/command.ts";
 import { shorten, tableLines } from "../command-line/output.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import { listSigningKeys, signingKeyTable } from "../key/commands.ts";
 import type { Database } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -15,10 +15,10 @@ import {
   APPLICATION,
   applicationText,
   findApplication,
+  formatState,
   type ShownApplication,
   selectApplication,
-  shownApplication,
-  shownState,
+  toApplicationView,
   unknownApplication,
 } from "./record.ts";
 import { updateCommand } from "./update.ts";
@@ -28,8 +28,8 @@ const switchCommand = (name: "disable" | "enable", summary: string, description:
     arguments: [APPLICATION],
     summary,
     description,
-    work: ({ homes, actor }, id) => setDisabled(homes.of(id), id, name === "disable", actor),
-    text: (switched) => `Application ${switched.applicationId} is ${shownState(switched)}.`,
+    work: ({ homes, actor }, id) => setDisabled(homes.databaseFor(id), id, name === "disable", actor),
+    text: (switched) => `Application ${switched.applicationId} is ${formatState(switched)}.`,
   });
 
 export const applicationCommands = group("application", {
@@ -51,8 +51,8 @@ export const applicationCommands = group("application", {
       summary: "show one application",
       description: "Shows an application, its secrets (not their values) and its signing keys.",
       async work({ homes }, id) {
-        const database = homes.of(id);
-        const shown = shownApplication(await findApplication(database, id));
+        const database = homes.databaseFor(id);
+        const shown = toApplicationView(await findApplication(database, id));
         const [heldEvents, secrets, signingKeys] = await Promise.all([
           database.run((orm) => orm.$count(sql`(${stoppedEventIds(id, "held")})`)),
           listSecrets(database, id),
@@ -75,18 +75,18 @@ export const applicationCommands = group("application", {
 
 /** The applications of all homes, in the order of their numbers. */
 export async function listApplications(homes: Homes): Promise<ShownApplication[]> {
-  const rows = await homes.everywhere(({ database }) => database.run((orm) => orm.select().from(application)));
+  const rows = await homes.map(({ database }) => database.run((orm) => orm.select().from(application)));
   return rows
     .flat()
     .toSorted((one, other) => one.firstNumber - other.firstNumber)
-    .map(shownApplication);
+    .map(toApplicationView);
 }
 
 function applicationTable(applications: readonly ShownApplication[]): string {
   const rows = applications.map((each) => [
     each.applicationId,
     `${each.firstNumber}-${each.lastNumber}`,
-    shownState(each),
+    formatState(each),
     each.events.length,
     shorten(each.name, 13),
   ]);
@@ -105,10 +105,10 @@ export async function setDisabled(
     disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt),
   );
   const action = disabled ? "application:disabled" : "application:enabled";
-  const note = await newNote(database, id, actor, { action });
+  const note = await newHistoryRow(database, id, actor, { action });
   const [, , [row]] = await database.run((orm) =>
     orm.batch([
-      insertNote(orm, note, exists(orm.select().from(application).where(isOtherwise))),
+      insertHistoryRow(orm, note, exists(orm.select().from(application).where(isOtherwise))),
       orm
         .update(application)
         .set({ disabledAt: disabled ? Date.now() : null })
@@ -117,5 +117,5 @@ export async function setDisabled(
     ]),
   );
   if (row === undefined) throw unknownApplication(id);
-  return shownApplication(row);
+  return toApplicationView(row);
 }

@@ -9,7 +9,7 @@ import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { RANGE_OPTIONS, wantedNumbers } from "../number-range/card-range.ts";
-import { rangeOf, shownRange } from "../number-range/range.ts";
+import { formatRange, rangeOf } from "../number-range/range.ts";
 import { registerNumbers } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
 import { type HomeSubmitter, homeSubmitter } from "../script-command/submit.ts";
@@ -75,7 +75,7 @@ Keep the secret now: it is not shown again.`;
  * @throws UserError when the range is not free, or there is no such home
  */
 export async function createApplication(homes: Homes, submit: HomeSubmitter, wanted: NewApplication) {
-  const { database } = homes.numbered(wanted.home ?? 1);
+  const { database } = homes.get(wanted.home ?? 1);
   const applicationId = wanted.credentials?.applicationId ?? newApplicationId(wanted.home);
   // Before the registration: without a sealing key its numbers would be registered in vain.
   await newestSealer(database);
@@ -100,9 +100,9 @@ export async function createApplication(homes: Homes, submit: HomeSubmitter, wan
 
 /** @throws UserError unless nothing was inserted because the sealing key was replaced meanwhile */
 async function assertMayRepeat(homes: Homes, registration: Registration, { sealingVersion }: Material): Promise<void> {
-  const { database } = homes.numbered(homeOf(registration.applicationId));
+  const { database } = homes.get(homeOf(registration.applicationId));
   const isThere = await database.run((orm) => orm.$count(sealingKey, eq(sealingKey.version, sealingVersion)));
   if (isThere === 0) return;
-  const numbers = shownRange(rangeOf(registration));
+  const numbers = formatRange(rangeOf(registration));
   throw new UserError(`Numbers ${numbers} were registered, but not used: ${ADMIN} home check says what they overlap.`);
 }

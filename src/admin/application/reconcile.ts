@@ -2,8 +2,8 @@ import { expectKind } from "../../shared/expect-kind.ts";
 import { isoTime } from "../../shared/time.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
-import { counted, shownNumber, shownTime } from "../command-line/output.ts";
-import { type Session, shownCommand } from "../command-line/session.ts";
+import { counted, formatNumber, formatTime } from "../command-line/output.ts";
+import { formatCommand, type Session } from "../command-line/session.ts";
 import { type CommandOutcome, submitAndWait } from "../script-command/submit.ts";
 import { APPLICATION, findApplication } from "./record.ts";
 
@@ -27,7 +27,7 @@ export const reconcileCommand = command("reconcile", {
   },
   examples: ["", "--verify", "--republish --env production"],
   async work(session, applicationId, { verify = false, republish = false, skip = 0 }) {
-    await findApplication(session.homes.of(applicationId), applicationId);
+    await findApplication(session.homes.databaseFor(applicationId), applicationId);
     const asked = { kind: "reconcile", verify, republish, skip } as const;
     return expectKind(await submitAndWait(session, applicationId, asked), "reconciled");
   },
@@ -41,24 +41,24 @@ export const reconcileCommand = command("reconcile", {
 
 function failureLine(reconciled: Reconciliation, session: Session, id: string): string | undefined {
   if (reconciled.state === "database-unknown") {
-    return `D1 is older than the allocator's log: restore D1 to a later state, or replace its rows with ${shownCommand(session, `reconcile ${id} --republish`)}`;
+    return `D1 is older than the allocator's log: restore D1 to a later state, or replace its rows with ${formatCommand(session, `reconcile ${id} --republish`)}`;
   }
   const differences = reconciled.differences?.count ?? 0;
   if (differences === 0) return undefined;
-  return `D1 and the allocator differ in ${counted(differences, "row")}: ${shownCommand(session, `reconcile ${id} --republish`)} replaces D1's rows.`;
+  return `D1 and the allocator differ in ${counted(differences, "row")}: ${formatCommand(session, `reconcile ${id} --republish`)} replaces D1's rows.`;
 }
 
 function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }: Reconciliation): string {
   const isUnknown = state === "database-unknown";
-  const since = logSince === null ? "the last entry alone" : `entries since ${shownTime(logSince)}`;
+  const since = logSince === null ? "the last entry alone" : `entries since ${formatTime(logSince)}`;
   return [
     isUnknown
       ? `D1 is at entry ${d1 ?? "none"}, which the allocator's log does not have; the log ends at entry ${allocator}.`
-      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${shownNumber(sent)} entries`} that D1 lacked went to D1 again`}.`,
-    `The log has ${since}; the allocator stores ${shownNumber(bytes)} bytes.`,
+      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${formatNumber(sent)} entries`} that D1 lacked went to D1 again`}.`,
+    `The log has ${since}; the allocator stores ${formatNumber(bytes)} bytes.`,
     ...(more.republished ? ["D1's rows were replaced by the allocator's; followers of changes start anew (410)."] : []),
     ...(more.skipped > 0
-      ? [`Skipped ${more.skipped === 1 ? "1 fresh number" : `${shownNumber(more.skipped)} fresh numbers`}.`]
+      ? [`Skipped ${more.skipped === 1 ? "1 fresh number" : `${formatNumber(more.skipped)} fresh numbers`}.`]
       : []),
     ...(more.differences ? differenceLines(more.differences) : []),
   ].join("\n");

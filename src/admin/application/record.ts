@@ -13,10 +13,10 @@ import { userFields } from "./user-options.ts";
 
 export type ApplicationRow = typeof application.$inferSelect;
 
-export type ShownApplication = ReturnType<typeof shownApplication>;
+export type ShownApplication = ReturnType<typeof toApplicationView>;
 
 /** An application as the commands print it, without its sealed values. Times are ISO 8601. */
-export function shownApplication(row: ApplicationRow) {
+export function toApplicationView(row: ApplicationRow) {
   const { id, name, firstNumber, lastNumber, webhookUrl, reuseAfterSeconds } = row;
   return {
     applicationId: id,
@@ -46,7 +46,7 @@ export function shownApplication(row: ApplicationRow) {
   };
 }
 
-export const shownState = ({ disabledAt }: ShownApplication): string => (disabledAt === null ? "enabled" : "disabled");
+export const formatState = ({ disabledAt }: ShownApplication): string => (disabledAt === null ? "enabled" : "disabled");
 
 export function applicationText(application: ShownApplication): string {
   const { firstNumber, lastNumber, webhookUrl, webhookHeldAt, signatureLifetimeSeconds } = application;
@@ -54,7 +54,7 @@ export function applicationText(application: ShownApplication): string {
 
 ${fieldLines({
   "Application ID": application.applicationId,
-  State: shownState(application),
+  State: formatState(application),
   "Badge numbers": `${firstNumber} to ${lastNumber}`,
   "Card formats": application.cardFormats.join(", ") || "none holds them all",
   "Webhook URL": webhookUrl ?? "none",

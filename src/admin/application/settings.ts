@@ -4,7 +4,7 @@ import { parsePublicUrl } from "../../shared/public-url.ts";
 import type { application } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
 import { eventList, MAX_SECONDS, seconds, timeOrNever, wholeNumber } from "../command-line/arguments.ts";
-import { type OptionValues, option, orNo } from "../command-line/command.ts";
+import { negatable, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { readTarget } from "../platform/target.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
@@ -17,7 +17,7 @@ export type Settings = { [Name in keyof Columns]?: Columns[Name] | undefined };
 
 /** Of `application create` and `application update`; most are named as the columns that they set. */
 export const SETTING_OPTIONS = {
-  webhookUrl: orNo(
+  webhookUrl: negatable(
     option(
       "--webhook-url <url>",
       'where events are sent, by https (http://localhost:PORT locally); "" for nowhere',
@@ -30,7 +30,7 @@ export const SETTING_OPTIONS = {
     `the events to send, separated by commas, of ${SUBSCRIBABLE_EVENTS.join(", ")}`,
     eventList,
   ),
-  invitationLink: orNo(
+  invitationLink: negatable(
     option(
       "--invitation-link <url>",
       "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme; where PUBLIC_URL is set, by default the service's page for visitors, /pass",
@@ -38,7 +38,7 @@ export const SETTING_OPTIONS = {
     ),
     "let those QR codes open the default again; without PUBLIC_URL they have the token alone",
   ),
-  requireSecret: orNo(
+  requireSecret: negatable(
     option(
       "--require-secret",
       "let only callers with the secret create invitations; an issuer of user tokens always does",
@@ -55,7 +55,7 @@ export const SETTING_OPTIONS = {
     "how long signatures are valid; none or 0: for ever",
     (text) => (text === "none" ? null : seconds(text) || null),
   ),
-  statusList: orNo(
+  statusList: negatable(
     option(
       "--status-list",
       "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
@@ -67,7 +67,7 @@ export const SETTING_OPTIONS = {
     "how long a door may go on without a newer list",
     wholeNumber(MIN_STATUS_LIFETIME_SECONDS, MAX_SECONDS),
   ),
-  requireProof: orNo(
+  requireProof: negatable(
     option("--require-proof", "refuse device calls without a proof (DPoP), and badges that are not bound to a key"),
     "let devices call without proofs; bound badges still need their key",
   ),

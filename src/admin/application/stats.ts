@@ -12,7 +12,7 @@ import {
   viewStatistics,
 } from "../../shared/statistics.ts";
 import { command } from "../command-line/command.ts";
-import { barLines, bold, shownNumber } from "../command-line/output.ts";
+import { barLines, bold, formatNumber } from "../command-line/output.ts";
 import type { Database } from "../platform/database.ts";
 import { APPLICATION, unknownApplication } from "./record.ts";
 
@@ -24,7 +24,7 @@ export const statsCommand = command("stats", {
     "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
     "responds, which also has the badges issued on each of the last 90 days.",
   examples: ["", "--json"],
-  work: ({ homes }, id) => readStatistics(homes.of(id), id),
+  work: ({ homes }, id) => readStatistics(homes.databaseFor(id), id),
   text: statisticsText,
 });
 
@@ -71,7 +71,7 @@ function statisticsText({ name, applicationId, numbers, badges, sampled, ...stat
       Object.entries(counts).map(([label, count]) => ({ label: label === "size" ? "in the range" : label, count })),
     ),
     section("Badges by state", byLabel(statistics.badgesByState)),
-    ...(sampled < numbers.issued ? [`Devices are those of the newest ${shownNumber(sampled)} badges.`] : []),
+    ...(sampled < numbers.issued ? [`Devices are those of the newest ${formatNumber(sampled)} badges.`] : []),
     ...fields,
     section("Invitations", byLabel(statistics.invitations)),
     section("Logins of the last day, observed by their user tokens", loginCounts(statistics.logins)),

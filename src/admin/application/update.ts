@@ -6,7 +6,7 @@ import { badgeNumber, onOneLine } from "../command-line/arguments.ts";
 import { option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import { overlapsAnother } from "../number-range/range.ts";
 import { registerNumbers } from "../number-range/register.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -19,7 +19,7 @@ import {
   findApplication,
   type ShownApplication,
   selectApplication,
-  shownApplication,
+  toApplicationView,
   unknownApplication,
 } from "./record.ts";
 import { requiredProofText } from "./required-proof.ts";
@@ -55,7 +55,7 @@ export const updateCommand = rawCommand("update", {
       const { homes, actor } = session;
       const application = await updateApplication(homes, homeSubmitter(session), id, changes, actor);
       if (!changes.requireProof) return output.result(application, () => applicationText(application));
-      const { unbound: unboundBadges } = await countBadges(homes.of(id), application);
+      const { unbound: unboundBadges } = await countBadges(homes.databaseFor(id), application);
       output.result({ ...application, unboundBadges }, () =>
         [applicationText(application), requiredProofText(application, unboundBadges)].join("\n\n"),
       );
@@ -77,7 +77,7 @@ export async function updateApplication(
   changes: Settings,
   actor = administrator(),
 ): Promise<ShownApplication> {
-  const database = homes.of(id);
+  const database = homes.databaseFor(id);
   if (Object.values(changes).every((value) => value === undefined)) {
     throw new UserError(`Nothing to change: give at least one option, see ${ADMIN} application update --help.`);
   }
@@ -91,11 +91,11 @@ export async function updateApplication(
     if (isMore) await registerNumbers(homes, submit, id, { range: { first: before.firstNumber, last } });
   }
   const changed = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-  const note = await newNote(database, id, actor, { action: "application:updated", detail: { changed } });
+  const note = await newHistoryRow(database, id, actor, { action: "application:updated", detail: { changed } });
   const isPossible = and(eq(application.id, id), rangeCondition(id, changes));
   const [, updated, , [row]] = await database.run((orm) =>
     orm.batch([
-      insertNote(orm, note, exists(orm.select().from(application).where(isPossible))),
+      insertHistoryRow(orm, note, exists(orm.select().from(application).where(isPossible))),
       orm.update(application).set(newValues(changes)).where(isPossible),
       makeDue(orm, id, "held", isReleased(id, changes)),
       selectApplication(orm, id),
@@ -106,7 +106,7 @@ export async function updateApplication(
     assertGrows(row, changes);
     throw new UserError(`Another application of this home has some of these numbers: see ${ADMIN} home check.`);
   }
-  return shownApplication(row);
+  return toApplicationView(row);
 }
 
 function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Settings) {

@@ -2,13 +2,13 @@ import { DEFAULT_USER_CLAIM, ISSUER_DEADLINE_MILLISECONDS } from "../../shared/l
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { discoverKeySet } from "../../shared/openid/provider.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
-import { type OptionValues, option, orNo } from "../command-line/command.ts";
+import { negatable, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { ShownApplication } from "./record.ts";
 
 /** Options that let an identity provider say who has logged in (contract section 22). */
 export const USER_OPTIONS = {
-  userIssuer: orNo(
+  userIssuer: negatable(
     option(
       "--user-issuer <url>",
       "require a token of this OpenID provider, which names the user, at every login",
@@ -37,8 +37,8 @@ const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER
 export async function readUserOptions(options: OptionValues<typeof USER_OPTIONS>, local: boolean) {
   const { userIssuer, userAudience, userClaim = DEFAULT_USER_CLAIM, observe = false, unchecked = false } = options;
   if (userIssuer === undefined || userIssuer === null) {
-    const isAlone = userAudience === undefined && options.userClaim === undefined && !observe && !unchecked;
-    if (!isAlone) throw new UserError("The options of verified users go together: give --user-issuer too.");
+    const hasNoOtherOptions = userAudience === undefined && options.userClaim === undefined && !observe && !unchecked;
+    if (!hasNoOtherOptions) throw new UserError("The options of verified users go together: give --user-issuer too.");
     return userIssuer === null ? NO_USERS : undefined;
   }
   if (userAudience === undefined || userAudience.trim() === "") {

@@ -92,9 +92,12 @@ export const choice = <Value extends string>(
 ): DeclaredOption<Value | undefined> => ({ forms: [new Option(flags, description).choices(choices)] });
 
 /** An option with an opposite, `--no-x` of `--x`, whose value is false, or null if the option has a value. */
-export function orNo(on: DeclaredOption<true | undefined>, description: string): DeclaredOption<boolean | undefined>;
-export function orNo<Value>(on: DeclaredOption<Value>, description: string): DeclaredOption<Value | null>;
-export function orNo({ forms }: DeclaredOption<unknown>, description: string) {
+export function negatable(
+  on: DeclaredOption<true | undefined>,
+  description: string,
+): DeclaredOption<boolean | undefined>;
+export function negatable<Value>(on: DeclaredOption<Value>, description: string): DeclaredOption<Value | null>;
+export function negatable({ forms }: DeclaredOption<unknown>, description: string) {
   const opposites = forms.map((form) =>
     new Option(`--no-${form.name()}`, description).preset(new Parsed(form.isBoolean() ? false : null)),
   );
@@ -102,7 +105,7 @@ export function orNo({ forms }: DeclaredOption<unknown>, description: string) {
 }
 
 /** An option that is refused beside another. @param other the name of that one's value */
-export const notBeside = <Value>(other: string, { forms }: DeclaredOption<Value>): DeclaredOption<Value> => ({
+export const conflictsWith = <Value>(other: string, { forms }: DeclaredOption<Value>): DeclaredOption<Value> => ({
   forms: forms.map((form) => form.conflicts(other)),
 });
 
@@ -119,7 +122,7 @@ export interface Call {
 }
 
 /** Adds a command, or a noun with its commands, to the program. */
-export type Adder = (parent: Command, open: HomesOpener) => void;
+export type RegisterCommand = (parent: Command, open: HomesOpener) => void;
 
 interface Page {
   summary: string;
@@ -137,7 +140,10 @@ type Given<Values extends unknown[], Options extends DeclaredOptions> = [...Valu
 
 /** A noun, with its commands in the order of its help page. */
 export const group =
-  (name: string, { summary, description, commands }: Page & { commands: readonly Adder[] }): Adder =>
+  (
+    name: string,
+    { summary, description, commands }: Page & { commands: readonly RegisterCommand[] },
+  ): RegisterCommand =>
   (parent, open) => {
     const noun = parent.command(name).summary(summary).description(description);
     for (const add of commands) add(noun, open);
@@ -150,7 +156,7 @@ export const rawCommand =
     declaration: Declaration<Values, Options> & {
       action(call: Call, ...given: Given<Values, Options>): Promise<void>;
     },
-  ): Adder =>
+  ): RegisterCommand =>
   (parent, open) => {
     const added = parent.command(name).summary(declaration.summary).description(declaration.description);
     const typed = parent.parent === null ? [name] : [parent.name(), name];
@@ -182,7 +188,7 @@ export const command = <
     /** Why the command fails although it has a result, which is printed before. */
     failure?(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string | undefined;
   },
-): Adder => {
+): RegisterCommand => {
   const { work, json, text, failure, seals } = declaration;
   return rawCommand(name, {
     ...declaration,
@@ -211,10 +217,10 @@ function callOf(command: Command, open: HomesOpener): Call {
     environment,
     output,
     async inSession(work, seals = false) {
-      const { homes, close, place, wake } = await reopen();
+      const { homes, close, backend, wake } = await reopen();
       try {
-        if (seals && "local" in place) await ensureLocalSealing(homes, place.local);
-        await work({ homes, output, place, actor: administrator(actor), wake, reopen });
+        if (seals && "local" in backend) await ensureLocalSealing(homes, backend.local);
+        await work({ homes, output, backend, actor: administrator(actor), wake, reopen });
       } finally {
         await close();
       }

@@ -21,7 +21,7 @@ export const bold = (text: string): string => styleText("bold", text, { stream: 
 export const faint = (text: string): string => styleText("dim", text, { stream: process.stdout });
 
 /** A time, in milliseconds or ISO 8601, in UTC for a person, to the second; `-` for none. */
-export const shownTime = (time: number | string | null): string =>
+export const formatTime = (time: number | string | null): string =>
   time === null
     ? "-"
     : isoTime(new Date(time).getTime())
@@ -83,7 +83,7 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
   return counts
     .map(({ label, count }) => {
       const bar = process.stdout.isTTY ? "█".repeat(Math.round((count / most) * room)) || (count > 0 ? "▏" : "") : "";
-      const start = `  ${padded(shorten(plain(label), LABEL_COLUMNS), LABEL_COLUMNS)}${shownNumber(count).padStart(COUNT_COLUMNS)}`;
+      const start = `  ${padded(shorten(plain(label), LABEL_COLUMNS), LABEL_COLUMNS)}${formatNumber(count).padStart(COUNT_COLUMNS)}`;
       return `${start}  ${faint(bar)}`.trimEnd();
     })
     .join("\n");
@@ -93,7 +93,7 @@ export function barLines(counts: readonly { label: string; count: number }[]): s
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** A count with thousands separators. */
-export const shownNumber = (count: number): string => count.toLocaleString("en-US");
+export const formatNumber = (count: number): string => count.toLocaleString("en-US");
 
 function pad(cell: string | number, width: number): string {
   const text = plain(String(cell));

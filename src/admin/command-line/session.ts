@@ -14,7 +14,7 @@ export interface Session {
   homes: Homes;
   output: Output;
   /** What the command works on: local state, or the deployed environment of this name. */
-  place: { local: LocalState } | { environment: string };
+  backend: { local: LocalState } | { environment: string };
   /** Who gave the command, for the history (contract section 23). */
   actor: Actor;
   /** Tells the service that a command waits. */
@@ -28,7 +28,7 @@ export interface OpenedHomes {
   homes: Homes;
   /** Home 1's, by itself. */
   database: Database;
-  place: Session["place"];
+  backend: Session["backend"];
   wake: Wake;
   close(): Promise<void>;
 }
@@ -37,8 +37,8 @@ export interface OpenedHomes {
 export type HomesOpener = (environment: string | undefined) => Promise<OpenedHomes>;
 
 /** A command for the same environment, as it is typed. */
-export const shownCommand = ({ place }: Session, words: string): string =>
-  `${ADMIN} ${words}${"local" in place ? "" : ` --env ${shellWord(place.environment)}`}`;
+export const formatCommand = ({ backend }: Session, words: string): string =>
+  `${ADMIN} ${words}${"local" in backend ? "" : ` --env ${shellWord(backend.environment)}`}`;
 
 /**
  * Starts a process for the databases, which `close` ends.
@@ -51,9 +51,9 @@ export async function openHomes(environment: string | undefined): Promise<Opened
   if (environment !== undefined) {
     const { homes, account } = await openDeployedHomes(target);
     const wake = deployedWake(account, target);
-    return { homes, database: homes.first.database, place: { environment }, wake, close: () => Promise.resolve() };
+    return { homes, database: homes.first.database, backend: { environment }, wake, close: () => Promise.resolve() };
   }
   const local = localState();
   const { homes, close } = await openLocalHomes(wrangler, target, local);
-  return { homes, database: homes.first.database, place: { local }, wake: localWake(local), close };
+  return { homes, database: homes.first.database, backend: { local }, wake: localWake(local), close };
 }

@@ -1,6 +1,6 @@
 import { application } from "../../shared/schema.ts";
 import { assertPublicUrl } from "../application/settings.ts";
-import { option, orNo, rawCommand } from "../command-line/command.ts";
+import { negatable, option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { Output } from "../command-line/output.ts";
 import { ADMIN, shellWord } from "../command-line/shell.ts";
@@ -36,7 +36,7 @@ export const deployCommand = rawCommand("deploy", {
       String,
     ),
     workersDev: option("--workers-dev <name>", "register this workers.dev name, if the account has none", String),
-    replicas: orNo(
+    replicas: negatable(
       option("--replicas", "switch D1's read replication on (the default)"),
       "switch D1's read replication off",
     ),
@@ -85,7 +85,7 @@ export const deployCommand = rawCommand("deploy", {
 });
 
 async function hasApplication({ account, target }: Deployment): Promise<boolean> {
-  const found = await deployedHomes(account, target).everywhere(({ database }) =>
+  const found = await deployedHomes(account, target).map(({ database }) =>
     database.run((orm) => orm.select({ id: application.id }).from(application).limit(1)),
   );
   return found.flat().length > 0;

@@ -13,7 +13,7 @@ const ticked = z.tuple([z.object({ tickedAt: z.number().nullable() })]);
 
 /** When the scheduler of each home last ticked, in milliseconds; null: never. */
 export const lastTicks = (homes: Homes): Promise<(number | null)[]> =>
-  homes.everywhere(async ({ database }) => {
+  homes.map(async ({ database }) => {
     const sql = "SELECT (SELECT ticked_at FROM heartbeat WHERE id = 1) AS tickedAt";
     const { results } = await database.run((_, d1) => d1.prepare(sql).all());
     return ticked.parse(results)[0].tickedAt;

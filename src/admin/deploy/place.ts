@@ -1,5 +1,5 @@
 import { HOME_PLACE } from "../../shared/homes.ts";
-import { choice, notBeside, type OptionValues } from "../command-line/command.ts";
+import { choice, conflictsWith, type OptionValues } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { askOnTerminal } from "../command-line/terminal.ts";
 import type { BoundHome } from "../platform/target.ts";
@@ -17,7 +17,7 @@ const D1_JURISDICTIONS = ["eu", "us", "fedramp"] as const;
 
 export const PLACE_OPTIONS = {
   location: choice("--location <hint>", "where the database is made, near most devices; asked for once", D1_LOCATIONS),
-  jurisdiction: notBeside(
+  jurisdiction: conflictsWith(
     "location",
     choice("--jurisdiction <name>", "where the data must stay; asked for once", D1_JURISDICTIONS),
   ),

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { UserError } from "../command-line/errors.ts";
 import { askOnTerminal } from "../command-line/terminal.ts";
-import { RefusedCall } from "../platform/cloudflare.ts";
+import { CloudflareApiError } from "../platform/cloudflare.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
@@ -26,7 +26,7 @@ export function rightsStep(deployment: Deployment): Step {
       for (const path of PROBES) {
         await deployment.account.call(z.unknown(), { method: "DELETE", path }).catch((error: unknown) => {
           // No such database and no such queue: it may delete them.
-          if (!(error instanceof RefusedCall) || error.isKnown) throw error;
+          if (!(error instanceof CloudflareApiError) || error.isKnown) throw error;
         });
       }
       return null;
@@ -69,7 +69,7 @@ async function register(deployment: Deployment, name: string): Promise<void> {
   try {
     await deployment.account.call(subdomain, { method: "PUT", path: "/workers/subdomain", body: { subdomain: name } });
   } catch (error) {
-    if (!(error instanceof RefusedCall)) throw error;
+    if (!(error instanceof CloudflareApiError)) throw error;
     throw new UserError(
       `The workers.dev name ${name} cannot be registered: ${error.reason}. Give another one by --workers-dev NAME.`,
       { cause: error },

@@ -42,7 +42,7 @@ export function migrationsStep(deployment: Deployment, number: number): Step {
 
 /** The homes that have tables; null when home 1 has none. Only a check finds some without: making them comes before the key. */
 async function homesWithTables(homes: Homes): Promise<Homes | null> {
-  const lacking = await homes.everywhere(({ database }) => database.run((_, d1) => missingMigrations(d1)));
+  const lacking = await homes.map(({ database }) => database.run((_, d1) => missingMigrations(d1)));
   const [first, ...others] = homes.all.filter((_, index) => lacking[index]?.length !== migrationFiles().length);
   return first === homes.first ? new Homes([first, ...others]) : null;
 }

@@ -41,8 +41,8 @@ export const doctorCommand = command("doctor", {
 
 async function checksOf(session: Session, given: string | undefined) {
   const wrangler = loadWrangler();
-  if ("local" in session.place) {
-    const { local } = session.place;
+  if ("local" in session.backend) {
+    const { local } = session.backend;
     const { publicUrl, logSample } = readTarget(wrangler, undefined);
     return [
       ...serviceChecks(session, async () => [given ?? findLocalOrigin(local) ?? LOCAL_ADDRESS], publicUrl),
@@ -51,7 +51,7 @@ async function checksOf(session: Session, given: string | undefined) {
       localKeyCheck(session, local),
     ];
   }
-  const deployment = await openDeployment(wrangler, session.place.environment);
+  const deployment = await openDeployment(wrangler, session.backend.environment);
   return [
     ...serviceChecks(session, () => addressesOf(deployment, given), deployment.target.publicUrl),
     logSampleCheck(deployment.target.logSample),
@@ -62,8 +62,9 @@ async function checksOf(session: Session, given: string | undefined) {
 
 /** One after the other, because one waits for what another sets off. */
 async function runFirstDay(session: Session, waitSeconds: number): Promise<Finding[]> {
-  if ("local" in session.place) throw new UserError("--first-day is for a deployed environment: add --env production.");
-  const deployment = await openDeployment(loadWrangler(), session.place.environment);
+  if ("local" in session.backend)
+    throw new UserError("--first-day is for a deployed environment: add --env production.");
+  const deployment = await openDeployment(loadWrangler(), session.backend.environment);
   const findings: Finding[] = [];
   for (const check of firstDayChecks(session, deployment, waitSeconds)) findings.push(...(await runChecks([check])));
   return findings;

@@ -8,7 +8,7 @@ import {
 } from "../../shared/limits.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
-import { type Session, shownCommand } from "../command-line/session.ts";
+import { formatCommand, type Session } from "../command-line/session.ts";
 import { lastTicks } from "../deploy/first-tick.ts";
 import { readDeployedRelease } from "../deploy/release.ts";
 import type { Homes } from "../platform/homes.ts";
@@ -47,7 +47,7 @@ async function askHomes<Row extends z.ZodType>(
   ...parameters: (string | number)[]
 ): Promise<(z.output<Row> & { home: number })[]> {
   const rows = z.array(row);
-  const found = await homes.everywhere(async ({ number, database }) => {
+  const found = await homes.map(async ({ number, database }) => {
     const { results } = await database.run((_, d1) =>
       d1
         .prepare(sql)
@@ -60,7 +60,7 @@ async function askHomes<Row extends z.ZodType>(
 }
 
 async function checkMigrations(homes: Homes, deployCommand: string) {
-  const missing = await homes.everywhere(({ database }) => database.run((_, d1) => missingMigrations(d1)));
+  const missing = await homes.map(({ database }) => database.run((_, d1) => missingMigrations(d1)));
   const lacking = missing.flatMap((names, index) =>
     names.length === 0 ? [] : [`home ${homes.all[index]?.number} lacks ${names.join(", ")}`],
   );
@@ -70,9 +70,9 @@ async function checkMigrations(homes: Homes, deployCommand: string) {
 
 async function checkSealingKeys(session: Session) {
   const { homes } = session;
-  const reseal = `Run ${shownCommand(session, "sealing-key reseal")}`;
+  const reseal = `Run ${formatCommand(session, "sealing-key reseal")}`;
   const { key, lacking } = await findNewest(homes);
-  if (key === undefined) return broken("there is none", `Run ${shownCommand(session, "init")}.`);
+  if (key === undefined) return broken("there is none", `Run ${formatCommand(session, "init")}.`);
   if (lacking.length > 0) {
     const numbers = lacking.map(({ number }) => number).join(", ");
     return broken(`home ${numbers} lacks version ${key.version}`, `${reseal}.`);
@@ -87,7 +87,7 @@ async function checkSealingKeys(session: Session) {
   const spare = versions.filter((version) => version !== key.version);
   return look(
     `nothing needs version ${spare.join(", ")} any more`,
-    `A restoration needs it for 31 days after the re-sealing; then run ${shownCommand(session, `sealing-key remove ${spare[0]}`)}.`,
+    `A restoration needs it for 31 days after the re-sealing; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
   );
 }
 
@@ -149,7 +149,7 @@ async function checkDeliveries(session: Session) {
   if (held + exhausted === 0) return fine("nothing waits");
   return look(
     `${held} held, ${exhausted} exhausted`,
-    `Fix the receiver, then ${shownCommand(session, "webhook replay ID --all-exhausted")} or webhook test ID.`,
+    `Fix the receiver, then ${formatCommand(session, "webhook replay ID --all-exhausted")} or webhook test ID.`,
   );
 }
 
@@ -169,7 +169,7 @@ async function checkRanges(session: Session) {
   if (nearlyFull.length === 0) return fine(counted(ranges.length, "application"));
   return look(
     nearlyFull.map((each) => `${each.id} (${each.name}): ${Math.floor(percentOf(each))} % used`).join("; "),
-    `Make the range longer: ${shownCommand(session, "application update ID --last N")}.`,
+    `Make the range longer: ${formatCommand(session, "application update ID --last N")}.`,
   );
 }
 
@@ -185,12 +185,12 @@ async function checkHourBrakes(session: Session) {
   if (reached.length === 0) return fine("no application has used up those of this hour");
   return look(
     reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour`).join("; "),
-    `If that is a roll-out: ${shownCommand(session, "application update ID --new-badges-per-hour N")}. If it is a stranger: --user-issuer keeps strangers out.`,
+    `If that is a roll-out: ${formatCommand(session, "application update ID --new-badges-per-hour N")}. If it is a stranger: --user-issuer keeps strangers out.`,
   );
 }
 
 async function checkHomeSizes(session: Session) {
-  const sizes = await session.homes.everywhere(async ({ number, database }) => {
+  const sizes = await session.homes.map(async ({ number, database }) => {
     // D1 reports the size of the database with every result (D1: Return object).
     const { meta } = await database.run((_, d1) => d1.prepare("SELECT 1").all());
     return { number, percent: Math.floor((meta.size_after / MAX_DATABASE_BYTES) * 100) };
@@ -200,7 +200,7 @@ async function checkHomeSizes(session: Session) {
   if (full.length === 0) return fine(`the fullest has ${fullest} % of the 10 GB that D1 holds`);
   return look(
     full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
-    `Make another home for new applications: ${shownCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
+    `Make another home for new applications: ${formatCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
   );
 }
 

@@ -127,7 +127,7 @@ async function checkBilledTime(deployment: Deployment) {
 
 /** Bookmarks make calls from far away quick only if D1 has replicas (contract section 16). */
 async function checkReplicas({ homes }: Session, deployment: Deployment) {
-  const modes = await homes.everywhere(({ number }) => readReplication(deployment, number));
+  const modes = await homes.map(({ number }) => readReplication(deployment, number));
   if (modes.every((mode) => mode === "auto")) return fine("read replication is on");
   return look("read replication is off", `Run ${DEPLOY} without --no-replicas, if phones are far from the database.`);
 }
@@ -135,12 +135,12 @@ async function checkReplicas({ homes }: Session, deployment: Deployment) {
 const bookmark = z.object({ bookmark: z.string() });
 
 /** The restore page of docs/operations.md rests on it. */
-async function checkTimeTravel({ homes, place }: Session, deployment: Deployment) {
-  const found = await homes.everywhere(({ number }) => {
+async function checkTimeTravel({ homes, backend }: Session, deployment: Deployment) {
+  const found = await homes.map(({ number }) => {
     const id = deployment.home(number)?.database.database_id;
     return deployment.find(bookmark, `/d1/database/${id}/time_travel/bookmark`);
   });
   if (found.every((each) => each !== null)) return fine(`bookmark ${found[0]?.bookmark}`);
-  const environment = "local" in place ? "" : ` --env ${shellWord(place.environment)}`;
+  const environment = "local" in backend ? "" : ` --env ${shellWord(backend.environment)}`;
   return broken("D1 gives no bookmark", `See npx wrangler d1 time-travel info DB${environment}.`);
 }

@@ -12,7 +12,7 @@ import { missingConsumers } from "../deploy/upload.ts";
 import type { LocalState } from "../platform/paths.ts";
 import { readLocalKeys } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
-import { shownWrangler } from "../platform/wrangler.ts";
+import { formatWranglerCommand } from "../platform/wrangler.ts";
 import { missingSecret } from "../sealing-key/deployed.ts";
 import { newestVersion } from "../sealing-key/newest.ts";
 import { broken, type Check, fine, look } from "./checks.ts";
@@ -25,8 +25,8 @@ export function serviceChecks(
   addresses: () => Promise<readonly [string, ...string[]]>,
   publicUrl: string,
 ): Check[] {
-  const { place } = session;
-  const isLocal = "local" in place;
+  const { backend } = session;
+  const isLocal = "local" in backend;
   return [
     {
       name: "Health",
@@ -38,9 +38,9 @@ export function serviceChecks(
         if (ill.length === 0) return fine(checked.map(({ at }) => at).join(", "));
         return broken(
           ill.map(({ at, problem }) => `${at}: ${problem}`).join("; "),
-          "local" in place
+          "local" in backend
             ? "Start the service: npm start. If it runs at another address, add --address."
-            : `503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see ${shownWrangler(["tail", "--env", place.environment])}. Another address: add --address.`,
+            : `503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see ${formatWranglerCommand(["tail", "--env", backend.environment])}. Another address: add --address.`,
         );
       },
     },
@@ -54,14 +54,14 @@ export function serviceChecks(
 
 async function applicationsWithLists({ homes }: Session): Promise<string[]> {
   const hasList = and(eq(application.statusList, true), isNull(application.disabledAt));
-  const found = await homes.everywhere(({ database }) =>
+  const found = await homes.map(({ database }) =>
     database.run((orm) => orm.select({ id: application.id }).from(application).where(hasList)),
   );
   return found.flat().map(({ id }) => id);
 }
 
 async function checkPublicUrl(session: Session, publicUrl: string) {
-  const isLocal = "local" in session.place;
+  const isLocal = "local" in session.backend;
   const url = parsePublicUrl(publicUrl);
   if (url !== null && (isLocal || url.startsWith("https://"))) return fine(url);
   const needed = (await applicationsWithLists(session)).length;
@@ -138,7 +138,7 @@ export const platformChecks = ({ homes, output }: Session, deployment: Deploymen
   {
     name: "Read replication",
     async run() {
-      const modes = await homes.everywhere(({ number }) => readReplication(deployment, number));
+      const modes = await homes.map(({ number }) => readReplication(deployment, number));
       const shown = homes.all.map(({ number }, index) => `home ${number} ${modes[index] ?? "unknown"}`).join(", ");
       return fine(modes.every((mode) => mode === "auto") ? shown : `${shown}: bookmarks lead to the primary`);
     },

@@ -4,7 +4,7 @@ import { history } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { badgeNumber, listLimit, userId } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
-import { shownTime, tableLines } from "../command-line/output.ts";
+import { formatTime, tableLines } from "../command-line/output.ts";
 
 export const historyCommand = command("history", {
   arguments: [APPLICATION],
@@ -20,7 +20,7 @@ export const historyCommand = command("history", {
   },
   examples: ["", "--badge 1007352219", "--user alice --json"],
   async work({ homes }, applicationId, { badge, user, limit }) {
-    const database = homes.of(applicationId);
+    const database = homes.databaseFor(applicationId);
     await findApplication(database, applicationId);
     const ofBadge = badge === undefined ? undefined : eq(history.badge, badge);
     // By the badge alone if both are given: it has few entries. The plus sign keeps SQLite from the user's index.
@@ -40,7 +40,7 @@ export const historyCommand = command("history", {
 
 function historyTable(entries: readonly ReturnType<typeof viewHistory>[]): string {
   const rows = entries.map(({ at, action, actor, badgeId = "", userId: user = "", reason = "" }) => [
-    shownTime(at),
+    formatTime(at),
     action,
     actor.name === undefined ? actor.kind : `${actor.name} (${actor.kind})`,
     badgeId,

@@ -7,10 +7,10 @@ import { history } from "../../shared/schema.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 
 /** A row of history for a change that the script makes by itself (contract section 23). */
-type Note = Awaited<ReturnType<typeof newNote>>;
+type Note = Awaited<ReturnType<typeof newHistoryRow>>;
 
 /** By D1's clock. @param detail names and IDs, nothing secret */
-export async function newNote(
+export async function newHistoryRow(
   database: Database,
   applicationId: ApplicationId,
   actor: Actor,
@@ -26,7 +26,7 @@ export async function newNote(
  *
  * @param condition whether the change happens
  */
-export function insertNote(orm: Orm, { applicationId, id, at, action, actor, detail }: Note, condition: SQL) {
+export function insertHistoryRow(orm: Orm, { applicationId, id, at, action, actor, detail }: Note, condition: SQL) {
   const row = { applicationId, id, at, action, actorKind: actor.kind, actorName: actor.name ?? null, detail };
   return insertWhere(orm, history, row, sql`WHERE ${condition}`).onConflictDoNothing();
 }

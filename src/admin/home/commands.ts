@@ -3,7 +3,7 @@ import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limi
 import type { Registration } from "../../shared/script-commands.ts";
 import { APPLICATION } from "../application/record.ts";
 import { command, group, option } from "../command-line/command.ts";
-import { counted, shownNumber, tableLines } from "../command-line/output.ts";
+import { counted, formatNumber, tableLines } from "../command-line/output.ts";
 import type { Home } from "../platform/homes.ts";
 import { homeSubmitter } from "../script-command/submit.ts";
 import { type CheckedHomes, checkHomes, type Finding } from "./check.ts";
@@ -21,7 +21,7 @@ export const homeCommands = group("home", {
         "Lists the homes with the place that wrangler.toml gives (HOME_N), their applications, the badges issued so far, " +
         "the bytes of the database and their share of the 10 GB that D1 holds.",
       examples: ["", "--env production --json"],
-      work: ({ homes }) => homes.everywhere(measureHome),
+      work: ({ homes }) => homes.map(measureHome),
       text: homeTable,
     }),
     command("check", {
@@ -70,9 +70,9 @@ function homeTable(homes: readonly Awaited<ReturnType<typeof measureHome>>[]): s
   const rows = homes.map(({ home, place, applications, badges, bytes, share }) => [
     home,
     place ?? "-",
-    shownNumber(applications),
-    shownNumber(badges),
-    shownNumber(bytes),
+    formatNumber(applications),
+    formatNumber(badges),
+    formatNumber(bytes),
     `${(share * 100).toFixed(1)} %`,
   ]);
   return tableLines(["HOME", "PLACE", "APPLICATIONS", "BADGES", "BYTES", "OF 10 GB"], rows, "");

@@ -8,7 +8,7 @@ import { stepsOf } from "../deploy/commands.ts";
 import { openDeployment } from "../deploy/deployment.ts";
 import { askForPlaceIfNeeded, PLACE_OPTIONS, placeOf, type WantedHome } from "../deploy/place.ts";
 import { takeSteps } from "../deploy/steps.ts";
-import { localState, shownPath } from "../platform/paths.ts";
+import { formatPath, localState } from "../platform/paths.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { ensureLocalSealing } from "../sealing-key/local.ts";
 
@@ -41,8 +41,8 @@ export const initCommand = rawCommand("init", {
 async function initLocally(dryRun: boolean, output: Output): Promise<void> {
   const state = localState();
   const steps = [
-    `Apply the migrations to the local databases in ${shownPath(state.persistTo)}.`,
-    `Make the first sealing key in ${shownPath(state.sealingKeys)}, if there is none.`,
+    `Apply the migrations to the local databases in ${formatPath(state.persistTo)}.`,
+    `Make the first sealing key in ${formatPath(state.sealingKeys)}, if there is none.`,
   ];
   for (const step of steps) output.note(step);
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");

@@ -8,7 +8,7 @@ import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import { listRegistrations } from "../number-range/owners.ts";
-import { rangeOf, shownRange } from "../number-range/range.ts";
+import { formatRange, rangeOf } from "../number-range/range.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { HomeSubmitter } from "../script-command/submit.ts";
 
@@ -24,7 +24,7 @@ export async function releaseNumbers(
   id: ApplicationId,
   warn: (line: string) => void,
 ): Promise<Registration> {
-  const isThere = await homes.of(id).run((orm) => orm.$count(application, eq(application.id, id)));
+  const isThere = await homes.databaseFor(id).run((orm) => orm.$count(application, eq(application.id, id)));
   if (isThere > 0) throw new UserError(`Application ${id} exists, so its numbers stay registered.`);
   const registration = (await listRegistrations(homes)).find(({ applicationId }) => applicationId === id);
   if (!registration) throw new UserError(`No numbers are registered for ${id}: see ${ADMIN} home check.`);
@@ -34,7 +34,7 @@ export async function releaseNumbers(
   const usedUntil = registration.registeredAt + UNUSED_REGISTRATION_HOURS * HOUR_MILLISECONDS;
   if ((await homes.first.database.readClock()) < usedUntil) throw recent;
   warn(
-    `Warning: phones and doors may still hold numbers ${shownRange(rangeOf(registration))}, and another application can get them now.`,
+    `Warning: phones and doors may still hold numbers ${formatRange(rangeOf(registration))}, and another application can get them now.`,
   );
   const outcome = expectKind(await submit({ kind: "release", applicationId: id }), "released", "kept");
   if (outcome.kind === "released") return registration;

@@ -9,8 +9,8 @@ import { APPLICATION, findApplication } from "../application/record.ts";
 import { countBadges } from "../badge/count.ts";
 import { command, group, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { shownNumber, shownTime, tableLines } from "../command-line/output.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { formatNumber, formatTime, tableLines } from "../command-line/output.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
@@ -28,7 +28,8 @@ export const keyCommands = group("key", {
       options: { now: option("--now", "sign new badges with it within 30 seconds, though doors may not know it yet") },
       examples: ["", "--now"],
       seals: true,
-      work: ({ homes, actor }, id, { now = false }) => rotateSigningKey(homes.of(id), id, { isUrgent: now, actor }),
+      work: ({ homes, actor }, id, { now = false }) =>
+        rotateSigningKey(homes.databaseFor(id), id, { isUrgent: now, actor }),
       text: (rotated, _session, _id, { now = false }) => rotationText(rotated, now),
     }),
     command("list", {
@@ -37,7 +38,7 @@ export const keyCommands = group("key", {
       description:
         "Lists the signing keys of an application, newest first: from when each signs new badges, which one does now, and " +
         "how many badges use it, without those that were revoked or replaced. Times are UTC.",
-      work: ({ homes }, id) => listSigningKeys(homes.of(id), id),
+      work: ({ homes }, id) => listSigningKeys(homes.databaseFor(id), id),
       text: signingKeyTable,
     }),
   ],
@@ -56,11 +57,14 @@ export async function rotateSigningKey(
 ) {
   await findApplication(database, applicationId);
   const key = await makeSigningKey(await newestSealer(database), applicationId);
-  const note = await newNote(database, applicationId, actor, { action: "key:rotated", detail: { keyId: key.kid } });
+  const note = await newHistoryRow(database, applicationId, actor, {
+    action: "key:rotated",
+    detail: { keyId: key.kid },
+  });
   const [, , inserted] = await database.run((orm) =>
     orm.batch([
       insertSigningKey(orm, applicationId, key, isUrgent ? URGENT_KEY_DELAY_SECONDS : NEW_KEY_DELAY_SECONDS),
-      insertNote(orm, note, exists(orm.select().from(signingKey).where(isKey(applicationId, key.kid)))),
+      insertHistoryRow(orm, note, exists(orm.select().from(signingKey).where(isKey(applicationId, key.kid)))),
       orm.select({ signsFrom: signingKey.signsFrom }).from(signingKey).where(isKey(applicationId, key.kid)),
     ]),
   );
@@ -100,7 +104,7 @@ export function rotationText(
     : "By then every cached copy of the key set has it.";
   return [
     `Published key ${keyId} of ${applicationId}.`,
-    `New badges are signed with it from ${shownTime(signsFrom)} on. ${doors}`,
+    `New badges are signed with it from ${formatTime(signsFrom)} on. ${doors}`,
   ].join("\n");
 }
 
@@ -137,9 +141,9 @@ export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
   const currentIndex = keys.findIndex(({ current }) => current);
   const rows = keys.map(({ keyId, current, badges, signsFrom }, index) => [
     keyId,
-    shownTime(signsFrom),
+    formatTime(signsFrom),
     current ? "now" : signsFrom !== null && index < currentIndex ? "next" : "",
-    shownNumber(badges),
+    formatNumber(badges),
   ]);
   return tableLines(["KEY ID", "SIGNS FROM", "USE", "BADGES"], rows, "There are no signing keys.");
 }

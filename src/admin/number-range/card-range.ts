@@ -9,7 +9,7 @@ import type { NumberRange } from "../../shared/number-range.ts";
 import { badgeNumber, wholeNumber } from "../command-line/arguments.ts";
 import { choice, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { rangeOf, shownRange } from "./range.ts";
+import { formatRange, rangeOf } from "./range.ts";
 
 /** The card formats that can choose a range (contract section 20), with the option that each needs besides. */
 const SITE_OPTIONS = { h10301: "facility", h10302: null, h10304: "facility", corporate1000: "company" } as const;
@@ -50,7 +50,7 @@ export function wantedNumbers(options: RangeOptions): WantedNumbers {
   if ([range.first, range.last].some((end) => end < within.first || end > within.last)) {
     const site = siteCode === null ? "" : ` of ${SITE_OPTIONS[format]} ${siteCode}`;
     throw new UserError(
-      `Numbers ${shownRange(range)} are not all in ${format}${site}, which has ${shownRange(within)}.`,
+      `Numbers ${formatRange(range)} are not all in ${format}${site}, which has ${formatRange(within)}.`,
     );
   }
   assertOrder(range);

@@ -23,7 +23,7 @@ export const databaseOfNumber = (homes: Homes, number: number): Promise<Database
 
 /** The numbers of the applications of all homes. */
 export async function listOwnedRanges(homes: Homes): Promise<OwnedRange[]> {
-  const found = await homes.everywhere(({ database }) => database.run((orm) => orm.select(RANGE).from(application)));
+  const found = await homes.map(({ database }) => database.run((orm) => orm.select(RANGE).from(application)));
   return found.flat();
 }
 

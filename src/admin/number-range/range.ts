@@ -20,11 +20,11 @@ export interface OwnedRange {
 }
 
 export const overlapLine = (wanted: string, other: OwnedRange): string =>
-  `Numbers ${wanted} overlap application ${other.id} (${shownRange(rangeOf(other))}): choose others, see ${ADMIN} application list.`;
+  `Numbers ${wanted} overlap application ${other.id} (${formatRange(rangeOf(other))}): choose others, see ${ADMIN} application list.`;
 
 export const rangeOf = ({ firstNumber: first, lastNumber: last }: Omit<OwnedRange, "id">): NumberRange => ({
   first,
   last,
 });
 
-export const shownRange = ({ first, last }: NumberRange): string => `${first}-${last}`;
+export const formatRange = ({ first, last }: NumberRange): string => `${first}-${last}`;

@@ -10,7 +10,7 @@ import { ADMIN } from "../command-line/shell.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { HomeSubmitter } from "../script-command/submit.ts";
 import type { WantedNumbers } from "./card-range.ts";
-import { overlapLine, rangeOf, shownRange } from "./range.ts";
+import { formatRange, overlapLine, rangeOf } from "./range.ts";
 
 /**
  * Has home 1's scheduler register numbers for an application (contract section 17): it gets them only afterwards.
@@ -27,14 +27,14 @@ export async function registerNumbers(
   const outcome = expectKind(await submit(command), "registered", "taken");
   if (outcome.kind === "registered") return outcome.registration;
   const { owner } = outcome;
-  if (owner !== null && range !== undefined) throw await explainTaken(homes, shownRange(range), owner);
+  if (owner !== null && range !== undefined) throw await explainTaken(homes, formatRange(range), owner);
   const limit = highest === MAX_BADGE_NUMBER ? "" : ` up to ${highest}`;
   throw new UserError(`No block of numbers${limit} is free: choose a range with --first and --last.`);
 }
 
 async function explainTaken(homes: Homes, wanted: string, registration: Registration): Promise<UserError> {
   const { applicationId: id, ...numbers } = registration;
-  const overlap = `Numbers ${wanted} overlap those registered for ${id} (${shownRange(rangeOf(numbers))})`;
+  const overlap = `Numbers ${wanted} overlap those registered for ${id} (${formatRange(rangeOf(numbers))})`;
   const home = homes.all.find(({ number }) => number === homeOf(id));
   if (home === undefined) return new UserError(`${overlap}, whose home wrangler.toml does not bind: choose others.`);
   const isThere = await home.database.run((orm) => orm.$count(application, eq(application.id, id)));

@@ -17,7 +17,7 @@ const envelope = z.object({
 });
 
 /** A call that the platform refused. */
-export class RefusedCall extends UserError {
+export class CloudflareApiError extends UserError {
   /** HTTP status. */
   readonly status: number;
   /** The platform's words, with its codes. */
@@ -35,7 +35,7 @@ export class RefusedCall extends UserError {
 }
 
 /** The platform gave no response, so nobody knows whether the call was carried out. */
-export class LostCall extends UserError {
+export class CloudflareNoResponse extends UserError {
   constructor(what: string, options?: ErrorOptions) {
     super(`The platform gave no response to ${what}: run the command again; it finds out what was done.`, options);
   }
@@ -63,8 +63,8 @@ export class Account {
    * Calls the API.
    *
    * @throws UserError when the token lacks the right, which it names
-   * @throws RefusedCall when the platform refuses otherwise
-   * @throws LostCall without a response
+   * @throws CloudflareApiError when the platform refuses otherwise
+   * @throws CloudflareNoResponse without a response
    */
   async call<Shape extends z.ZodType>(result: Shape, { path, ...rest }: Call): Promise<z.output<Shape>> {
     return result.parse(await request(this.#headers, { path: `/accounts/${this.id}${path}`, ...rest }));
@@ -74,7 +74,7 @@ export class Account {
    * Asks the platform's analytics (developers.cloudflare.com/analytics/graphql-api).
    *
    * @returns null when it gives no such data, or the token lacks "Account, Account Analytics, Read"
-   * @throws LostCall without a response
+   * @throws CloudflareNoResponse without a response
    */
   async analyse<Shape extends z.ZodType>(data: Shape, query: string): Promise<z.output<Shape> | null> {
     const response = await send({ method: "POST", path: "/graphql", body: { query } }, this.#headers);
@@ -87,7 +87,7 @@ export class Account {
     try {
       return await this.call(result, { path });
     } catch (error) {
-      if (error instanceof RefusedCall && error.status === 404) return null;
+      if (error instanceof CloudflareApiError && error.status === 404) return null;
       throw error;
     }
   }
@@ -151,7 +151,7 @@ async function send({ method = "GET", path, body }: Call, headers: Readonly<Reco
       signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
       ...(body && { body: JSON.stringify(body) }),
     }).catch((error: unknown) => {
-      throw new LostCall(`${method} ${path}`, { cause: error });
+      throw new CloudflareNoResponse(`${method} ${path}`, { cause: error });
     });
     if (response.status !== 429 || attempt === MAX_TRIES) return response;
     await response.body?.cancel();
@@ -167,12 +167,12 @@ async function request(headers: Readonly<Record<string, string>>, call: Call): P
   const response = await send(call, headers);
   const { status } = response;
   const parsed = envelope.safeParse(await response.json().catch(() => undefined));
-  if (!parsed.success) throw new LostCall(`${method} ${path} (status ${status}, and no JSON)`);
+  if (!parsed.success) throw new CloudflareNoResponse(`${method} ${path} (status ${status}, and no JSON)`);
   const { success, errors, result } = parsed.data;
   if (success) return result;
   const reason = errors.map(({ message, code }) => `${message} [code: ${code}]`).join(", ") || `status ${status}`;
   const codes = errors.map(({ code }) => code);
   const isUnauthorized = status === 401 || status === 403 || codes.some(isAboutRights);
   if (isUnauthorized && adviceFor(codes) === undefined) throw lackingRight(path, reason);
-  throw new RefusedCall(`${method} ${path}`, status, reason, codes);
+  throw new CloudflareApiError(`${method} ${path}`, status, reason, codes);
 }

@@ -27,12 +27,12 @@ export class Homes {
   }
 
   /** The database of an application. @throws UserError when its home is not bound */
-  of(applicationId: ApplicationId): Database {
-    return this.numbered(homeOf(applicationId)).database;
+  databaseFor(applicationId: ApplicationId): Database {
+    return this.get(homeOf(applicationId)).database;
   }
 
   /** @throws UserError when it is not bound */
-  numbered(number: number): Home {
+  get(number: number): Home {
     const home = this.all.find((each) => each.number === number);
     if (home !== undefined) return home;
     throw new UserError(
@@ -46,7 +46,7 @@ export class Homes {
    * @returns the results in the order of the homes
    * @throws UserError that names a home that fails
    */
-  everywhere<T>(ask: (home: Home) => Promise<T>, homes = this.all): Promise<T[]> {
+  map<T>(ask: (home: Home) => Promise<T>, homes = this.all): Promise<T[]> {
     return Promise.all(
       homes.map(async (home) => {
         try {
@@ -65,7 +65,7 @@ export class Homes {
    */
   async find(has: (database: Database) => Promise<boolean>): Promise<Database> {
     if (this.others.length === 0) return this.first.database;
-    const found = await this.everywhere(({ database }) => has(database));
+    const found = await this.map(({ database }) => has(database));
     return (this.all[found.indexOf(true)] ?? this.first).database;
   }
 }

@@ -32,7 +32,7 @@ export function localState(directory: string | undefined = process.env.BADGE_STA
 }
 
 /** A path for a person: relative if it is below the current folder, from `~` if it is below home, else in full. */
-export function shownPath(path: string): string {
+export function formatPath(path: string): string {
   const fromHere = relative(process.cwd(), path);
   if (!fromHere.startsWith("..")) return fromHere;
   const fromHome = relative(homedir(), path);

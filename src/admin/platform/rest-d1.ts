@@ -1,6 +1,6 @@
 import type { D1Database, D1PreparedStatement, D1Result } from "@cloudflare/workers-types";
 import * as z from "zod";
-import { type Account, LostCall, RefusedCall } from "./cloudflare.ts";
+import { type Account, CloudflareApiError, CloudflareNoResponse } from "./cloudflare.ts";
 
 /** Values that can be bound to a statement. No column of this service holds bytes. */
 const parameters = z.array(z.union([z.string(), z.number(), z.null(), z.boolean().transform(Number)]));
@@ -56,8 +56,8 @@ async function sendBatch(account: Account, databaseId: string, statements: reado
     return await account.call(responses, { method: "POST", path: `/d1/database/${databaseId}/raw`, body: { batch } });
   } catch (error) {
     // As the binding says it, so that the steps of a command, which may all be repeated, are repeated.
-    if (error instanceof LostCall) throw new Error("Network connection lost.", { cause: error });
-    if (error instanceof RefusedCall) {
+    if (error instanceof CloudflareNoResponse) throw new Error("Network connection lost.", { cause: error });
+    if (error instanceof CloudflareApiError) {
       throw new Error(`D1_ERROR: ${error.reason}`, { cause: new Error(error.reason) });
     }
     throw error;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { openAccount } from "./cloudflare.ts";
 import { readTarget } from "./target.ts";
-import { loadWrangler, runWrangler, shownWrangler } from "./wrangler.ts";
+import { formatWranglerCommand, loadWrangler, runWrangler } from "./wrangler.ts";
 
 export type WorkerSecrets = ReturnType<typeof workerSecrets>;
 
@@ -17,12 +17,12 @@ const secretList = z.array(z.object({ name: z.string() }));
 export const workerSecrets = (environment: string, note: (line: string) => void) => ({
   async put(name: string, value: string): Promise<void> {
     const command = ["secret", "put", name, "--env", environment];
-    note(`Runs ${shownWrangler(command)}   (the private half goes in by standard input)`);
+    note(`Runs ${formatWranglerCommand(command)}   (the private half goes in by standard input)`);
     await runWrangler(command, value);
   },
   async delete(name: string): Promise<void> {
     const command = ["secret", "delete", name, "--env", environment];
-    note(`Runs ${shownWrangler(command)}`);
+    note(`Runs ${formatWranglerCommand(command)}`);
     await runWrangler(command);
   },
   /** The names of all secrets. */

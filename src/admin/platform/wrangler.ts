@@ -47,7 +47,8 @@ function ignore(): void {}
 export const WRANGLER_PROGRAM = join(PROJECT, "node_modules/wrangler/wrangler-dist/cli.js");
 
 /** The command as it is typed. It never contains a secret: those are passed on standard input. */
-export const shownWrangler = (words: readonly string[]): string => `npx wrangler ${words.map(shellWord).join(" ")}`;
+export const formatWranglerCommand = (words: readonly string[]): string =>
+  `npx wrangler ${words.map(shellWord).join(" ")}`;
 
 /**
  * Runs wrangler's program, and shows its warnings on standard error.
@@ -71,7 +72,9 @@ export async function runWrangler(words: readonly string[], input = ""): Promise
   if (code === 0) return stdout;
   const known = knownErrorIn(printed);
   if (known !== undefined) throw known;
-  throw new UserError(`${shownWrangler(words)} failed: ${reasonIn(stderr) ?? reasonIn(stdout) ?? "it gave no reason"}`);
+  throw new UserError(
+    `${formatWranglerCommand(words)} failed: ${reasonIn(stderr) ?? reasonIn(stdout) ?? "it gave no reason"}`,
+  );
 }
 
 /**

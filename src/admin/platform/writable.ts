@@ -1,7 +1,7 @@
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError } from "../command-line/errors.ts";
-import { type LocalState, shownPath } from "./paths.ts";
+import { formatPath, type LocalState } from "./paths.ts";
 
 /**
  * Checks that this user may change the local state. For files that belong to somebody else SQLite would say "locked" or
@@ -21,7 +21,7 @@ export function assertWritable(path: string): void {
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code !== "ENOENT" || dirname(path) === path) {
-      throw new UserError(`You may not write to ${shownPath(path)}${ownerHint(path)} (${code}).`);
+      throw new UserError(`You may not write to ${formatPath(path)}${ownerHint(path)} (${code}).`);
     }
     assertWritable(dirname(path));
   }

@@ -6,14 +6,14 @@ const NOTE_AFTER_MILLISECONDS = 1000;
 const HINT_AFTER_MILLISECONDS = 15_000;
 
 /** @returns a function to call again and again while a command waits: it notes what there is to wait for */
-export function createProgress({ place, output }: Session): () => void {
+export function createProgress({ backend, output }: Session): () => void {
   const startedAt = performance.now();
   let [isNoted, isHinted] = [false, false];
   return () => {
     const waited = performance.now() - startedAt;
     if (!isNoted && waited >= NOTE_AFTER_MILLISECONDS) {
       isNoted = true;
-      if ("local" in place && !isLocked(place.local.serviceLock)) {
+      if ("local" in backend && !isLocked(backend.local.serviceLock)) {
         isHinted = true;
         output.note(
           "Waiting for the service, which is not running: npm start starts it. Ctrl-C withdraws the command.",
@@ -25,9 +25,9 @@ export function createProgress({ place, output }: Session): () => void {
     if (!isHinted && waited >= HINT_AFTER_MILLISECONDS) {
       isHinted = true;
       output.note(
-        "local" in place
+        "local" in backend
           ? "Still waiting for the service: look at its log, or start it with npm start. Ctrl-C withdraws the command."
-          : `Still waiting for the service: is it deployed to "${place.environment}", with its cron trigger? Its log says what it does. Ctrl-C withdraws the command.`,
+          : `Still waiting for the service: is it deployed to "${backend.environment}", with its cron trigger? Its log says what it does. Ctrl-C withdraws the command.`,
       );
     }
   };

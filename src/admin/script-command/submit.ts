@@ -82,7 +82,7 @@ const newRow = (recipient: Recipient, request: object): Row => ({
 });
 
 const databaseOf = (homes: Homes, recipient: Recipient): Database =>
-  recipient === HOME_RECIPIENT ? homes.first.database : homes.of(recipient);
+  recipient === HOME_RECIPIENT ? homes.first.database : homes.databaseFor(recipient);
 
 /** If it fails, the service finds the command within a minute. */
 function wakeOrNote({ wake, output }: Session): Wake {

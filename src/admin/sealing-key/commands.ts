@@ -3,14 +3,14 @@ import { sealingKey } from "../../shared/schema.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
 import { argument, command, group, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { shownNumber, tableLines } from "../command-line/output.ts";
-import { type Session, shownCommand } from "../command-line/session.ts";
+import { formatNumber, tableLines } from "../command-line/output.ts";
+import { formatCommand, type Session } from "../command-line/session.ts";
 import { ADMIN, DEPLOY } from "../command-line/shell.ts";
 import { assertHomesBound } from "../number-range/owners.ts";
 import type { Homes } from "../platform/homes.ts";
 import { removeLocalKey } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
-import { shownWrangler } from "../platform/wrangler.ts";
+import { formatWranglerCommand } from "../platform/wrangler.ts";
 import { deleteSealingSecrets, makeDeployedSealingKey } from "./deployed.ts";
 import { rotateLocalSealingKey } from "./local.ts";
 import { publishNewestEverywhere } from "./newest.ts";
@@ -39,7 +39,7 @@ export const sealingKeyCommands = group("sealing-key", {
       examples: ["", "--env production"],
       work: rotate,
       text: ({ version }, session) =>
-        `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${shownCommand(session, "sealing-key reseal")}`,
+        `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${formatCommand(session, "sealing-key reseal")}`,
     }),
     command("add", {
       summary: "make the next sealing key, with a copy to keep outside of the platform",
@@ -61,7 +61,7 @@ export const sealingKeyCommands = group("sealing-key", {
           "",
           `If the Worker is lost: ${DEPLOY} makes a new one and asks for this key. Give it what stands behind the first "=" by`,
           `${restore}, and run ${DEPLOY} again.`,
-          `Next: ${shownCommand(session, "sealing-key reseal")}`,
+          `Next: ${formatCommand(session, "sealing-key reseal")}`,
         ].join("\n"),
     }),
     resealCommand,
@@ -82,44 +82,48 @@ function sealingKeyTable(keys: Awaited<ReturnType<typeof listSealingKeys>>): str
   const rows = keys.map(({ version, newest, values, createdAt }) => [
     version,
     newest ? "newest" : "",
-    shownNumber(values),
+    formatNumber(values),
     createdAt ?? "",
   ]);
   return tableLines(["VERSION", "USE", "VALUES", "CREATED"], rows, `There are no sealing keys yet: run ${ADMIN} init.`);
 }
 
-async function rotate({ homes, output, place }: Session): Promise<{ version: number }> {
-  if ("local" in place) return { version: await rotateLocalSealingKey(homes, place.local) };
-  const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
+async function rotate({ homes, output, backend }: Session): Promise<{ version: number }> {
+  if ("local" in backend) return { version: await rotateLocalSealingKey(homes, backend.local) };
+  const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(backend.environment, output.note));
   if (!isOurs) output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
   return { version };
 }
 
 /** @throws UserError for local state, and when another administrator has made the key */
-async function addRecovery({ homes, output, place }: Session) {
-  if ("local" in place) throw new UserError("The local key is in .wrangler/sealing-keys.env: copy that file.");
-  const made = await makeDeployedSealingKey(homes, workerSecrets(place.environment, output.note));
+async function addRecovery({ homes, output, backend }: Session) {
+  if ("local" in backend) throw new UserError("The local key is in .wrangler/sealing-keys.env: copy that file.");
+  const made = await makeDeployedSealingKey(homes, workerSecrets(backend.environment, output.note));
   if (!made.isOurs) {
     throw new UserError(
       `Another administrator made sealing key ${made.version} at the same moment, so this run has no copy of it: run the command again.`,
     );
   }
   const { version, secret } = made;
-  return { version, ...secret, restore: shownWrangler(["secret", "put", secret.name, "--env", place.environment]) };
+  return {
+    version,
+    ...secret,
+    restore: formatWranglerCommand(["secret", "put", secret.name, "--env", backend.environment]),
+  };
 }
 
 /** wrangler reads the local key file only when it starts. */
-const restarts = ({ place }: Session): string =>
-  "local" in place ? " A running npm start restarts itself with it, which takes a few seconds." : "";
+const restarts = ({ backend }: Session): string =>
+  "local" in backend ? " A running npm start restarts itself with it, which takes a few seconds." : "";
 
-async function remove({ homes, place, output }: Session, version: number): Promise<{ removed: number }> {
+async function remove({ homes, backend, output }: Session, version: number): Promise<{ removed: number }> {
   // The row first: as long as D1 names the key, something may be sealed to it.
   const wasThere = await removeSealingKey(homes, version);
   // Even when the row is gone: a run that was killed in between left the private half behind.
   const hadPrivateHalf =
-    "local" in place
-      ? removeLocalKey(place.local, version)
-      : (await deleteSealingSecrets(workerSecrets(place.environment, output.note), version)) > 0;
+    "local" in backend
+      ? removeLocalKey(backend.local, version)
+      : (await deleteSealingSecrets(workerSecrets(backend.environment, output.note), version)) > 0;
   if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
   return { removed: version };
 }
@@ -141,7 +145,7 @@ export async function removeSealingKey(homes: Homes, version: number): Promise<b
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
   );
   const hasNewer = sql`EXISTS (SELECT 1 FROM sealing_key AS newer WHERE newer.version > ${version})`;
-  await homes.everywhere(({ database }) =>
+  await homes.map(({ database }) =>
     database.run((orm) =>
       orm
         .delete(sealingKey)

@@ -1,7 +1,7 @@
 import { sealingKey } from "../../shared/schema.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { Homes } from "../platform/homes.ts";
-import { type LocalState, shownPath } from "../platform/paths.ts";
+import { formatPath, type LocalState } from "../platform/paths.ts";
 import { ensureLocalKey, publicHalf, readLocalKeys } from "../platform/sealing-key-file.ts";
 import { newestVersion, publishNewestEverywhere } from "./newest.ts";
 
@@ -24,7 +24,7 @@ export async function ensureLocalSealing(homes: Homes, state: LocalState): Promi
     const privateKey = keys.get(version);
     if (privateKey === undefined || publicHalf(privateKey) !== publicKey) {
       throw new UserError(
-        `${shownPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start over with npm run reset.`,
+        `${formatPath(state.sealingKeys)} does not hold the sealing key ${version} of the local database: put that file back, or start over with npm run reset.`,
       );
     }
   }
@@ -43,14 +43,11 @@ export async function rotateLocalSealingKey(homes: Homes, state: LocalState): Pr
   return version;
 }
 
-const readRows = (homes: Homes) =>
-  homes.everywhere(({ database }) => database.run((orm) => orm.select().from(sealingKey)));
+const readRows = (homes: Homes) => homes.map(({ database }) => database.run((orm) => orm.select().from(sealingKey)));
 
 /** Publishes the public halves of keys of the file in every home; a version that exists stays as it is. */
 async function publishKeys(homes: Homes, keys: Iterable<readonly [version: number, privateKey: string]>) {
   const createdAt = Date.now();
   const rows = Array.from(keys, ([version, key]) => ({ version, publicKey: publicHalf(key), createdAt }));
-  await homes.everywhere(({ database }) =>
-    database.run((orm) => orm.insert(sealingKey).values(rows).onConflictDoNothing()),
-  );
+  await homes.map(({ database }) => database.run((orm) => orm.insert(sealingKey).values(rows).onConflictDoNothing()));
 }

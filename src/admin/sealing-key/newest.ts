@@ -37,14 +37,14 @@ export const newestVersion = async (homes: Homes): Promise<number> => (await fin
 export async function publishNewestEverywhere(homes: Homes): Promise<void> {
   const { key, lacking } = await findNewest(homes);
   if (key === undefined) return;
-  await homes.everywhere(async (home) => {
+  await homes.map(async (home) => {
     if (lacking.includes(home)) await publishNewest(home.database, key);
   });
 }
 
 /** The newest sealing key of all homes, undefined when there is none, and the homes that lack it. */
 export async function findNewest(homes: Homes) {
-  const newest = await homes.everywhere(({ database }) => readNewest(database));
+  const newest = await homes.map(({ database }) => readNewest(database));
   const key = newest.reduce((best, each) => ((each?.version ?? 0) > (best?.version ?? 0) ? each : best));
   return { key, lacking: homes.all.filter((_, index) => newest[index]?.version !== key?.version) };
 }

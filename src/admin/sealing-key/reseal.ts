@@ -27,8 +27,8 @@ export const resealCommand = command("reseal", {
     await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patience * 1000);
     return { left: 0 };
   },
-  text: (_, { place }) =>
-    `Everything is sealed to the newest key.${"local" in place ? "" : ` A restoration needs the others for 31 days: ${ADMIN} sealing-key remove VERSION after that.`}`,
+  text: (_, { backend }) =>
+    `Everything is sealed to the newest key.${"local" in backend ? "" : ` A restoration needs the others for 31 days: ${ADMIN} sealing-key remove VERSION after that.`}`,
 });
 
 /**
@@ -64,7 +64,7 @@ export async function watchResealing(
 
 /** Only the Worker knows whether a value opens: from here, one that it skips looks like one it has not reached yet. */
 async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Promise<string> {
-  const named = (await homes.everywhere(({ database }) => nameOldValues(database))).flat().slice(0, MAX_NAMED_VALUES);
+  const named = (await homes.map(({ database }) => nameOldValues(database))).flat().slice(0, MAX_NAMED_VALUES);
   const others = left > named.length ? ` and ${left - named.length} more` : "";
   const seeLog = "the service's log says why (value-not-resealed)";
   const advice = isServiceSeen

@@ -11,7 +11,7 @@ export const SEALED = [application, applicationSecret, signingKey] as const;
 export const listSealingKeys = async (homes: Homes) => (await readSealingKeys(homes)).keys;
 
 export async function readSealingKeys(homes: Homes) {
-  const found = await homes.everywhere(({ database }) =>
+  const found = await homes.map(({ database }) =>
     database.run((orm) =>
       orm.batch([
         orm.select().from(sealingKey).orderBy(asc(sealingKey.version)),

@@ -5,9 +5,9 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { applicationSecret, consoleSecret } from "../../shared/schema.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
-import { listSecrets, readServerSecrets, type ShownSecret, selectSecrets, shownSecrets } from "./secrets.ts";
+import { listSecrets, readServerSecrets, type ShownSecret, selectSecrets, toSecretsView } from "./secrets.ts";
 
 /**
  * Makes the added secret the current one, which signs webhooks. The other one stays valid as the previous one.
@@ -24,7 +24,7 @@ export async function promoteSecret(
     throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
   }
   const { secretId } = added;
-  const note = await newNote(database, applicationId, actor, { action: "secret:promoted", detail: { secretId } });
+  const note = await newHistoryRow(database, applicationId, actor, { action: "secret:promoted", detail: { secretId } });
   const { id, role } = applicationSecret;
   const [, , , ...rows] = await database.run((orm) => {
     const candidate = alias(applicationSecret, "candidate");
@@ -32,7 +32,7 @@ export async function promoteSecret(
     const stillAdded = exists(orm.select().from(candidate).where(isAdded));
     const isCurrent = and(eq(applicationSecret.applicationId, applicationId), eq(role, "current"));
     return orm.batch([
-      insertNote(orm, note, stillAdded),
+      insertHistoryRow(orm, note, stillAdded),
       orm.update(applicationSecret).set({ role: "previous" }).where(and(isCurrent, stillAdded)),
       orm
         .update(applicationSecret)
@@ -41,7 +41,7 @@ export async function promoteSecret(
       ...selectSecrets(orm, applicationId),
     ]);
   });
-  const secrets = shownSecrets(rows);
+  const secrets = toSecretsView(rows);
   if (secrets.some((each) => each.secretId === secretId && each.role === "current")) return secrets;
   throw new UserError(`${secretId} was retired meanwhile: see ${ADMIN} secret list ${applicationId}.`);
 }
@@ -119,13 +119,13 @@ async function deleteSecret(
   actor: Actor,
   detail: { secretId: string; name?: string },
 ): Promise<ShownSecret[]> {
-  const note = await newNote(database, applicationId, actor, { action: "secret:retired", detail });
+  const note = await newHistoryRow(database, applicationId, actor, { action: "secret:retired", detail });
   const [, , ...rows] = await database.run((orm) =>
     orm.batch([
-      insertNote(orm, note, sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isSecret})`),
+      insertHistoryRow(orm, note, sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isSecret})`),
       orm.delete(table).where(isSecret),
       ...selectSecrets(orm, applicationId),
     ]),
   );
-  return shownSecrets(rows);
+  return toSecretsView(rows);
 }

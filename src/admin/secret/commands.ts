@@ -2,10 +2,10 @@ import { ROLES } from "../../shared/actor.ts";
 import { MAX_CONSOLE_SECRETS, MAX_DOOR_SECRETS } from "../../shared/limits.ts";
 import { APPLICATION } from "../application/record.ts";
 import { onOneLine } from "../command-line/arguments.ts";
-import { choice, command, group, notBeside, option } from "../command-line/command.ts";
+import { choice, command, conflictsWith, group, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines, tableLines } from "../command-line/output.ts";
-import { type Session, shownCommand } from "../command-line/session.ts";
+import { formatCommand, type Session } from "../command-line/session.ts";
 import { shellWord } from "../command-line/shell.ts";
 import { promoteSecret, retireConsoleSecret, retireSecret } from "./changes.ts";
 import { addDoorSecret, listDoorSecrets, retireDoorSecret } from "./doors.ts";
@@ -35,18 +35,19 @@ export const secretCommands = group("secret", {
       options: {
         name: option("--console <name>", "add a secret for the person of this name", onOneLine),
         role: choice("--role <role>", "what the person may do (operator)", ROLES),
-        door: notBeside(
+        door: conflictsWith(
           "role",
-          notBeside("name", option("--door <name>", "add a secret for the door of this name", onOneLine)),
+          conflictsWith("name", option("--door <name>", "add a secret for the door of this name", onOneLine)),
         ),
       },
       examples: ["", "--console 'Ann Lee'", "--console 'Front desk' --role reception", "--door 'Main entrance'"],
       seals: true,
       async work({ homes, actor }, id, { name, role, door }) {
-        if (door !== undefined) return addDoorSecret(homes.of(id), id, door, actor);
-        if (name !== undefined) return addConsoleSecret(homes.of(id), id, { name, role: role ?? "operator" }, actor);
+        if (door !== undefined) return addDoorSecret(homes.databaseFor(id), id, door, actor);
+        if (name !== undefined)
+          return addConsoleSecret(homes.databaseFor(id), id, { name, role: role ?? "operator" }, actor);
         if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
-        return addSecret(homes.of(id), id, actor);
+        return addSecret(homes.databaseFor(id), id, actor);
       },
       text: addedText,
     }),
@@ -55,8 +56,8 @@ export const secretCommands = group("secret", {
       summary: "list an application's secrets",
       description: "Lists the secrets of an application: their IDs, roles and names, never their values.",
       work: async ({ homes }, id) => [
-        ...(await listSecrets(homes.of(id), id)),
-        ...(await listDoorSecrets(homes.of(id), id)),
+        ...(await listSecrets(homes.databaseFor(id), id)),
+        ...(await listDoorSecrets(homes.databaseFor(id), id)),
       ],
       text: secretTable,
     }),
@@ -66,10 +67,10 @@ export const secretCommands = group("secret", {
       description:
         "Makes the added secret the current one: the Signature header of webhooks moves to it. The other one stays " +
         "valid, as the previous one, until it is retired.",
-      work: ({ homes, actor }, id) => promoteSecret(homes.of(id), id, actor),
+      work: ({ homes, actor }, id) => promoteSecret(homes.databaseFor(id), id, actor),
       text: (secrets, session, id) =>
         `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now. When nobody uses the other one any more:\n` +
-        shownCommand(session, `secret retire ${id}`),
+        formatCommand(session, `secret retire ${id}`),
     }),
     command("retire", {
       arguments: [APPLICATION],
@@ -80,14 +81,17 @@ export const secretCommands = group("secret", {
         "cannot be retired.",
       options: {
         secret: option("--secret <secret-id>", "end this secret, which may be the added one", String),
-        name: notBeside("secret", option("--console <name>", "end the secret of this person", onOneLine)),
-        door: notBeside("secret", notBeside("name", option("--door <name>", "end the secret of this door", onOneLine))),
+        name: conflictsWith("secret", option("--console <name>", "end the secret of this person", onOneLine)),
+        door: conflictsWith(
+          "secret",
+          conflictsWith("name", option("--door <name>", "end the secret of this door", onOneLine)),
+        ),
       },
       examples: ["", "--secret sec_…", "--console 'Ann Lee'", "--door 'Main entrance'"],
       work({ homes, actor }, id, { secret, name, door }) {
-        if (door !== undefined) return retireDoorSecret(homes.of(id), id, door, actor);
-        if (name !== undefined) return retireConsoleSecret(homes.of(id), id, name, actor);
-        return retireSecret(homes.of(id), id, secret, actor);
+        if (door !== undefined) return retireDoorSecret(homes.databaseFor(id), id, door, actor);
+        if (name !== undefined) return retireConsoleSecret(homes.databaseFor(id), id, name, actor);
+        return retireSecret(homes.databaseFor(id), id, secret, actor);
       },
       text: ({ secretId, secrets }) => `Retired ${secretId}.\n\n${secretTable(secrets)}`,
     }),
@@ -106,7 +110,7 @@ ${fieldLines({
 })}
 
 Keep the secret now: it is not shown again. ${next}
-  ${shownCommand(session, command)}`;
+  ${formatCommand(session, command)}`;
 }
 
 function nextStep({

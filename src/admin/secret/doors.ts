@@ -7,7 +7,7 @@ import { isoTime } from "../../shared/time.ts";
 import { findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import { type Database, insertWhere } from "../platform/database.ts";
 import type { AddedSecret, ShownSecret } from "./secrets.ts";
 
@@ -42,12 +42,12 @@ export async function addDoorSecret(
   const isPossible = sql`FROM ${application} WHERE id = ${applicationId} AND (${ofApplication}) < ${MAX_DOOR_SECRETS}
     AND (${ofApplication} AND name = ${name}) = 0 AND NOT ${isThere}`;
   const entry = { action: "secret:added", detail: { secretId: row.id, door: name } } as const;
-  const note = await newNote(database, applicationId, actor, entry);
+  const note = await newHistoryRow(database, applicationId, actor, entry);
   const added = { ...row, name, applicationId, createdAt: Date.now() };
   const [, , [holder]] = await database.run((orm) =>
     orm.batch([
       insertWhere(orm, doorSecret, added, isPossible),
-      insertNote(orm, note, isThere),
+      insertHistoryRow(orm, note, isThere),
       orm.select({ id: doorSecret.id }).from(doorSecret).where(isOfDoor(applicationId, name)),
     ]),
   );
@@ -90,10 +90,10 @@ export async function retireDoorSecret(
   // By ID as well: another administrator may have given the name a new secret meanwhile, which stays.
   const isSecret = and(isOfDoor(applicationId, name), eq(doorSecret.id, secretId));
   const entry = { action: "secret:retired", detail: { secretId, door: name } } as const;
-  const note = await newNote(database, applicationId, actor, entry);
+  const note = await newHistoryRow(database, applicationId, actor, entry);
   await database.run((orm) =>
     orm.batch([
-      insertNote(orm, note, sql`EXISTS (SELECT 1 FROM ${doorSecret} WHERE ${isSecret})`),
+      insertHistoryRow(orm, note, sql`EXISTS (SELECT 1 FROM ${doorSecret} WHERE ${isSecret})`),
       orm.delete(doorSecret).where(isSecret),
     ]),
   );

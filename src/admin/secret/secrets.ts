@@ -8,7 +8,7 @@ import { isoTime } from "../../shared/time.ts";
 import { findApplication } from "../application/record.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import { type Database, insertWhere, type NewRow, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
@@ -27,10 +27,10 @@ export interface ShownSecret {
 /** Those of the server, oldest first, then those of people, by name. */
 export async function listSecrets(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
   await findApplication(database, applicationId);
-  return shownSecrets(await database.run((orm) => orm.batch(selectSecrets(orm, applicationId))));
+  return toSecretsView(await database.run((orm) => orm.batch(selectSecrets(orm, applicationId))));
 }
 
-/** The statements that `shownSecrets` takes the results of. */
+/** The statements that `toSecretsView` takes the results of. */
 export const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>
   [
     orm
@@ -50,7 +50,7 @@ type Secrets = readonly [
   ofPeople: (typeof consoleSecret.$inferSelect)[],
 ];
 
-export const shownSecrets = ([ofServer, ofPeople]: Secrets): ShownSecret[] => [
+export const toSecretsView = ([ofServer, ofPeople]: Secrets): ShownSecret[] => [
   ...ofServer.map(({ id, role, createdAt }) => ({ secretId: id, role, createdAt: isoTime(createdAt) })),
   ...ofPeople.map(({ id, role, name, createdAt }) => ({ secretId: id, role, name, createdAt: isoTime(createdAt) })),
 ];
@@ -141,11 +141,11 @@ async function insertSecret<Table extends typeof applicationSecret | typeof cons
   const isThere = sql`EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId} AND id = ${id})`;
   const isNew = sql`FROM ${application} WHERE id = ${applicationId} AND ${isPossible} AND NOT ${isThere}`;
   const entry = { action: "secret:added", detail: { secretId: id, ...detail } } as const;
-  const note = await newNote(database, applicationId, actor, entry);
+  const note = await newHistoryRow(database, applicationId, actor, entry);
   const [, , ...secrets] = await database.run((orm) =>
     orm.batch([
       insertWhere(orm, table, row, isNew),
-      insertNote(orm, note, isThere),
+      insertHistoryRow(orm, note, isThere),
       ...selectSecrets(orm, applicationId),
     ]),
   );

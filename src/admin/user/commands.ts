@@ -42,7 +42,7 @@ export const userCommands = group("user", {
         "Revokes the badges of a user of application <id>, puts a random ID in place of the user's everywhere, and deletes " +
         `metadata and names. Their numbers stay taken. Nothing brings the user back. ${BY_SERVICE}`,
       async work(session, id, user) {
-        await findApplication(session.homes.of(id), id);
+        await findApplication(session.homes.databaseFor(id), id);
         const carried = await submitAndWait(session, id, { kind: "erase", userId: user });
         const { userId: alias, erased } = expectKind(carried, "erased");
         return { userId: alias, erased };
@@ -58,7 +58,7 @@ export const userCommands = group("user", {
       description: "Shows whether a user of application <id> is blocked.",
       /** @returns what `GET /v1/users/{id}` responds */
       async work({ homes }, id, user) {
-        const database = homes.of(id);
+        const database = homes.databaseFor(id);
         await findApplication(database, id);
         const isUser = and(eq(blockedUser.applicationId, id), eq(blockedUser.userId, user));
         return { userId: user, blocked: (await database.run((orm) => orm.$count(blockedUser, isUser))) > 0 };
@@ -69,7 +69,7 @@ export const userCommands = group("user", {
 });
 
 async function setBlocked(session: Session, id: ApplicationId, user: string, kind: "block" | "unblock") {
-  await findApplication(session.homes.of(id), id);
+  await findApplication(session.homes.databaseFor(id), id);
   const { numbers } = expectKind(await submitAndWait(session, id, { kind, userId: user }), "user");
   return { userId: user, blocked: kind === "block", revoked: numbers.map(String) };
 }

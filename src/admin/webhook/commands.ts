@@ -27,7 +27,7 @@ export const webhookCommands = group("webhook", {
         limit: option("--limit <n>", "the most to list", listLimit, 100),
       },
       examples: ["", "--state exhausted --json"],
-      work: ({ homes }, id, options) => listEvents(homes.of(id), id, options),
+      work: ({ homes }, id, options) => listEvents(homes.databaseFor(id), id, options),
       text: eventTable,
     }),
     showCommand,

@@ -5,9 +5,9 @@ import { isoTime } from "../../shared/time.ts";
 import { APPLICATION, type ApplicationRow, findApplication } from "../application/record.ts";
 import { argument, option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
-import { counted, shownTime } from "../command-line/output.ts";
+import { counted, formatTime } from "../command-line/output.ts";
 import { ADMIN, shellWord } from "../command-line/shell.ts";
-import { administrator, insertNote, newNote } from "../history/note.ts";
+import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.ts";
 import type { Database } from "../platform/database.ts";
 import {
   DUE_CHUNK_EVENTS,
@@ -43,7 +43,7 @@ export const replayCommand = rawCommand("replay", {
         return output.result(replayed, () => text);
       }
       const applicationId = APPLICATION.parse(id);
-      const replayed = await replayExhausted(homes.of(applicationId), applicationId, actor);
+      const replayed = await replayExhausted(homes.databaseFor(applicationId), applicationId, actor);
       // If that fails, the next tick finds the events.
       await wake(applicationId).catch(() => {});
       const verb = replayed.replayed === 1 ? "is" : "are";
@@ -65,10 +65,10 @@ export async function replayEvent(database: Database, eventId: string, actor = a
   const { event, application: owner } = await findEvent(database, eventId);
   assertTakesEvents(owner);
   const isEvent = and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id));
-  const note = await newNote(database, owner.id, actor, { action: "event:replayed", detail: { eventId } });
+  const note = await newHistoryRow(database, owner.id, actor, { action: "event:replayed", detail: { eventId } });
   const [, { meta }] = await database.run((orm) =>
     orm.batch([
-      insertNote(orm, note, exists(orm.select().from(webhookEvent).where(isEvent))),
+      insertHistoryRow(orm, note, exists(orm.select().from(webhookEvent).where(isEvent))),
       orm
         .update(webhookEvent)
         .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, leaseUntil: 0, deliveredAt: null })
@@ -93,7 +93,7 @@ export async function replayEvent(database: Database, eventId: string, actor = a
 export async function replayExhausted(database: Database, applicationId: ApplicationId, actor = administrator()) {
   const owner = await findApplication(database, applicationId);
   assertTakesEvents(owner);
-  const note = await newNote(database, applicationId, actor, {
+  const note = await newHistoryRow(database, applicationId, actor, {
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
@@ -103,7 +103,7 @@ export async function replayExhausted(database: Database, applicationId: Applica
   for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {
     const [, { meta }] = await database.run((orm) =>
       orm.batch([
-        insertNote(orm, note, areThere),
+        insertHistoryRow(orm, note, areThere),
         makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)),
       ]),
     );
@@ -137,7 +137,7 @@ function previously({ previousState, previousAttemptAt }: ReplayedEvent): string
     case "pending":
       return previousAttemptAt === null
         ? "was due already"
-        : `was to be tried at ${shownTime(previousAttemptAt)} and is due now`;
+        : `was to be tried at ${formatTime(previousAttemptAt)} and is due now`;
   }
 }
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { isoTime } from "../../shared/time.ts";
 import type { ApplicationRow } from "../application/record.ts";
 import { argument, command } from "../command-line/command.ts";
-import { fieldLines, plain, shorten, shownTime } from "../command-line/output.ts";
+import { fieldLines, formatTime, plain, shorten } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "../platform/database.ts";
 import { databaseOfEvent, type EventRow, findEvent, listedEvent, RESPONSE_CHARACTERS } from "./event.ts";
@@ -66,8 +66,8 @@ function eventText({ payload, ...event }: ShownEvent): string {
     Application: event.applicationId,
     "Badge number": event.badgeNumber,
     State: event.state,
-    Created: event.createdAt && shownTime(event.createdAt),
-    Delivered: event.deliveredAt && shownTime(event.deliveredAt),
+    Created: event.createdAt && formatTime(event.createdAt),
+    Delivered: event.deliveredAt && formatTime(event.deliveredAt),
     Attempts: event.attempts,
     "Last status": event.lastStatus,
     "Last outcome": event.lastOutcome,
@@ -92,5 +92,5 @@ function nextAttemptText({ state, applicationId, nextAttemptAt, obstacle }: Omit
       break;
   }
   if (nextAttemptAt === null || Date.parse(nextAttemptAt) <= Date.now()) return "due now: within about a minute";
-  return shownTime(nextAttemptAt);
+  return formatTime(nextAttemptAt);
 }

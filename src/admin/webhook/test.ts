@@ -23,7 +23,7 @@ export const testCommand = command("test", {
     "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
   options: { wait: option("--wait <seconds>", "how long to wait for the service", seconds, 90) },
   work: ({ homes, output, wake }, id, { wait: patience }) =>
-    testEndpoint(homes.of(id), id, patience * 1000, output.note, () => wake(id)),
+    testEndpoint(homes.databaseFor(id), id, patience * 1000, output.note, () => wake(id)),
   text: testText,
   failure: ({ delivered, status }) => (delivered ? undefined : refusalText(status)),
 });

@@ -1,4 +1,4 @@
-import type { Invitation, InvitationToMake } from "../../client/index.ts";
+import type { Invitation, InvitationInput } from "../../client/index.ts";
 import { explainCode } from "../parts/problems.ts";
 import { randomHex, type Session } from "../session.ts";
 import type { Guest } from "./guests.ts";
@@ -20,7 +20,7 @@ export interface Invited {
 export interface Attempt {
   guests: readonly Guest[];
   key: string;
-  wishes: InvitationToMake[];
+  wishes: InvitationInput[];
 }
 
 export const newAttempt = (guests: readonly Guest[]): Attempt => ({
@@ -43,7 +43,7 @@ export async function sendInvitations(session: Session, { guests, key, wishes }:
   return invited;
 }
 
-const wishOf = ({ name, userId, startsAt, expiresAt }: Guest): InvitationToMake => ({
+const wishOf = ({ name, userId, startsAt, expiresAt }: Guest): InvitationInput => ({
   expiresAt: codeEnd(startsAt, expiresAt),
   badgeStartsAt: startsAt ?? undefined,
   badgeExpiresAt: expiresAt ?? undefined,
@@ -59,7 +59,7 @@ function codeEnd(startsAt: string | null, expiresAt: string | null): Date {
 }
 
 /** The service need not send back what it was sent. */
-function withWish(invitation: Invitation, wish: InvitationToMake | undefined): Invitation {
+function withWish(invitation: Invitation, wish: InvitationInput | undefined): Invitation {
   const text = (time: string | Date | undefined) => (time instanceof Date ? time.toISOString() : time);
   return {
     name: wish?.name,

@@ -1,8 +1,8 @@
-/** States that are stored. Whether a badge has expired is decided by the clock. */
+/** Stored states. The clock decides whether a badge has expired. */
 export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
 export type StoredState = (typeof STORED_STATES)[number];
 
-/** What callers see. Only an active badge opens doors. */
+/** States that callers see. Only an active badge opens doors. */
 export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;
 export type BadgeState = (typeof BADGE_STATES)[number];
 
@@ -11,7 +11,7 @@ export interface BadgeLife {
   state: StoredState;
   /** Null: no end. */
   expiresAt: number | null;
-  /** When it left the lists: it was revoked or replaced, or its expiry was recorded. */
+  /** When it left the lists, because it was revoked or replaced or its expiry was recorded. */
   endedAt: number | null;
 }
 

@@ -13,7 +13,7 @@ export function parseBadgeNumber(text: string): number | null {
 }
 
 /**
- * It was checked when it was stored: to check it for each badge of each page would take most of a page's time.
+ * Not checked again, because it was checked when it was stored, and checks would take most of a page's time.
  *
  * @param metadata JSON text as stored, or null
  */

@@ -2,7 +2,7 @@ import { USER_AGENT } from "../identifiers.ts";
 import { MAX_ISSUER_DOCUMENT_BYTES } from "../limits.ts";
 import { checkWebhookUrl } from "../webhook-url.ts";
 
-/** Why a document of an OpenID provider cannot be used. */
+/** The fault of an OpenID provider's document. */
 type ProviderFault =
   | "refused-url"
   | "unreachable"
@@ -28,7 +28,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** How documents are fetched. */
+/** Options of a fetch. */
 export interface FetchRules {
   /** Whether the service runs locally: only then may a provider be on localhost. */
   local: boolean;
@@ -37,8 +37,8 @@ export interface FetchRules {
 }
 
 /**
- * Fetches a JSON document of an OpenID provider. URLs obey the rules for webhooks (contract section 8), and redirects are
- * not followed, so a provider cannot have a private address called. Runs on Workers and on Node.
+ * Fetches a JSON document of an OpenID provider. URLs obey the rules for webhooks (contract section 8), and redirects
+ * are not followed, so a provider cannot direct the service to a private address. Runs on Workers and on Node.
  *
  * @throws ProviderError
  */

@@ -8,7 +8,7 @@ export const USER_TOKEN_ALGORITHMS = ["ES256", "ES384", "RS256", "PS256", "EdDSA
 const discoveryDocument = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
 /**
- * Where an issuer publishes its keys, by its discovery document (OpenID Connect Discovery 1.0 section 4).
+ * The URL of an issuer's keys, from its discovery document (OpenID Connect Discovery 1.0 section 4).
  *
  * @throws ProviderError also if the document names another issuer (section 4.3)
  */
@@ -27,7 +27,7 @@ const commonMembers = {
   key_ops: z.array(z.string()).exactOptional(),
   alg: z.enum(USER_TOKEN_ALGORITHMS).exactOptional(),
 };
-/** Public members alone (RFC 7518 section 6, RFC 8037): of each kind that one of the algorithms verifies with. */
+/** Only public members (RFC 7518 section 6, RFC 8037), for the key types of the algorithms. */
 const verificationKey = z.union([
   z.object({ ...commonMembers, kty: z.literal("EC"), crv: z.enum(["P-256", "P-384"]), x: z.string(), y: z.string() }),
   z.object({ ...commonMembers, kty: z.literal("RSA"), n: z.string(), e: z.string() }),
@@ -40,7 +40,7 @@ const keySet = z.object({ keys: z.array(z.unknown()) });
 /**
  * The keys that verify an issuer's tokens. Keys for other purposes are left out.
  *
- * @returns at least one key, and how many after the first `MAX_ISSUER_KEYS` are left out, too
+ * @returns at least one key, and the number of keys left out after the first `MAX_ISSUER_KEYS`
  * @throws ProviderError
  */
 export async function fetchVerificationKeys(

@@ -46,7 +46,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       expect([1001, 1010, 1011].map((number) => scene.issued(number)?.loginSequence)).toEqual([1, 2, 3]);
     }));
 
-  it("is asked for twice in one group, and is one badge", () =>
+  it("is requested twice in one group, and issued once", () =>
     inAllocator((open) => {
       const scene = open();
       expect(decideBadge(scene, DEVICE, request())).toMatchObject({ kind: "created", number: 1010 });

@@ -27,7 +27,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
       expect(scene.counters.rangeSegments).toEqual([{ first: 1000, size: 100, used: 10 }]);
     }));
 
-  it("again by the same user device is a login; by another one a conflict", () =>
+  it("claimed again by the same user device is a login; by another device a conflict", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation();
@@ -57,7 +57,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
       expect(decideBadge(open(), DEVICE, claimOf())).toEqual(refused("UNKNOWN_INVITATION"));
     }));
 
-  it("past its time is refused, and the expiry is recorded with it: whoever saw it expired sees it so for ever", () =>
+  it("past its time is refused, and its expiry recorded, so that it stays expired", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ expiresAtTime: NOW });

@@ -51,7 +51,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       ]);
     }));
 
-  it("again with the same key gets the same invitation, also when it has ended, and reserves nothing", () =>
+  it("repeated with the same Idempotency-Key gets the same invitation, even an ended one, and reserves no number", () =>
     inAllocator((open) => {
       for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
         const scene = open();
@@ -127,7 +127,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
     }),
   );
 
-  it("again by its token returns the same, and by its number, which is free, finds nothing", () =>
+  it("repeated by the token returns the same response; by the freed number it finds no invitation", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ state: "revoked", endedAt: NOW - 5 });
@@ -181,7 +181,7 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
       expect(scene.events).toHaveLength(2);
     }));
 
-  it("goes on in another transaction when there is more than a chunk of either kind", () =>
+  it("continues in another transaction if one kind has more than a chunk", () =>
     inAllocator((open) => {
       const scene = open();
       for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
@@ -236,7 +236,7 @@ describe("which number is next (contract sections 1, 5 and 21)", () => {
       expect(scene.changes("freedNumber").deleted).toEqual([1001]);
     }));
 
-  it("is a freed one only once it has rested, and one of all that have, as chance wants", () =>
+  it("is a freed number only after its reuse delay, drawn at random", () =>
     inAllocator((open) => {
       const scene = open(FULL);
       for (const [number, age] of [

@@ -98,7 +98,7 @@ describe("unblocking a user (contract sections 12 and 24)", () => {
       expect(scene.issued(1001)?.state).toBe("revoked");
     }));
 
-  it("of somebody who is not blocked is nothing", () =>
+  it("of a user who is not blocked changes nothing", () =>
     inAllocator((open) => {
       const scene = open();
       expect([unblock(scene), scene.entries]).toEqual([nobody, []]);

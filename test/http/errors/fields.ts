@@ -201,7 +201,7 @@ describe("expiresAt (contract section 5)", () => {
     expect(await answersAt(accepted)).toEqual(accepted.map((text) => `${text}: 201 echoed`));
   });
 
-  it("is refused without a zone, in other forms, and when there is no such time", async () => {
+  it("is refused without a zone, in other forms, and for a date that does not exist", async () => {
     const withoutZone = ["2030-07-01T12:00:00", "2030-07-01", "2030-07-01T12:00:00.000"];
     const otherForms = ["1909137600", "Mon, 01 Jul 2030 12:00:00 GMT", "tomorrow", "P1D", "2030-07-01 12:00:00Z"];
     const noSuchTime = ["2030-02-30T12:00:00Z", "2030-13-01T12:00:00Z", "2030-07-01T24:00:01Z", "2031-02-29T00:00:00Z"];

@@ -110,7 +110,7 @@ async function start(name: SideName, directory: string, running: Running, starte
     { number: 2, place: null, database: new Database(await miniflare.getD1Database("DB_2")) },
   ]);
   const peerTables = wrangler.unstable_splitSqlQuery(readFileSync(join(WORKERS, "peer.sql"), "utf8"));
-  await homes.everywhere(({ database }) =>
+  await homes.map(({ database }) =>
     database.run(async (orm, d1) => {
       await migrate(d1, wrangler);
       await d1.batch(peerTables.map((statement) => d1.prepare(statement)));
@@ -185,7 +185,9 @@ export async function makeApplication({ homes, submit, port }: Side, webhookUrl:
     [INSERT_PEER_BADGES, id],
     [INSERT_PEER_APPLICATION, id, secret],
   ] as const;
-  await homes.of(id).run((_, d1) => d1.batch(inserts.map(([sql, ...values]) => d1.prepare(sql).bind(...values))));
+  await homes
+    .databaseFor(id)
+    .run((_, d1) => d1.batch(inserts.map(([sql, ...values]) => d1.prepare(sql).bind(...values))));
   await awaitCopy(port, id);
   return { id, secret };
 }

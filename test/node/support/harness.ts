@@ -1,7 +1,7 @@
 import { inject } from "vitest";
 import * as z from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
-import { Account, RefusedCall } from "../../../src/admin/platform/cloudflare.ts";
+import { Account, CloudflareApiError } from "../../../src/admin/platform/cloudflare.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { restD1 } from "../../../src/admin/platform/rest-d1.ts";
@@ -39,7 +39,7 @@ class SharedAccount extends Account {
   override async call<Shape extends z.ZodType>(result: Shape, { path, body }: Parameters<Account["call"]>[1]) {
     const [, home = ""] = /^\/d1\/database\/(\d)\/raw$/.exec(path) ?? [];
     const response = await ask(`/home/${home}`, body).catch((error: Error) => {
-      throw new RefusedCall(path, 400, error.message);
+      throw new CloudflareApiError(path, 400, error.message);
     });
     return result.parse(response);
   }
@@ -61,7 +61,7 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   await createApplication(homes, submit, { name: "Test", webhookUrl, credentials: own });
   const opened = {
     ...{ homes, database: homes.first.database, wake },
-    ...{ place: { environment: "test" }, close: () => Promise.resolve() },
+    ...{ backend: { environment: "test" }, close: () => Promise.resolve() },
   };
   return {
     ...{ origin, demo, ...own, database: homes.first.database, homes, submit },

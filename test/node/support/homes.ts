@@ -58,7 +58,7 @@ const deleteAll = ({ database }: Home, tables: readonly SQLiteTable[]) =>
 /** Deletes what a test has made, in every home and in the register of numbers. The sealing keys stay. */
 export async function clearHomes(homes: Homes, register: RegisterInProcess): Promise<void> {
   const tables = [scriptCommand, numberRange, applicationHead, applicationSecret, signingKey, application];
-  await homes.everywhere((home) => deleteAll(home, tables));
+  await homes.map((home) => deleteAll(home, tables));
   register.lose();
 }
 

@@ -49,7 +49,7 @@ async function openSqlite(): Promise<OpenedHomes> {
   const homes = sqliteHomes();
   const local = localState();
   return {
-    ...{ homes, database: homes.first.database, place: { local }, wake: localWake(local) },
+    ...{ homes, database: homes.first.database, backend: { local }, wake: localWake(local) },
     close: () => Promise.resolve(),
   };
 }

@@ -78,7 +78,7 @@ async function startService() {
     { number: 2, place: null, database: new Database(DB_2) },
   ]);
   const key = { version: 1, publicKey, createdAt: Date.now() };
-  await homes.everywhere(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
+  await homes.map(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
   const wake = async () => void (await worker.scheduled({ cron: "* * * * *" }));
   await createApplication(homes, plainHomeSubmitter({ homes, wake }), { name: "Demo", credentials: demo });
   const databases = new Map(Object.entries({ "1": DB, "2": DB_2 }));

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import * as z from "zod";
-import { Account, RefusedCall } from "../../../src/admin/platform/cloudflare.ts";
+import { Account, CloudflareApiError } from "../../../src/admin/platform/cloudflare.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
@@ -43,7 +43,7 @@ class SqliteAccount extends Account {
       return result.parse(responses);
     } catch (error) {
       this.#db.exec("ROLLBACK");
-      throw new RefusedCall(path, 400, error instanceof Error ? error.message : String(error));
+      throw new CloudflareApiError(path, 400, error instanceof Error ? error.message : String(error));
     }
   }
 

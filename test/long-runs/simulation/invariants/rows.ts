@@ -235,7 +235,7 @@ export class Rows extends Member {
 
   #owedFor({ table, before, after }: Change): string[] {
     const application = this.world.plan.applications.find(({ id }) => id === after?.application_id);
-    const [was, is] = [shownState(before), shownState(after)];
+    const [was, is] = [formatState(before), formatState(after)];
     if (!application?.webhookUrl || after === null || was === is) return [];
     if (table === "badge" && !isIssued(before)) {
       return [`badge:created ${after.number} ${after.user_id} ${after.event_id}`];
@@ -270,7 +270,7 @@ const isSame = ({ before, after }: Change, columns: readonly string[]): boolean 
   columns.every((column) => before?.[column] === after?.[column]);
 
 /** The state that callers see, apart from an expiry that nobody has noted. A reserved badge has none. */
-function shownState(row: Row | null): string {
+function formatState(row: Row | null): string {
   if (row === null || row.ordinal === null) return "none";
   const isExpired = row.ordinal !== undefined && row.ended_at !== null;
   return isExpired && (row.state === "active" || row.state === "suspended") ? "expired" : String(row.state);
