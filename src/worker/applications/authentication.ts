@@ -65,12 +65,15 @@ export async function requireServer(parts: Parts, credentials: Credentials, deed
   return requireSecret(parts, clientAddress, application, secret, deed);
 }
 
-/** The same of the one call that a door may make, too (contract section 26). */
+/**
+ * The same of the one call that a door may make, too (contract section 26). A door whose secret this isolate has seen is not looked
+ * up again: the object that it connects to knows which secrets were retired (src/worker/live/live.ts).
+ */
 export async function requireListener(parts: Parts, credentials: Credentials): Promise<Listener> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return refuse(parts, clientAddress, "INVALID_CREDENTIALS");
   const application = await requireEnabled(parts, clientAddress, applicationId, "INVALID_CREDENTIALS");
-  return findCaller(parts, clientAddress, application, secret);
+  return findCaller(parts, clientAddress, application, secret, { trustsKnownDoors: true });
 }
 
 /** The caller of a route that servers and devices may call. */
@@ -147,7 +150,7 @@ async function requireSecret(
   secret: string,
   deed: Deed,
 ): Promise<ServerCaller> {
-  const caller = await findCaller(parts, clientAddress, application, secret);
+  const caller = await findCaller(parts, clientAddress, application, secret, { trustsKnownDoors: false });
   const { id: applicationId } = caller.application;
   if (caller.door !== null) throw new Refusal("DOOR_ONLY", { applicationId });
   if (caller.person !== null && !mayDo(caller.person.role, deed)) throw new Refusal("READ_ONLY", { applicationId });
@@ -159,6 +162,7 @@ async function findCaller(
   clientAddress: string,
   application: Application,
   secret: string,
+  { trustsKnownDoors }: { trustsKnownDoors: boolean },
 ): Promise<Listener> {
   const digest = await digestOf(secret);
   const known = findSecret(application, digest);
@@ -167,7 +171,8 @@ async function findCaller(
   const { id } = application;
   // A door that this isolate has served is no guess.
   const recalled = registry.recallDoor(id, digest, now());
-  const served = recalled?.isFresh === false ? await registry.findDoor(db, id, digest, now()) : recalled?.door;
+  const isLookedUp = recalled?.isFresh === false && !trustsKnownDoors;
+  const served = isLookedUp ? await registry.findDoor(db, id, digest, now()) : recalled?.door;
   if (served) return { application, person: null, door: served };
   if (registry.isWrongSecret(id, digest, now())) return refuse(parts, clientAddress, "INVALID_CREDENTIALS", id);
   // The secret may be newer than the cached application.
