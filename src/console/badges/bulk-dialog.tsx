@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ListedBadge } from "../../client/index.ts";
+import { DoorsKnow } from "../doors/doors-know.tsx";
 import { Ask, Stopped } from "../parts/ask.tsx";
 import { useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
@@ -39,7 +40,8 @@ export function BulkDialog(props: {
       setOutcomes([...found]);
     });
     if (found.some(({ isDone }) => !isDone)) throw new Stopped();
-    return { text: `${TITLES[step]} ${counted(badges.length, "badge")}: done for all of them.` };
+    const more = step !== "extend" && application.statusList ? DoorsKnow : undefined;
+    return { text: `${TITLES[step]} ${counted(badges.length, "badge")}: done for all of them.`, more };
   };
   const isOver = outcomes !== null && outcomes.length === badges.length;
   return (

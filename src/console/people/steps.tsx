@@ -1,4 +1,5 @@
 import { doorsAfterEnd } from "../badges/doors.ts";
+import { DoorsKnow } from "../doors/doors-know.tsx";
 import { Ask } from "../parts/ask.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
@@ -48,7 +49,8 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
       }
       if (step === "block") {
         const { revoked } = await server.blockUser(userId, { reason });
-        return { text: `${userId} is blocked; ${counted(revoked.length, "badge")} revoked.` };
+        const more = revoked.length > 0 && application.statusList ? DoorsKnow : undefined;
+        return { text: `${userId} is blocked; ${counted(revoked.length, "badge")} revoked.`, more };
       }
       const { userId: erasedId, erased } = await server.eraseUser(userId);
       goTo("person", { user: erasedId });

@@ -79,7 +79,10 @@ export class Live extends DurableObject<Env> {
       return seen ? [{ id, ...seen }] : [];
     });
     if (found.length === 0) return [];
-    const snapshot = await this.#snapshotsOf(applicationId).read(Math.min(...found.map(({ have }) => have)));
+    const snapshots = this.#snapshotsOf(applicationId);
+    // Of a change that D1 has, the wake-up may be on its way.
+    snapshots.outdate();
+    const snapshot = await snapshots.read(Math.min(...found.map(({ have }) => have)));
     const now = Date.now();
     return found.map((door) => {
       const isConnected = isYounger(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);

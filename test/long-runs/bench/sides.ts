@@ -87,9 +87,8 @@ async function start(name: SideName, directory: string, running: Running, starte
     convertV4MiniflareOptions({
       ...options,
       name,
-      modules: true,
       rootPath,
-      scriptPath: `${basename(entry, ".ts")}.js`,
+      modules: modulesOf(rootPath, `${basename(entry, ".ts")}.js`),
       bindings: { ...z.record(z.string(), z.string()).parse(options.bindings), SEALING_KEY_1: privateKey },
       ratelimits: Object.fromEntries(unlimited),
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
@@ -127,6 +126,12 @@ async function start(name: SideName, directory: string, running: Running, starte
     /** Where its runtime can be inspected; only of a side that was started with an inspector. */
     inspectorUrl: () => miniflare.getInspectorURL(),
   };
+}
+
+/** The built Worker, and the text of the allocator's tables, which it imports. */
+function modulesOf(folder: string, main: string) {
+  const tables = readdirSync(folder).filter((file) => file.endsWith(".sql"));
+  return [{ type: "ESModule" as const, path: main }, ...tables.map((path) => ({ type: "Text" as const, path }))];
 }
 
 /** A Worker that a driver calls in its own isolate. @returns the path of the file */
