@@ -69,8 +69,8 @@ export function isRefusedUserToken(
 }
 
 /**
- * Whether `changes` cannot continue from this cursor, because an administrator has given up changes that the service lost. If
- * so, delete the mirror and start again without a cursor (contract sections 13 and 21).
+ * Whether `changes` cannot continue from this cursor, because the application was republished or its allocator lost its
+ * storage. Then start again without a cursor, and delete the badges that this walk does not return (contract section 13).
  */
 export function isExpiredCursor(error: unknown): error is BadgeServiceError & { readonly code: "EXPIRED_CURSOR" } {
   return error instanceof BadgeServiceError && error.code === "EXPIRED_CURSOR";

@@ -168,7 +168,7 @@ export interface Statistics {
     /** Of replaced badges. */
     retired: number;
     /** Of ended invitations, until the reuse delay has passed. */
-    resting: number;
+    coolingDown: number;
     /** Can be issued. */
     left: number;
     /** All others. */

@@ -312,8 +312,8 @@ export class ServerClient {
    * }
    * ```
    *
-   * If this throws an error that `isExpiredCursor`, an administrator has given up changes that the service lost: delete the
-   * mirror and start again without a cursor.
+   * If this throws an error that `isExpiredCursor`, the application was republished or its allocator lost its
+   * storage. Start again without a cursor, and delete the badges that this walk does not return.
    */
   changes({ cursor = null, perPage, signal }: ChangesQuery = {}): ChangePages {
     const fetchPage = (from: string | null) =>

@@ -1,4 +1,4 @@
-import { type Application, BadgeServiceError, type Deed, mayDo, ServerClient } from "../client/index.ts";
+import { type Application, BadgeServiceError, type Permission, roleAllows, ServerClient } from "../client/index.ts";
 
 import type { Invited } from "./visitors/send-invitations.ts";
 
@@ -53,9 +53,9 @@ export class Session {
   }
 
   /** Whether the signed-in person's role allows this. The service decides; the page offers nothing that it would refuse. */
-  may(deed: Deed): boolean {
+  may(permission: Permission): boolean {
     const { signedIn } = this.application;
-    return signedIn === undefined || mayDo(signedIn.role, deed);
+    return signedIn === undefined || roleAllows(signedIn.role, permission);
   }
 
   /** Calls the service. A secret that is no longer accepted ends the session. @throws SessionEnded */

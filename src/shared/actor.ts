@@ -18,23 +18,23 @@ export const ROLES = ["viewer", "reception", "operator"] as const;
 export type Role = (typeof ROLES)[number];
 
 /** What a call does, as far as roles tell calls apart: it reads, creates or revokes invitations, or changes anything else. */
-export type Deed = "read" | "invite" | "change";
+export type Permission = "read" | "invite" | "change";
 
-const DEEDS: Readonly<Record<Role, readonly Deed[]>> = {
+const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   viewer: ["read"],
   reception: ["read", "invite"],
   operator: ["read", "invite", "change"],
 };
 
 /** Whether a role may do this. What it may not do gets 403 READ_ONLY. */
-export const mayDo = (role: Role, deed: Deed): boolean => DEEDS[role].includes(deed);
+export const roleAllows = (role: Role, permission: Permission): boolean => ROLE_PERMISSIONS[role].includes(permission);
 
 /** What history says about a call, besides what it did. */
-export interface Origin {
+export interface AuditContext {
   actor: Actor;
   requestId?: string | null;
   /** Why, as the caller said it. */
   reason?: string | null;
 }
 
-export const BY_CLOCK: Origin = { actor: { kind: "service" } };
+export const BY_CLOCK: AuditContext = { actor: { kind: "service" } };

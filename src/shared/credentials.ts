@@ -65,7 +65,7 @@ export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationI
 }
 
 /** A new sealed HMAC key, which turns udids into device IDs. */
-export function makeDeviceKey(sealer: Sealer, applicationId: ApplicationId): Promise<string> {
+export function makeRootKey(sealer: Sealer, applicationId: ApplicationId): Promise<string> {
   const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
   return sealer.seal(label, crypto.getRandomValues(new Uint8Array(DEVICE_KEY_BYTES)));
 }

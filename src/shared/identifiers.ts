@@ -11,7 +11,7 @@ const APPLICATION_ID = /^app([2-9]|[1-9]\d{1,2})?_[0-9a-z]{20}$/;
 export const parseApplicationId = (text: string): ApplicationId | undefined =>
   APPLICATION_ID.test(text) ? applicationId.parse(text) : undefined;
 
-/** ID of a device in storage: the keyed hash of its udid (src/worker/applications/devices.ts). */
+/** ID of a device in storage: the keyed hash of its udid (src/worker/applications/derived-ids.ts). */
 export const deviceId = z.string().brand<"DeviceId">();
 export type DeviceId = z.infer<typeof deviceId>;
 
@@ -19,7 +19,7 @@ export type DeviceId = z.infer<typeof deviceId>;
 export const invitationDigest = z.string().brand<"InvitationDigest">();
 export type InvitationDigest = z.infer<typeof invitationDigest>;
 
-/** A user ID in storage after its user was erased: a keyed hash (src/worker/applications/devices.ts). */
+/** A user ID in storage after its user was erased: a keyed hash (src/worker/applications/derived-ids.ts). */
 export const userDigest = z.string().brand<"UserDigest">();
 export type UserDigest = z.infer<typeof userDigest>;
 

@@ -4,8 +4,8 @@ import type { applicationHead } from "./schema.ts";
 export const INITIAL_HEAD: Omit<typeof applicationHead.$inferInsert, "applicationId"> = {
   sequence: 0,
   entry: "start",
-  fresh: [],
-  lastPosition: 0,
+  rangeSegments: [],
+  lastOrdinal: 0,
   lastChange: 0,
   lastSigningKey: 0,
   epoch: "start",
@@ -16,6 +16,6 @@ export const INITIAL_HEAD: Omit<typeof applicationHead.$inferInsert, "applicatio
     invitations: { pending: 0, claimed: 0, revoked: 0, expired: 0 },
     retired: 0,
     freed: 0,
-    newBadges: { from: 0, counts: [] },
+    newBadges: { day: 0, count: 0 },
   },
 };

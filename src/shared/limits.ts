@@ -284,9 +284,9 @@ export const OBSERVED_WRITE_MILLISECONDS = 5000;
 /** Longest that a replica of D1 may take; then the primary is asked. A forged bookmark costs its sender no more than that. */
 export const NEAR_DEADLINE_MILLISECONDS = 1000;
 /** Maximum age of a replica that may accept a badge. The contract allows 90 s; the difference is for clocks that differ. */
-export const MAX_COPY_AGE_SECONDS = 85;
+export const MAX_REPLICA_AGE_SECONDS = 85;
 /** How far the clock of the machine that ticked may be ahead of the one that reads. */
-export const COPY_CLOCK_SKEW_SECONDS = 5;
+export const REPLICA_CLOCK_SKEW_SECONDS = 5;
 
 // Platform calls
 /** Deadline of a round trip to D1 or an object, retries included (contract section 11). */
@@ -369,7 +369,7 @@ export const STATISTICS_SAMPLED_BADGES = 20_000;
 /** Events of each state that are counted at most, a little below 10,000: all together read 60,000 rows at most (contract section 19). */
 export const STATISTICS_EVENTS_COUNTED = 9_975;
 /** Freed numbers within the reuse delay that are counted at most. */
-export const STATISTICS_RESTING_COUNTED = 10_000;
+export const STATISTICS_COOLING_DOWN_COUNTED = 10_000;
 export const STATISTICS_DAYS = 90;
 /** How many values of a metadata field are shown one by one, most frequent first. */
 export const STATISTICS_VALUES_SHOWN = 15;

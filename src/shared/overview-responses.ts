@@ -187,7 +187,7 @@ export const statistics = z.object({
       issued: counted("Numbers of badges that have not been replaced."),
       reserved: counted("Numbers that pending invitations reserve."),
       retired: counted("Numbers of badges that were replaced."),
-      resting: counted("Numbers of ended invitations that cannot be issued yet."),
+      coolingDown: counted("Numbers of ended invitations that cannot be issued yet."),
       left: counted("Numbers that can be issued."),
       used: counted("Numbers that cannot be issued."),
       usedPercent: described(z.number(), "Rounded down to a tenth.", 0.1),

@@ -1,6 +1,6 @@
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "./identifiers.ts";
-import { clock, webhookEvent } from "./schema.ts";
+import { heartbeat, webhookEvent } from "./schema.ts";
 
 /**
  * An application's pending events, of which no index has all: those with a due time are in `webhook_event_due`, those without are
@@ -18,7 +18,7 @@ const withDueTime = (applicationId: Owner): SQL =>
 
 const newest = (applicationId: Owner): SQL =>
   sql`FROM ${event} WHERE ${event.applicationId} = ${applicationId}
-    AND ${event.id} >= coalesce((SELECT ${clock.untriedFrom} FROM ${clock} WHERE ${clock.id} = 1), '')`;
+    AND ${event.id} >= coalesce((SELECT ${heartbeat.untriedFrom} FROM ${heartbeat} WHERE ${heartbeat.id} = 1), '')`;
 
 /** A query of their IDs. */
 export const pendingEventIds = (applicationId: Owner): SQL =>

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { BADGE_STATES } from "./badge-life/states.ts";
-import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./examples.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import {
   DEFAULT_PER_PAGE,
@@ -23,6 +22,7 @@ import {
   MIN_YEAR,
 } from "./limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
+import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./openapi-examples.ts";
 import { INVITATION_STATES } from "./schema.ts";
 import { isSearchable } from "./text-search.ts";
 

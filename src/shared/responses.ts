@@ -10,7 +10,7 @@ import {
   EXAMPLE_PUBLIC_KEY,
   EXAMPLE_SIGNATURE,
   EXAMPLE_TOKEN,
-} from "./examples.ts";
+} from "./openapi-examples.ts";
 import { metadata } from "./requests.ts";
 import { INVITATION_STATES } from "./schema.ts";
 

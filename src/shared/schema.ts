@@ -36,7 +36,7 @@ export const application = sqliteTable(
     reuseAfterSeconds: integer("reuse_after_seconds").notNull().default(0),
     signatureLifetimeSeconds: integer("signature_lifetime_seconds"),
     /** HMAC key that turns a udid into a device ID, the `device` of other tables; sealed. */
-    sealedDeviceKey: text("sealed_device_key").notNull(),
+    sealedRootKey: text("sealed_root_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
     /** What the console's QR codes of invitations open: a URL with `{token}`; null: they have the token alone. */
@@ -179,8 +179,8 @@ export const signingKey = sqliteTable(
 );
 
 /**
- * One row per number that is not free. A number reserved by an invitation has no user and no `position`. An issued badge has
- * a `position`, which stays when the badge ends: its number is never issued again.
+ * One row per number that is not free. A number reserved by an invitation has no user and no `ordinal`. An issued badge has
+ * an `ordinal`, which stays when the badge ends: its number is never issued again.
  *
  * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/shared/badge-life/states.ts).
  *
@@ -189,7 +189,7 @@ export const signingKey = sqliteTable(
 export const badgeColumns = {
   /** The badge number; as the primary key it is unique over all applications. */
   number: integer("number").primaryKey(),
-  /** Device ID: the keyed hash of the udid (src/worker/applications/devices.ts). */
+  /** Device ID: the keyed hash of the udid (src/worker/applications/derived-ids.ts). */
   device: text("device").$type<DeviceId>(),
   userId: text("user_id"),
   /** From the invitation that the badge was claimed from (contract section 24). */
@@ -200,9 +200,9 @@ export const badgeColumns = {
   /** ID of the `badge:created` event. */
   eventId: text("event_id"),
   /** Orders an application's badges by when they were issued. Assigned once, never reused. */
-  position: integer("position"),
-  /** Sequence number of logins within a device: its current badge has the highest (src/worker/storage/device-badges.ts). */
-  turn: integer("turn"),
+  ordinal: integer("ordinal"),
+  /** Counts the logins of a device: its current badge has the highest (src/worker/storage/device-badges.ts). */
+  loginSequence: integer("login_sequence"),
   /** Digest of the invitation token that reserved this number. */
   invitation: text("invitation").$type<InvitationDigest>(),
   issuedAt: integer("issued_at"),
@@ -215,7 +215,7 @@ export const badgeColumns = {
   /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
   endedAt: integer("ended_at"),
   /** When another badge superseded this one as the badge of its user device. */
-  retiredAt: integer("retired_at"),
+  supersededAt: integer("superseded_at"),
   /**
    * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null: it is not bound. The key itself
    * comes with each proof.
@@ -239,30 +239,30 @@ export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofAp
   // makes sure itself that a user device does not get one of each kind.
   uniqueIndex("badge_user_device")
     .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.userId)
-    .where(sql`position IS NOT NULL AND retired_at IS NULL`),
-  // The current badge of a device that has had several users, and its current unbound one. The first badge of a device has
-  // turn 1, so most new badges write no row of this index.
-  index("badge_device_turn")
-    .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.turn)
-    .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
+    .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL`),
+  // The current badge of a device that has had several users, and its current unbound one. A device's first badge
+  // has login sequence 1, so most new badges write no row of this index.
+  index("badge_device_login")
+    .on(table.applicationId, table.device, sql`(key_thumbprint IS NOT NULL)`, table.loginSequence)
+    .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1`),
   // A device's current badge of one key (sign). Unbound badges write no row of it.
   index("badge_device_key")
-    .on(table.applicationId, table.device, table.keyThumbprint, table.turn)
-    .where(sql`position IS NOT NULL AND retired_at IS NULL AND key_thumbprint IS NOT NULL`),
-  // GET /v1/badges, without reading ended badges; the application's last position, of live and of ended badges.
+    .on(table.applicationId, table.device, table.keyThumbprint, table.loginSequence)
+    .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL AND key_thumbprint IS NOT NULL`),
+  // GET /v1/badges, without reading ended badges; the application's last ordinal, of live and of ended badges.
   index("badge_page")
-    .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.position)
-    .where(sql`position IS NOT NULL`),
+    .on(table.applicationId, sql`(ended_at IS NOT NULL)`, table.ordinal)
+    .where(sql`ordinal IS NOT NULL`),
   // GET /v1/users/{id}/badges; blocking a user.
   index("badge_user_page")
-    .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.position)
-    .where(sql`position IS NOT NULL`),
+    .on(table.applicationId, table.userId, sql`(ended_at IS NOT NULL)`, table.ordinal)
+    .where(sql`ordinal IS NOT NULL`),
   // GET /v1/changes; the application's last change.
-  index("badge_change").on(table.applicationId, table.change).where(sql`position IS NOT NULL`),
+  index("badge_change").on(table.applicationId, table.change).where(sql`ordinal IS NOT NULL`),
   // A status list: what has changed since it was built? 131,072 is STATUS_LIST_ENTRIES. No row of a badge that has only been
   // issued.
   index("badge_status")
-    .on(table.applicationId, sql`(position / 131072)`, table.statusChange)
+    .on(table.applicationId, sql`(ordinal / 131072)`, table.statusChange)
     .where(sql`status_change IS NOT NULL`),
   // GET /v1/badges?state=…, for all states but active (src/worker/storage/badges.ts). No row of an active badge.
   index("badge_state")
@@ -270,16 +270,16 @@ export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofAp
       table.applicationId,
       // Without a comma, at which drizzle-kit would split it.
       sql`(CASE WHEN ended_at IS NULL THEN state WHEN state = 'active' THEN 'expired' WHEN state = 'suspended' THEN 'expired' ELSE state END)`,
-      table.position,
+      table.ordinal,
     )
-    .where(sql`position IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
+    .where(sql`ordinal IS NOT NULL AND (state <> 'active' OR ended_at IS NOT NULL)`),
   // Which badges have expired without that being recorded? Few badges have an end.
   index("badge_expiry")
     .on(table.applicationId, table.expiresAt)
     .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
   // The same in one status list. 131,072 is STATUS_LIST_ENTRIES.
   index("badge_status_expiry")
-    .on(table.applicationId, sql`(position / 131072)`, table.expiresAt)
+    .on(table.applicationId, sql`(ordinal / 131072)`, table.expiresAt)
     .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
 ]);
 
@@ -305,10 +305,10 @@ export const blockedUser = sqliteTable(
 );
 
 /**
- * One row that the home's clock moves on every minute. The clock remembers the sequence number as well: if D1's is not ahead of
+ * One row that the home's scheduler moves on every minute. The scheduler remembers the sequence number as well: if D1's is not ahead of
  * that, D1 was restored to an older state.
  */
-export const clock = sqliteTable("clock", {
+export const heartbeat = sqliteTable("heartbeat", {
   id: integer("id").primaryKey(),
   sequence: integer("sequence").notNull(),
   /** By which a replica proves how new it is. It stands still until all allocators have compared after a restore. */
@@ -399,11 +399,17 @@ export const invitation = sqliteTable(
   ],
 );
 
-/** One part of a number range, with an order of its own; its first `used` numbers in that order are taken. */
-export interface RangePart {
+/** One segment of a number range, with an order of its own; its first `used` numbers in that order are taken. */
+export interface RangeSegment {
   first: number;
   size: number;
   used: number;
+}
+
+/** Badges issued on a day, in days since 1970-01-01 UTC. */
+export interface DayCount {
+  day: number;
+  count: number;
 }
 
 /** What the allocator counts (contract section 19). */
@@ -414,8 +420,8 @@ export interface HeadStatistics {
   retired: number;
   /** Freed numbers, whether or not they may be used again yet. */
   freed: number;
-  /** New badges by day: of the day `from` (days since 1970-01-01 UTC) and of those after it, the last 90 at most. */
-  newBadges: { from: number; counts: number[] };
+  /** New badges of the last day that had any, in days since 1970-01-01 UTC. */
+  newBadges: DayCount;
 }
 
 /**
@@ -427,10 +433,10 @@ export const applicationHead = sqliteTable("application_head", {
   /** Sequence number of the last entry, and its random ID. */
   sequence: integer("sequence").notNull(),
   entry: text("entry").notNull(),
-  /** The parts of the number range; a part is added when the range grows. */
-  fresh: text("fresh", { mode: "json" }).$type<RangePart[]>().notNull(),
-  /** The last list position and the last change number (contract sections 4 and 13). */
-  lastPosition: integer("last_position").notNull(),
+  /** The segments of the number range; one is added when the range grows. */
+  rangeSegments: text("range_segments", { mode: "json" }).$type<RangeSegment[]>().notNull(),
+  /** The last ordinal and the last change number (contract sections 4 and 13). */
+  lastOrdinal: integer("last_ordinal").notNull(),
   lastChange: integer("last_change").notNull(),
   /** Of the last signing key that a badge was issued with. */
   lastSigningKey: integer("last_signing_key").notNull(),
@@ -440,6 +446,8 @@ export const applicationHead = sqliteTable("application_head", {
   hour: integer("hour").notNull(),
   hourUsed: integer("hour_used").notNull(),
   statistics: text("statistics", { mode: "json" }).$type<HeadStatistics>().notNull(),
+  /** Badges issued on days before the last, by day: D1 alone has them, of 90 days. */
+  pastDays: text("past_days", { mode: "json" }).$type<Record<string, number>>().notNull().default({}),
   /** The readers' flag: after a restore, the sequence from which readers may read again; 0: they may. */
   readableFrom: integer("readable_from").notNull().default(0),
   /** Numbers that D1 refused because another application has them, until the allocator has withdrawn them. */
@@ -456,7 +464,7 @@ export const freedNumber = sqliteTable(
   "freed_number",
   { ...freedNumberColumns, applicationId: ofApplication() },
   // How many of an application's freed numbers are still within the reuse delay?
-  (table) => [index("freed_number_rested").on(table.applicationId, table.freedAt)],
+  (table) => [index("freed_number_reusable").on(table.applicationId, table.freedAt)],
 );
 
 /** Commands of the administration script that the service carries out (contract section 21; src/shared/script-commands.ts). */
@@ -511,7 +519,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 /**
  * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
  *
- * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_first_release.sql): its primary key is the table
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_tables_of_0_9.sql): its primary key is the table
  * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
  */
 export const webhookEvent = sqliteTable(

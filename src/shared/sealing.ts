@@ -12,7 +12,7 @@ const RSA_BITS = 3072;
 export interface SealLabel {
   purpose: "application-secret" | "signing-key" | "device-key";
   applicationId: ApplicationId;
-  /** ID of the sealed thing within the application: the secret's ID, the key's `kid`; for a device key the application ID. */
+  /** ID of the sealed thing within the application: the secret's ID, the key's `kid`; for a root key (`device-key`) the application ID. */
   id: string;
 }
 

@@ -5,9 +5,9 @@ import { parseMetadata } from "./badge-life/view.ts";
 import type { ApplicationId } from "./identifiers.ts";
 import {
   OBSERVED_HOURS,
+  STATISTICS_COOLING_DOWN_COUNTED,
   STATISTICS_DAYS,
   STATISTICS_EVENTS_COUNTED,
-  STATISTICS_RESTING_COUNTED,
   STATISTICS_SAMPLED_BADGES,
   STATISTICS_VALUES_SHOWN,
 } from "./limits.ts";
@@ -35,7 +35,8 @@ export interface CountedApplication {
   firstNumber: number;
   lastNumber: number;
   counted: HeadStatistics;
-  resting: number;
+  pastDays: Record<string, number>;
+  coolingDown: number;
   logins: Statistics["logins"];
 }
 
@@ -52,21 +53,21 @@ export interface DeliveryCount {
 }
 
 export function viewStatistics(
-  { applicationId, name, firstNumber, lastNumber, counted, resting, logins }: CountedApplication,
+  { applicationId, name, firstNumber, lastNumber, counted, pastDays, coolingDown, logins }: CountedApplication,
   metadata: readonly MetadataCount[],
   deliveries: readonly DeliveryCount[],
   now: number,
 ): Statistics {
   const today = Math.floor(now / DAY_MILLISECONDS);
   const days = Array.from({ length: STATISTICS_DAYS }, (_, index) => today - STATISTICS_DAYS + 1 + index);
-  const { from, counts } = counted.newBadges;
+  const newBadges: Record<string, number> = { ...pastDays, [counted.newBadges.day]: counted.newBadges.count };
   const sampled = metadata.reduce((sum, { badges }) => sum + badges, 0);
   const parsed = metadata.map(({ metadata: text, badges }) => ({ fields: parseMetadata(text), badges }));
   const values = (field: MetadataField) => countValues(parsed, field, sampled);
   return {
     applicationId,
     name,
-    numbers: viewNumbers({ firstNumber, lastNumber, counted, resting }),
+    numbers: viewNumbers({ firstNumber, lastNumber, counted, coolingDown }),
     badges: {
       deviceModel: values("deviceModel"),
       os: values("os"),
@@ -76,7 +77,7 @@ export function viewStatistics(
     sampled,
     invitations: counted.invitations,
     badgesByState: counted.badges,
-    badgesPerDay: days.map((day) => ({ day: dayOf(day), badges: counts[day - from] ?? 0 })),
+    badgesPerDay: days.map((day) => ({ day: dayOf(day), badges: newBadges[day] ?? 0 })),
     deliveries: [...deliveries].sort((one, other) => other.events - one.events),
     logins,
     asOf: isoTime(now),
@@ -88,15 +89,15 @@ function viewNumbers({
   firstNumber,
   lastNumber,
   counted,
-  resting,
-}: Pick<CountedApplication, "firstNumber" | "lastNumber" | "counted" | "resting">): Statistics["numbers"] {
+  coolingDown,
+}: Pick<CountedApplication, "firstNumber" | "lastNumber" | "counted" | "coolingDown">): Statistics["numbers"] {
   const size = lastNumber - firstNumber + 1;
   const { retired } = counted;
   const badges = Object.values(counted.badges).reduce((sum, count) => sum + count, 0);
   const reserved = counted.invitations.pending;
-  const used = Math.min(size, badges + reserved + resting);
+  const used = Math.min(size, badges + reserved + coolingDown);
   const usedPercent = Math.floor((used / size) * 1000) / 10;
-  return { size, issued: badges - retired, reserved, retired, resting, left: size - used, used, usedPercent };
+  return { size, issued: badges - retired, reserved, retired, coolingDown, left: size - used, used, usedPercent };
 }
 
 /** The most frequent values of a metadata field; null: not sent. */
@@ -145,11 +146,12 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
       firstNumber: application.firstNumber,
       lastNumber: application.lastNumber,
       counted: applicationHead.statistics,
-      lastPosition: applicationHead.lastPosition,
-      resting:
+      pastDays: applicationHead.pastDays,
+      lastOrdinal: applicationHead.lastOrdinal,
+      coolingDown:
         sql<number>`(SELECT count(*) FROM (SELECT 1 FROM ${freedNumber} WHERE ${freedNumber.applicationId} = ${id}
         AND ${freedNumber.freedAt} > ${now} - ${application.reuseAfterSeconds} * 1000
-        LIMIT ${sql.raw(String(STATISTICS_RESTING_COUNTED))}))`.as("resting"),
+        LIMIT ${sql.raw(String(STATISTICS_COOLING_DOWN_COUNTED))}))`.as("cooling_down"),
       withToken: logins(observedLogins.withToken).as("with_token"),
       withoutToken: logins(observedLogins.withoutToken).as("without_token"),
       withWrongToken: logins(observedLogins.withWrongToken).as("with_wrong_token"),
@@ -169,12 +171,12 @@ export const selectMetadata = (orm: Builder, id: Bound, after: Bound) =>
     .select({ metadata: badge.metadata })
     .from(badge)
     .where(
-      sql`${badge.applicationId} = ${id} AND (${badge.endedAt} IS NOT NULL) IN (0, 1) AND ${badge.position} IS NOT NULL
-        AND ${badge.position} > ${after} AND ${badge.retiredAt} IS NULL`,
+      sql`${badge.applicationId} = ${id} AND (${badge.endedAt} IS NOT NULL) IN (0, 1) AND ${badge.ordinal} IS NOT NULL
+        AND ${badge.ordinal} > ${after} AND ${badge.supersededAt} IS NULL`,
     );
 
 /** The place in the order of issue after which the newest badges are sampled. */
-export const sampledAfter = (lastPosition: number): number => Math.max(0, lastPosition - STATISTICS_SAMPLED_BADGES);
+export const sampledAfter = (lastOrdinal: number): number => Math.max(0, lastOrdinal - STATISTICS_SAMPLED_BADGES);
 
 export function countMetadata(rows: readonly { metadata: string | null }[]): MetadataCount[] {
   const badges = new Map<string | null, number>();
@@ -186,7 +188,7 @@ export function countMetadata(rows: readonly { metadata: string | null }[]): Met
  * How many events of each state are counted: 10,000 at most, and fewer where many numbers rest, so that all together read 60,000
  * rows at most.
  */
-export const eventsCounted = (resting: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(resting / 4);
+export const eventsCounted = (coolingDown: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(coolingDown / 4);
 
 /**
  * Outcomes of events by state, each as one JSON text: to group them would read every row twice. Those that were delivered, and those

@@ -1,7 +1,7 @@
 import * as z from "zod";
 
 /**
- * A message of the webhook queue that makes the clock of every home tick. `deploy` sends the first one over HTTP: a new cron trigger
+ * A message of the webhook queue that makes the scheduler of every home tick. `deploy` sends the first one over HTTP: a new cron trigger
  * takes up to 15 minutes to start (Workers: Cron Triggers). Several do no harm, and neither does a lost one.
  */
 export const TICK_MESSAGE = { kind: "tick" } as const;

@@ -14,5 +14,5 @@ export function isoTime(milliseconds: number | null): string | null {
  *
  * @param since null or undefined: it never happened
  */
-export const isYounger = (since: number | null | undefined, now: number, milliseconds: number): boolean =>
+export const happenedWithin = (since: number | null | undefined, now: number, milliseconds: number): boolean =>
   since != null && Math.abs(now - since) < milliseconds;

@@ -1,42 +1,42 @@
 import { parsePublicUrl } from "../shared/public-url.ts";
 import { AllocatorClient } from "./allocator/client.ts";
+import { ApplicationCache } from "./applications/application-cache.ts";
+import { AuthFailureLimiter } from "./applications/auth-failure-limiter.ts";
 import { KnownApplications } from "./applications/known-applications.ts";
-import { RefusedCalls } from "./applications/refused-calls.ts";
-import { ApplicationRegistry } from "./applications/registry.ts";
-import { HourBrakes } from "./badges/hour-brakes.ts";
-import { StatusLists } from "./badges/status-copies.ts";
-import { StatusIndexes } from "./badges/status-index.ts";
-import { Health } from "./health.ts";
+import { HourlyLimitLog } from "./badges/hourly-limit-log.ts";
+import { StatusListCache } from "./badges/status-lists/cache.ts";
+import { StatusIndexes } from "./badges/status-lists/list-index.ts";
+import { DatabaseHealth } from "./database-health.ts";
 import { type Home, queueOf } from "./homes.ts";
-import { Custody } from "./keys/custody.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
+import { UnsealedKeys } from "./keys/unsealed-keys.ts";
 import { LiveClient } from "./live/client.ts";
 import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";
-import { ObservedLogins } from "./users/observed-logins.ts";
+import { LoginCounter } from "./users/login-counter.ts";
 import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
-/** What an isolate keeps between invocations. */
+/** An isolate's state between invocations. */
 interface Isolate {
-  custody: Custody;
+  unsealedKeys: UnsealedKeys;
   sealingKeys: SealingKeys;
-  registry: ApplicationRegistry;
-  refusedCalls: RefusedCalls;
+  applicationCache: ApplicationCache;
+  authFailureLimiter: AuthFailureLimiter;
   knownApplications: KnownApplications;
-  hourBrakes: HourBrakes;
-  health: Health;
+  hourlyLimitLog: HourlyLimitLog;
+  health: DatabaseHealth;
   issuerKeys: IssuerKeys;
-  observedLogins: ObservedLogins;
+  loginCounter: LoginCounter;
   statusIndexes: StatusIndexes;
-  statusLists: StatusLists;
+  statusListCache: StatusListCache;
   /** The cache of this data centre. */
   edgeCache: Cache;
 }
 
 /**
- * Everything that a request, a batch of messages or a sweep may use in one home (contract section 17). Made at the entry point;
- * no other code uses globals.
+ * The resources of a request, a batch of messages or a sweep in one home (contract section 17). Made at the entry
+ * point; no other code uses globals.
  */
 export interface Context extends Isolate {
   /** Number of the home that `db` and `allocator` belong to. */
@@ -81,7 +81,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     deviceLimit: env.DEVICE_LIMIT,
     clientIpLimit: env.CLIENT_IP_LIMIT,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
-    // Read where they are needed: most requests need neither.
+    // Read on demand: most requests need neither.
     retention: () => readRetention(env),
     publicUrl: () => readPublicUrl(env.PUBLIC_URL),
     isLocal: env.ENVIRONMENT === "local",
@@ -94,16 +94,16 @@ export function createIsolate(env: Env): Isolate {
   const sealingKeys = new SealingKeys(env);
   return {
     sealingKeys,
-    custody: new Custody(sealingKeys),
-    registry: new ApplicationRegistry(),
-    refusedCalls: new RefusedCalls(),
+    unsealedKeys: new UnsealedKeys(sealingKeys),
+    applicationCache: new ApplicationCache(),
+    authFailureLimiter: new AuthFailureLimiter(),
     knownApplications: new KnownApplications(),
-    hourBrakes: new HourBrakes(),
-    health: new Health(),
+    hourlyLimitLog: new HourlyLimitLog(),
+    health: new DatabaseHealth(),
     issuerKeys: new IssuerKeys(),
-    observedLogins: new ObservedLogins(),
+    loginCounter: new LoginCounter(),
     statusIndexes: new StatusIndexes(),
-    statusLists: new StatusLists(),
+    statusListCache: new StatusListCache(),
     edgeCache: caches.default,
   };
 }

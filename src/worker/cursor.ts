@@ -1,7 +1,7 @@
 import { base64url } from "jose";
 import * as z from "zod";
 
-/** How a list names a position to its callers, for whom the cursor is opaque and safe in a URL. */
+/** Encodes a list position as an opaque, URL-safe cursor. */
 export interface CursorCodec<Position> {
   encode(position: Position): string;
   /** @returns null for a text that `encode` cannot have made, such as the cursor of another list */
@@ -15,13 +15,13 @@ export interface CursorCodec<Position> {
  */
 export function cursorCodec<Position>(list: string, position: z.ZodType<Position>): CursorCodec<Position> {
   const content = z.tuple([z.literal(list), position]);
-  // Parsed, so that equal positions are equal text whatever the order of their fields.
+  // Parsed, so that equal positions have equal text in any order of their fields.
   const encode = (position: Position) => base64url.encode(JSON.stringify(content.parse([list, position])));
   const decode = (cursor: string) => {
     const parsed = content.safeParse(parseJson(cursor));
     if (!parsed.success) return null;
     const [, found] = parsed.data;
-    // Several texts decode to the same bytes, and several bytes to the same JSON.
+    // Rejects non-canonical encodings of a position.
     return encode(found) === cursor ? found : null;
   };
   return { encode, decode };

@@ -47,7 +47,7 @@ function isQueue(binding: unknown): binding is Queue<DeliveryMessage> {
   return typeof binding === "object" && binding !== null && "send" in binding && "sendBatch" in binding;
 }
 
-/** Where the platform makes the objects of a home; empty: near whoever calls one first. */
+/** Where the platform makes the objects of a home; if empty, near the first caller. */
 interface ObjectPlace {
   locationHint?: DurableObjectLocationHint;
   jurisdiction?: DurableObjectJurisdiction;
@@ -60,7 +60,7 @@ const locationHint = z.enum([
 const jurisdiction = z.enum(["eu", "us", "fedramp"]) satisfies z.ZodType<DurableObjectJurisdiction>;
 
 /**
- * Reads the place of a home's objects: `location=weur`, `jurisdiction=eu`, or nothing.
+ * Reads the place of a home's objects: `location=weur`, `jurisdiction=eu`, or an empty text.
  *
  * @throws Error for anything else: an object that was made in the wrong place stays there
  */

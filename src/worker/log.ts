@@ -1,7 +1,7 @@
 /**
- * Writes one JSON object per line, for Workers Logs, which bill bytes: `info` is not written, for they have their own level.
- * Callers never pass secrets, tokens or udids. Of an error only the names and the platform's message are logged: Drizzle's own
- * messages contain bound values.
+ * Writes one JSON object per line. `level` is omitted for info, because Workers Logs have it and bill bytes. Callers
+ * never pass secrets, tokens or udids. Only the names and the platform's message of an error are logged, because
+ * Drizzle's own messages contain bound values.
  */
 export function log(
   level: "info" | "warn" | "error",

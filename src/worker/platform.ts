@@ -2,64 +2,64 @@ import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATF
 import { isRetryable } from "../shared/retryable.ts";
 
 /**
- * A part of the platform failed despite retries, or did not respond in time. The caller may try again: a write takes
- * effect completely or not at all, perhaps later, and repeating it finds what was written.
+ * A dependency (D1, an object, a queue) failed despite retries, or exceeded its deadline. The caller may retry: a write takes
+ * effect completely or not at all, perhaps later, and its repetition finds the result.
  */
 export class Unavailable extends Error {
-  readonly part: string;
+  readonly dependency: string;
 
-  /** @param part its name in the log */
-  constructor(part: string, cause: unknown) {
-    super(`${part} is unavailable`, { cause });
+  /** @param dependency its name in the log */
+  constructor(dependency: string, cause: unknown) {
+    super(`${dependency} is unavailable`, { cause });
     this.name = "Unavailable";
-    this.part = part;
+    this.dependency = dependency;
   }
 }
 
 /**
- * Makes an idempotent call up to three times, with full jitter in between, until the deadline. Overload is never retried,
- * because that would increase it.
+ * Makes an idempotent call up to three times, with full jitter in between, until the deadline. It does not retry
+ * overload, which retries would increase.
  *
  * @param deadlineMilliseconds for all tries together
  * @throws Unavailable
  */
 export function retryPlatform<T>(
-  part: string,
+  dependency: string,
   call: () => Promise<T>,
   deadlineMilliseconds: number = PLATFORM_DEADLINE_MILLISECONDS,
 ): Promise<T> {
-  return withDeadline(part, deadlineMilliseconds, async (isOver) => {
+  return withDeadline(dependency, deadlineMilliseconds, async (hasTimedOut) => {
     for (let attempt = 1; ; attempt++) {
       try {
         return await call();
       } catch (error) {
-        if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(part, error);
+        if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(dependency, error);
         await scheduler.wait(Math.random() * PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** attempt);
-        if (isOver()) throw new Unavailable(part, error);
+        if (hasTimedOut()) throw new Unavailable(dependency, error);
       }
     }
   });
 }
 
 /**
- * Settles as the work does, or rejects at the deadline: D1 calls have been seen to hang for minutes. Work cannot be
- * cancelled; after the deadline its result is ignored.
+ * Resolves or rejects with `work`, and rejects at the deadline: D1 calls have been seen to hang for minutes. Work
+ * cannot be cancelled, so a later result is ignored.
  *
- * @param work can ask `isOver` whether the deadline has passed
+ * @param work can ask `hasTimedOut` whether the deadline has passed
  * @throws Unavailable at the deadline
  */
 export function withDeadline<T>(
-  part: string,
+  dependency: string,
   milliseconds: number,
-  work: (isOver: () => boolean) => Promise<T>,
+  work: (hasTimedOut: () => boolean) => Promise<T>,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    let isOver = false;
+    let hasTimedOut = false;
     const timer = setTimeout(() => {
-      isOver = true;
-      reject(new Unavailable(part, new Error(`${part} did not respond within ${milliseconds} ms`)));
+      hasTimedOut = true;
+      reject(new Unavailable(dependency, new Error(`${dependency} did not respond within ${milliseconds} ms`)));
     }, milliseconds);
-    work(() => isOver).then(
+    work(() => hasTimedOut).then(
       (result) => {
         clearTimeout(timer);
         resolve(result);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
-import type { RangePart } from "../../src/shared/schema.ts";
+import type { RangeSegment } from "../../src/shared/schema.ts";
 import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
 import { request } from "./decide/support.ts";
 
@@ -9,11 +9,11 @@ const APPLICATION = applicationId.parse("app_00000000000000000000");
 const hmacKey = () =>
   crypto.subtle.importKey("raw", new Uint8Array(32), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 
-const newInstance = () => new FreshNumbers(APPLICATION, { deviceKey: hmacKey });
+const newInstance = () => new FreshNumbers(APPLICATION, { rootKey: hmacKey });
 
 /** All numbers of a part, in the order in which they are handed out. */
 async function orderOf(numbers: FreshNumbers, size: number): Promise<number[]> {
-  const part: RangePart = { first: 1000, size, used: 0 };
+  const part: RangeSegment = { first: 1000, size, used: 0 };
   const numberAt = await numbers.forCommands([request()]);
   return Array.from({ length: size }, (_, index) => numberAt(part, index));
 }

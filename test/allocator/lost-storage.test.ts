@@ -39,7 +39,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect(new Set(issued).size).toBe(9);
     expect(outcome(await requestQuietly(application, "last", { userId: "dave" }))).toBe("503 NUMBERS_EXHAUSTED");
     const rows = await badgeRows(application);
-    expect(new Set(rows.map(({ position }) => position)).size).toBe(9);
+    expect(new Set(rows.map(({ ordinal }) => ordinal)).size).toBe(9);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(9);
     await expectInSync(application);
   });

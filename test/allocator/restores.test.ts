@@ -47,6 +47,19 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("gets back how many badges were issued on days that have ended since (contract section 19)", async () => {
+    const application = await createApplication();
+    for (const udid of ["phone-1", "phone-2"]) await issueTo(application, udid, "alice");
+    const snapshot = await takeSnapshot(application);
+    moveClock(DAY);
+    await issueTo(application, "phone-3", "alice");
+    await restore(application, snapshot);
+    await wake(application, true);
+    const { pastDays, statistics } = await headOf(application);
+    expect(pastDays).toEqual({ [statistics.newBadges.day - 1]: 2 });
+    expect(statistics.newBadges.count).toBe(1);
+  });
+
   it("is noticed by the next change before its response: no number has two owners", async () => {
     const application = await createApplication({ size: 3 });
     const first = await issueTo(application, "phone-1", "alice");

@@ -46,7 +46,7 @@ export async function headOf({ id }: { id: ApplicationId }): Promise<typeof appl
 
 const json = z.string().transform((text) => JSON.parse(text));
 const headRow = z
-  .looseObject({ fresh: json, statistics: json, refused: json })
+  .looseObject({ range_segments: json, statistics: json, past_days: json, refused: json })
   .transform((row) =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
@@ -101,7 +101,7 @@ async function countRows(id: string): Promise<object> {
           .bind(id)
           .first("n"),
       );
-  const inState = (state: string) => count(`position IS NOT NULL AND ${RECORDED_STATE} = '${state}'`, "badge");
+  const inState = (state: string) => count(`ordinal IS NOT NULL AND ${RECORDED_STATE} = '${state}'`, "badge");
   const invited = (state: string) => count(`state = '${state}'`, "invitation");
   return {
     badges: {
@@ -112,7 +112,7 @@ async function countRows(id: string): Promise<object> {
       ...{ pending: await invited("pending"), claimed: await invited("claimed") },
       ...{ revoked: await invited("revoked"), expired: await invited("expired") },
     },
-    retired: await count("retired_at IS NOT NULL", "badge"),
+    retired: await count("superseded_at IS NOT NULL", "badge"),
     freed: await count("true", "freed_number"),
   };
 }
@@ -183,7 +183,7 @@ export async function fillBadges(
     event_id: "evt_",
     issued_at: 1,
     changed_at: 1,
-    turn: 1,
+    login_sequence: 1,
     ...columns,
   };
   const names = Object.keys(row);
@@ -191,7 +191,7 @@ export async function fillBadges(
     homeDatabase()
       .prepare(
         `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
-         INSERT INTO badge (number, application_id, device, user_id, position, change, ${names})
+         INSERT INTO badge (number, application_id, device, user_id, ordinal, change, ${names})
          SELECT ?2 - 1 + n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
       )
       .bind(application.id, application.firstNumber, count, userId, ...Object.values(row)),

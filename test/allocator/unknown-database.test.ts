@@ -119,7 +119,7 @@ describe("a badge that D1 alone has (contract section 21)", () => {
     const third = await issueTo(application, "phone-3", "carol");
     expect(new Set([first, lost, third]).size).toBe(3);
     expect(outcome(await login(application, "phone-4", "dave"))).toBe("503 NUMBERS_EXHAUSTED");
-    const places = (await badgeRows(application)).map(({ position }) => position);
+    const places = (await badgeRows(application)).map(({ ordinal }) => ordinal);
     expect(places).not.toContain(2);
   });
 });

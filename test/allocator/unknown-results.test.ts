@@ -164,7 +164,7 @@ describe("while D1 does not respond (contract section 21)", () => {
 
 const callOf = (command: Command, until = Date.now() + 9_000): Call => ({
   ...{ id: newRandomId(), until, command },
-  origin: { actor: { kind: "server" } },
+  audit: { actor: { kind: "server" } },
 });
 
 const suspension = (number: string): Command => ({

@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application, applicationSecret, sealingKey, signingKey } from "../../src/shared/schema.ts";
-import { deviceOf } from "../../src/worker/applications/devices.ts";
+import { hashUdid } from "../../src/worker/applications/derived-ids.ts";
 import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
@@ -56,7 +56,7 @@ async function sealedOf(id: ApplicationId): Promise<(string | undefined)[]> {
   const [row] = await orm.select().from(application).where(eq(application.id, id));
   const [secret] = await secretsOf(id);
   const [key] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
-  return [row?.sealedDeviceKey, secret?.sealed, key?.sealed];
+  return [row?.sealedRootKey, secret?.sealed, key?.sealed];
 }
 
 /** IDs of the values that need this key. */
@@ -79,13 +79,13 @@ describe("rotation of the sealing key (contract section 9)", () => {
     // A Worker that holds the newer key only, as after the older secret was deleted.
     const { SEALING_KEY_2 } = env;
     const { context } = testContext();
-    const { Custody } = await import("../../src/worker/keys/custody.ts");
-    const custody = new Custody(new SealingKeys({ SEALING_KEY_2 }));
-    const known = await context.registry.findFresh(context.db, first.id, Date.now());
+    const { UnsealedKeys } = await import("../../src/worker/keys/unsealed-keys.ts");
+    const unsealedKeys = new UnsealedKeys(new SealingKeys({ SEALING_KEY_2 }));
+    const known = await context.applicationCache.reload(context.db, first.id, Date.now());
     if (!known) throw new Error("no application");
     const [key] = known.signingKeys;
-    expect((await custody.signingKey(first.id, key.kid, key)).extractable).toBe(false);
-    expect(await deviceOf(custody, known, "phone")).toBe(await deviceOf(context.custody, known, "phone"));
+    expect((await unsealedKeys.signingKey(first.id, key.kid, key)).extractable).toBe(false);
+    expect(await hashUdid(unsealedKeys, known, "phone")).toBe(await hashUdid(context.unsealedKeys, known, "phone"));
 
     // The same phone still has its badge, and another application is not touched by any of it.
     expect(await requestBadge(first, "phone", { userId: "alice" })).toMatchObject({
@@ -149,7 +149,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     // As by another sweep that knows a still newer key, or by an administrator.
     const d1 = aroundD1(homeDatabase(), async (statements, send) => {
       if (isAbout(statements, "UPDATE")) {
-        await orm.update(application).set({ sealedDeviceKey: "newer", sealingVersion: 3 });
+        await orm.update(application).set({ sealedRootKey: "newer", sealingVersion: 3 });
         await orm.update(applicationSecret).set({ sealed: "newer", sealingVersion: 3 });
         await orm.update(signingKey).set({ sealed: "newer", sealingVersion: 3 });
       }

@@ -2,9 +2,9 @@ import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { describe, expect, it } from "vitest";
 import { application, sealingKey } from "../../src/shared/schema.ts";
-import { Custody } from "../../src/worker/keys/custody.ts";
 import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -14,17 +14,17 @@ import { homeDatabase } from "../support/home.ts";
 const { SEALING_KEY_1: right, SEALING_KEY_2: other } = env;
 const orm = drizzle(homeDatabase());
 
-/** Makes an application, which is sealed to version 1, and opens its device key with these Worker secrets. */
+/** Makes an application, which is sealed to version 1, and opens its root key with these Worker secrets. */
 async function opensWith(secrets: Record<string, string>): Promise<boolean> {
   const { id } = await createApplication();
   const { context } = testContext();
-  const known = await context.registry.findFresh(context.db, id, Date.now());
+  const known = await context.applicationCache.reload(context.db, id, Date.now());
   if (!known) throw new Error("no application");
-  const custody = new Custody(new SealingKeys(secrets));
+  const unsealedKeys = new UnsealedKeys(new SealingKeys(secrets));
   // Twice: what the first call learned must not spoil the second.
-  const open = () => custody.signingKey(id, known.signingKeys[0].kid, known.signingKeys[0]);
-  return custody
-    .deviceKey(id, known.deviceKey)
+  const open = () => unsealedKeys.signingKey(id, known.signingKeys[0].kid, known.signingKeys[0]);
+  return unsealedKeys
+    .rootKey(id, known.rootKey)
     .then(open)
     .then(
       () => true,
@@ -75,9 +75,9 @@ describe("re-sealing seals only to the key that D1 names and the Worker holds (c
     // The loser's secret is deleted, and nothing needs it.
     const { context } = testContext();
     const [row] = await orm.select().from(application);
-    const known = row && (await context.registry.findFresh(context.db, row.id, Date.now()));
+    const known = row && (await context.applicationCache.reload(context.db, row.id, Date.now()));
     if (!known) throw new Error("no application");
-    const custody = new Custody(new SealingKeys({ SEALING_KEY_2_00bb: other }));
-    expect((await custody.deviceKey(known.id, known.deviceKey)).extractable).toBe(false);
+    const unsealedKeys = new UnsealedKeys(new SealingKeys({ SEALING_KEY_2_00bb: other }));
+    expect((await unsealedKeys.rootKey(known.id, known.rootKey)).extractable).toBe(false);
   });
 });

@@ -64,7 +64,7 @@ export class Follower {
 
   /** The copy is what GET /v1/badges/{id} says of every badge that was ever issued. */
   async expectExact(): Promise<void> {
-    const issued = (await badgeRows(this.#application)).filter(({ position }) => position !== null);
+    const issued = (await badgeRows(this.#application)).filter(({ ordinal }) => ordinal !== null);
     const numbers = issued.map(({ number }) => String(number));
     expect([...this.copy.keys()].sort()).toEqual(numbers.sort());
     for (const number of numbers) {

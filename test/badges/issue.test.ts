@@ -91,7 +91,7 @@ describe("requests that race (contract section 1)", () => {
     expect(new Set(numbers).size).toBe(MANY);
     const rows = await badgeRows(application);
     expect(rows.map(({ number }) => number)).toEqual(numbers.sort((left, right) => left - right));
-    expect(new Set(rows.map(({ position }) => position))).toEqual(new Set(rows.map((_, place) => place + 1)));
+    expect(new Set(rows.map(({ ordinal }) => ordinal))).toEqual(new Set(rows.map((_, place) => place + 1)));
   });
 
   it("gives one user device one number and one event, however many requests are concurrent", async () => {

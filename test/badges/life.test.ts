@@ -268,7 +268,7 @@ describe("the lists of contract section 4 with the states of section 12", () => 
     expect((await getBadge(application, replaced)).body.state).toBe("replaced");
   });
 
-  it("have no badge that the clock has ended, recorded or not, and have it at its old position with a later end", async () => {
+  it("have no badge that the clock has ended, recorded or not, and have it at its old ordinal with a later end", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 3; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));

@@ -44,9 +44,9 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
   );
 
   it.each([
-    ["never had a mark of time", () => runSql("DELETE FROM clock")],
-    ["has a mark of 90 seconds ago", () => runSql("UPDATE clock SET ticked_at = ticked_at - 90000")],
-    ["has a mark of an hour ahead", () => runSql("UPDATE clock SET ticked_at = ticked_at + 3600000")],
+    ["never had a mark of time", () => runSql("DELETE FROM heartbeat")],
+    ["has a mark of 90 seconds ago", () => runSql("UPDATE heartbeat SET ticked_at = ticked_at - 90000")],
+    ["has a mark of an hour ahead", () => runSql("UPDATE heartbeat SET ticked_at = ticked_at + 3600000")],
   ])("at once beside a copy that %s", async (_, change) => {
     const { application, phone, d1, badgeId } = await phoneWithBadge();
     await change();
@@ -58,7 +58,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
   /** For each of both calls: whether a copy with a mark of that time accepts it, so that nothing is asked of the primary. */
   const isRecentWith = async (millisecondsAhead: number) => {
     const { phone, d1 } = await phoneWithBadge();
-    await runSql("UPDATE clock SET ticked_at = ticked_at + ?", millisecondsAhead);
+    await runSql("UPDATE heartbeat SET ticked_at = ticked_at + ?", millisecondsAhead);
     await d1.catchUp();
     const { bookmark } = phone;
     const answers = [];
@@ -254,7 +254,7 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
     const { phone, d1 } = await phoneWithBadge();
     d1.behaviour = "fails";
     await phone.sign(SIGNED);
-    const failed = log.lines().filter(({ event }) => event === "near-read-failed");
+    const failed = log.lines().filter(({ event }) => event === "replica-read-failed");
     expect(failed).toMatchObject([{ level: "warn" }]);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, vi } from "vitest";
 import { z } from "zod";
-import { stampClock, tickClock } from "../../src/worker/storage/clock.ts";
 import { Database } from "../../src/worker/storage/database.ts";
+import { beat, stampHeartbeat } from "../../src/worker/storage/heartbeat.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -19,11 +19,11 @@ export const ALICE = { userId: "alice" };
 /** Writes the mark of time of this moment, as the scheduler does every minute. */
 export async function tick(): Promise<void> {
   const db = new Database(homeDatabase());
-  await tickClock(db);
-  await stampClock(db, Date.now());
+  await beat(db);
+  await stampHeartbeat(db, Date.now());
 }
 
-const requestLine = z.object({ event: z.literal("request"), farTrips: z.number() });
+const requestLine = z.object({ event: z.literal("request"), roundTrips: z.number() });
 
 /** What a call asked for. `far`: what its line in the log says. */
 export interface Trips {
@@ -78,7 +78,7 @@ export class FarPhone {
     const requestId = answer.headers.get("x-request-id");
     const line = requestLine.parse(linesOf(lines).find((written) => written.requestId === requestId));
     this.bookmark = answer.headers.get("bookmark") ?? this.bookmark;
-    return { ...answer, trips: { copy, primary, object, far: line.farTrips } };
+    return { ...answer, trips: { copy, primary, object, far: line.roundTrips } };
   }
 
   logIn(body: object = ALICE) {

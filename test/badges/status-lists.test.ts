@@ -11,16 +11,16 @@ import { application as applications, signingKey } from "../../src/shared/schema
 import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import {
   INVALID,
-  packEntries,
+  packBits,
   SUSPENDED,
-  setEntry,
-  unpackEntries,
+  setStatus,
+  unpackBits,
   VALID,
-  validEntries,
-} from "../../src/worker/badges/status-entries.ts";
-import { indexesOf, StatusIndexes } from "../../src/worker/badges/status-index.ts";
-import { Custody } from "../../src/worker/keys/custody.ts";
+  validBits,
+} from "../../src/worker/badges/status-lists/bits.ts";
+import { indexesOf, StatusIndexes } from "../../src/worker/badges/status-lists/list-index.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { claim, invite } from "../invitations/support/calls.ts";
 import { ahead, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -53,9 +53,9 @@ async function succeed(call: Promise<{ status: number }>): Promise<void> {
 const change = ({ id }: { id: ApplicationId }, values: Partial<typeof applications.$inferInsert>) =>
   drizzle(homeDatabase()).update(applications).set(values).where(eq(applications.id, id));
 
-/** The application's badges get other positions, the same distance apart, as if many had been issued before. */
+/** The application's badges get other ordinals, the same distance apart, as if many had been issued before. */
 const movePositions = ({ id }: { id: ApplicationId }, by: number) =>
-  runSql("UPDATE badge SET position = position + ?2, change = change + ?2 WHERE application_id = ?1", id, by);
+  runSql("UPDATE badge SET ordinal = ordinal + ?2, change = change + ?2 WHERE application_id = ?1", id, by);
 
 const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 
@@ -232,8 +232,8 @@ describe("the value of a badge (contract section 14)", () => {
     const places = await Promise.all(names.map((name) => indexOn(application, name)));
     const rows = await badgeRows(application);
     const lists = numbers.map((number) => {
-      const position = rows.find((row) => row.number === Number(number))?.position ?? Number.NaN;
-      return position < 7 * 131_072 ? 6 : 7;
+      const ordinal = rows.find((row) => row.number === Number(number))?.ordinal ?? Number.NaN;
+      return ordinal < 7 * 131_072 ? 6 : 7;
     });
     expect(lists.toSorted()).toEqual([6, 7, 7]);
     for (const [index, number] of numbers.entries()) {
@@ -256,15 +256,15 @@ describe("the entries of a list, byte by byte", () => {
     // The draft's own vector for two bits, read by the decoder that these tests use.
     const vector = await inflate("eNo76fITAAPfAgc");
     expect(Array.from({ length: 12 }, (_, idx) => entryOf(vector, idx))).toEqual([1, 2, 0, 3, 0, 1, 0, 1, 1, 2, 3, 3]);
-    const bytes = validEntries();
-    for (const index of [0, 5, 7, 131_071]) setEntry(bytes, index, INVALID);
-    for (const index of [1, 9]) setEntry(bytes, index, SUSPENDED);
-    setEntry(bytes, 6, INVALID);
-    setEntry(bytes, 6, VALID);
+    const bytes = validBits();
+    for (const index of [0, 5, 7, 131_071]) setStatus(bytes, index, INVALID);
+    for (const index of [1, 9]) setStatus(bytes, index, SUSPENDED);
+    setStatus(bytes, 6, INVALID);
+    setStatus(bytes, 6, VALID);
     expect([...bytes.subarray(0, 3)]).toEqual([0b00001001, 0b01000100, 0b00001000]);
     expect(bytes.at(-1)).toBe(0b01000000);
-    const compressed = base64url.decode(await packEntries(bytes));
-    expect(await unpackEntries(await packEntries(bytes))).toEqual(bytes);
+    const compressed = base64url.decode(await packBits(bytes));
+    expect(await unpackBits(await packBits(bytes))).toEqual(bytes);
     // RFC 1950: deflate, and the two bytes together are a multiple of 31.
     expect((compressed[0] ?? 0) & 15).toBe(8);
     expect((((compressed[0] ?? 0) << 8) | (compressed[1] ?? 0)) % 31).toBe(0);
@@ -280,9 +280,9 @@ describe("the size of a list", () => {
       [100, 1947],
       [10, 9886],
     ] as const) {
-      const entries = validEntries();
-      for (const offset of every(step)) setEntry(entries, indexOf(offset), INVALID);
-      const { length } = base64url.decode(await packEntries(entries));
+      const bits = validBits();
+      for (const offset of every(step)) setStatus(bits, indexOf(offset), INVALID);
+      const { length } = base64url.decode(await packBits(bits));
       expect(length / highest, `every ${step}th`).toBeLessThan(1.25);
     }
   });
@@ -291,14 +291,14 @@ describe("the size of a list", () => {
 describe("the index of a badge (contract section 14)", () => {
   const registered = async ({ id }: { id: ApplicationId }) => {
     const { context } = testContext();
-    const found = await context.registry.findFresh(context.db, id, Date.now());
+    const found = await context.applicationCache.reload(context.db, id, Date.now());
     if (!found) throw new Error("the application is there");
     return found;
   };
 
   /** As a Worker that has just started computes it. */
   async function allIndexes(application: TestApplication, list: number): Promise<number[]> {
-    const fresh = { custody: new Custody(new SealingKeys(env)), statusIndexes: new StatusIndexes() };
+    const fresh = { unsealedKeys: new UnsealedKeys(new SealingKeys(env)), statusIndexes: new StatusIndexes() };
     const indexOf = await indexesOf(fresh, await registered(application), list);
     return Array.from({ length: 131_072 }, (_, offset) => indexOf(offset));
   }
@@ -330,7 +330,7 @@ describe("the index of a badge (contract section 14)", () => {
     for (const step of ["suspend", "resume"] as const) await succeed(takeStep(application, number, step));
     expect((await indexOn(application, "phone")).idx).toBe(idx);
     const [row] = await badgeRows(application);
-    expect((await allIndexes(application, 0))[row?.position ?? -1]).toBe(idx);
+    expect((await allIndexes(application, 0))[row?.ordinal ?? -1]).toBe(idx);
     for (const statusList of [false, true]) {
       await change(application, { statusList });
       moveClock(30_000);

@@ -135,7 +135,7 @@ describe("a block that races (contract section 12)", () => {
     const answers = [...(await early), ...(await late)];
     const outcomes = new Set(answers.map(outcome));
     expect([...outcomes].filter((text) => text !== "201" && text !== "403 BLOCKED_USER")).toEqual([]);
-    const rows = (await badgeRows(application)).filter(({ position }) => position !== null);
+    const rows = (await badgeRows(application)).filter(({ ordinal }) => ordinal !== null);
     expect(rows).toHaveLength(answers.filter(({ status }) => status === 201).length);
     expect(rows.filter(({ state }) => state !== "revoked")).toEqual([]);
     expect(await listedNumbers(application)).toEqual([]);

@@ -38,7 +38,9 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await next.thumbprint() });
     // As every login does, it makes the badge the device's current one.
-    const [current] = (await badgeRows(application)).toSorted((one, other) => Number(other.turn) - Number(one.turn));
+    const [current] = (await badgeRows(application)).toSorted(
+      (one, other) => Number(other.loginSequence) - Number(one.loginSequence),
+    );
     expect(String(current?.number)).toBe(badgeId);
     expect(outcome(await next.sign())).toBe(`200 ${badgeId}`);
     for (const refused of [phone.logIn(), phone.sign(), late.logIn(), next.logInUnproved()]) {

@@ -183,7 +183,7 @@ describe("a device costs the same however many users and keys it has had (contra
   async function addBoundBadges({ id }: TestApplication, device: string, from: number, count: number) {
     await runSql(
       `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n + 1 < ?3 + ?4)
-       INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, position, turn, key_thumbprint)
+       INSERT INTO badge (number, application_id, device, user_id, signing_key_id, event_id, ordinal, login_sequence, key_thumbprint)
        SELECT 6000000000 + n, ?1, ?2, 'a user ' || n, (SELECT max(id) FROM signing_key WHERE application_id = ?1),
          'evt_' || n, n + 10, n - ?3 + 3, 'key ' || (n % 7) FROM place`,
       id,

@@ -1,7 +1,7 @@
 import { calculateJwkThumbprint } from "jose";
 import { expect } from "vitest";
 import { createProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
-import { newKey } from "../proofs/support.ts";
+import { newKey } from "../dpop/support.ts";
 import type { TestApplication } from "../support/application.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";

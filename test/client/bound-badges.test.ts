@@ -8,7 +8,7 @@ import {
   webCryptoProofKey,
 } from "../../src/client/index.ts";
 import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
-import { newKey } from "../proofs/support.ts";
+import { newKey } from "../dpop/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { collect, device, failureOf, server, worker } from "./support.ts";
 

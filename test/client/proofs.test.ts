@@ -9,8 +9,8 @@ import {
 } from "../../src/client/index.ts";
 import { digestOf } from "../../src/shared/identifiers.ts";
 import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
-import { makeNonce } from "../../src/worker/proofs/nonce.ts";
-import { checkProof } from "../../src/worker/proofs/proof.ts";
+import { makeNonce } from "../../src/worker/dpop/nonce.ts";
+import { verifyDpopProof } from "../../src/worker/dpop/verify.ts";
 import {
   APPLICATION_ID,
   BODY,
@@ -24,7 +24,7 @@ import {
   signParts,
   UDID,
   URL_OF_CALL,
-} from "../proofs/support.ts";
+} from "../dpop/support.ts";
 
 let key: ProofKey;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ const request = () => ({
 describe("the client's proof passes the service's check (contract section 15)", () => {
   it("with a WebCrypto key that is not extractable", async () => {
     expect(KEY.pair.privateKey.extractable).toBe(false);
-    const result = await checkProof(await createProof(request()), CALL);
+    const result = await verifyDpopProof(await createProof(request()), CALL);
     expect(result).toEqual({ ok: true, jwk: KEY.jwk, thumbprint: await calculateJwkThumbprint(KEY.jwk) });
   });
 

@@ -2,9 +2,9 @@ import { base64url, calculateJwkThumbprint } from "jose";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { DeviceClient, Fetch, ProofKey } from "../../src/client/index.ts";
 import { webCryptoProofKey } from "../../src/client/index.ts";
-import { makeNonce } from "../../src/worker/proofs/nonce.ts";
-import { checkProof } from "../../src/worker/proofs/proof.ts";
-import { KEY, NONCE_KEY, UDID } from "../proofs/support.ts";
+import { makeNonce } from "../../src/worker/dpop/nonce.ts";
+import { verifyDpopProof } from "../../src/worker/dpop/verify.ts";
+import { KEY, NONCE_KEY, UDID } from "../dpop/support.ts";
 import {
   BASE_URL,
   device,
@@ -47,7 +47,7 @@ const demanding: Fetch = async (url, { method, headers, body = "" }) => {
   const { applicationid: applicationId = "", udid = "", dpop = "" } = headers;
   const device = { applicationId, udid: udid.trim() };
   const call = { method, urls: [url], ...device, bodyHash: await sha256(body), now, nonceKey: NONCE_KEY };
-  const result = await checkProof(dpop, call);
+  const result = await verifyDpopProof(dpop, call);
   if (!result.ok) return refusal(401, result.code, result.code === "USE_DPOP_NONCE" ? await offered() : {});
   expect(result.thumbprint).toBe(await calculateJwkThumbprint(KEY.jwk));
   return (url.endsWith("/sign") ? SIGNATURE : EXISTING_BADGE).clone();

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { BadgeServiceError, isRefusedUserToken, webCryptoProofKey } from "../../src/client/index.ts";
 import { Phone } from "../bound/support.ts";
-import { newKey } from "../proofs/support.ts";
+import { newKey } from "../dpop/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Provider, useProviders } from "../users/provider.ts";
 import { device, EXISTING_BADGE, fakeService, refusal } from "./support.ts";

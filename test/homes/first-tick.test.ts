@@ -9,9 +9,9 @@ import { boundHome } from "../support/home.ts";
 useQuietLog();
 
 const tickedAt = async (home: number): Promise<number | null> =>
-  boundHome(home).d1.prepare("SELECT ticked_at FROM clock WHERE id = 1").first<number>("ticked_at");
+  boundHome(home).d1.prepare("SELECT ticked_at FROM heartbeat WHERE id = 1").first<number>("ticked_at");
 
-it("a message makes the clock of every home tick, and is no webhook event (contract sections 17 and 25)", async () => {
+it("a message makes the scheduler of every home tick, and is no webhook event (contract sections 17 and 25)", async () => {
   expect([await tickedAt(1), await tickedAt(2)]).toEqual([null, null]);
   const message = { id: "tick", timestamp: new Date(), attempts: 1, body: TICK_MESSAGE };
   const batch = createMessageBatch("badge-webhooks", [message]);

@@ -5,7 +5,7 @@ import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { eventPage } from "../../src/shared/overview-responses.ts";
 import { AllocatorClient } from "../../src/worker/allocator/client.ts";
 import { queueOf } from "../../src/worker/homes.ts";
-import { callHomeClock } from "../../src/worker/scheduling/client.ts";
+import { tickHome } from "../../src/worker/scheduling/client.ts";
 import { outcome } from "../http/support/draft.ts";
 import { NOTHING, ROUTES, requestOf } from "../http/support/routes.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -157,11 +157,11 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
       });
     const home = { ...boundHome(2), place };
     await new AllocatorClient(note(env.ALLOCATOR), home).wake(applicationId, false);
-    await callHomeClock({ ...env, HOME_CLOCK: note(env.HOME_CLOCK) }, home);
+    await tickHome({ ...env, HOME_SCHEDULER: note(env.HOME_SCHEDULER) }, home);
     return asked;
   }
 
-  it("at the location or in the jurisdiction that the home's variable has, the object of its clock too", async () => {
+  it("at the location or in the jurisdiction that the home's variable has, its scheduler too", async () => {
     expect(await askedFor("location=weur")).toEqual([
       { id: applicationId, locationHint: "weur" },
       { id: "2", locationHint: "weur" },

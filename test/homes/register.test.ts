@@ -16,7 +16,7 @@ import { createApplication } from "../support/application.ts";
 
 useQuietLog();
 
-const scheduler = () => env.HOME_CLOCK.getByName("1");
+const scheduler = () => env.HOME_SCHEDULER.getByName("1");
 
 beforeEach(async () => {
   await env.DB.batch(["number_range", "script_command"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)));
@@ -89,7 +89,10 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await register(other, 250, 260)).toMatchObject({ kind: "taken", owner: { lastNumber: 299 } });
     expect(await inD1()).toEqual([[one, 100, 299]]);
     await scheduler().tick(1);
-    await env.DB.batch([env.DB.prepare("DELETE FROM number_range"), env.DB.prepare("UPDATE clock SET sequence = 0")]);
+    await env.DB.batch([
+      env.DB.prepare("DELETE FROM number_range"),
+      env.DB.prepare("UPDATE heartbeat SET sequence = 0"),
+    ]);
     await scheduler().tick(1);
     expect(await inD1()).toEqual([[one, 100, 299]]);
   });

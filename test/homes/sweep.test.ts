@@ -43,7 +43,7 @@ function hanging(applications: readonly string[]): { context: Context; called: s
   return { context, called };
 }
 
-const homeClock = (home = testHome()) => env.HOME_CLOCK.getByName(String(home));
+const homeScheduler = (home = testHome()) => env.HOME_SCHEDULER.getByName(String(home));
 
 describe("a home's scheduler (contract sections 17 and 21)", () => {
   it("waits for no allocator: one that hangs delays no other application's commands", async () => {
@@ -61,7 +61,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
 
   it("waits for no other home: each home's is called beside the others, in an object of its own", async () => {
     const called: number[] = [];
-    const HOME_CLOCK = new Proxy(env.HOME_CLOCK, {
+    const HOME_SCHEDULER = new Proxy(env.HOME_SCHEDULER, {
       get: () => () => ({
         tick: (home: number) => {
           called.push(home);
@@ -70,7 +70,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
       }),
     });
     const controller = { scheduledTime: Date.now(), cron: "* * * * *", noRetry() {} };
-    void worker.scheduled(controller, { ...env, HOME_CLOCK });
+    void worker.scheduled(controller, { ...env, HOME_SCHEDULER });
     await until(() => expect(called.toSorted()).toEqual(homesOf(env).map(({ number }) => number)));
   });
 
@@ -78,7 +78,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     const down = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1_ERROR: no such table: SQLITE_ERROR")));
     const other = 3 - testHome();
     await sweepHome({ ...contextOf(other), db: new Database(down) }, { get: () => null, set: () => {} });
-    const failed = linesOf(lines.error).filter(({ event }) => event === "sweep-part-failed");
+    const failed = linesOf(lines.error).filter(({ event }) => event === "sweep-task-failed");
     expect(new Set(failed.map(({ home }) => home))).toEqual(new Set([other]));
     expect(failed.length).toBeGreaterThan(3);
   });
@@ -88,7 +88,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     const { token, number } = await invite(application, ahead(DAY));
     expect((await claim(application, "phone", "ada", token)).status).toBe(201);
     const command = await putCommand(application, { kind: "suspend", number });
-    await homeClock().tick(testHome());
+    await homeScheduler().tick(testHome());
     const badge = await call("GET", `/v1/badges/${number}`, { headers: serverHeaders(application) });
     expect(badge.body).toMatchObject({ state: "suspended" });
     expect(await resultOf(command)).toMatchObject({ kind: "badge" });
@@ -98,7 +98,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
 describe("a restore of D1 (contract section 21)", () => {
   const before: Tick = { sequence: 0, tickedAt: 0, compareAfter: null };
 
-  it("is noticed when the clock row is behind, or may have been missed after a gap of over 90 s", async () => {
+  it("is noticed when the heartbeat is behind, or may have been missed after a gap of over 90 s", async () => {
     const { context } = testContext();
     const first = await recordTick(context, undefined);
     expect(first.compareAfter).toBe("");

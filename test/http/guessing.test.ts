@@ -226,7 +226,7 @@ describe("doors and phones behind an address that guesses (contract section 7)",
     // As if so many badges had been issued.
     expect(await clientAt(newAddress()).login(application.id)).toBe("201");
     await homeDatabase()
-      .prepare("UPDATE badge SET position = ?2 WHERE application_id = ?1")
+      .prepare("UPDATE badge SET ordinal = ?2 WHERE application_id = ?1")
       .bind(application.id, 5 * 2 ** 17)
       .run();
     const client = clientAt(newAddress());

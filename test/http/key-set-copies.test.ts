@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
+import { ApplicationCache } from "../../src/worker/applications/application-cache.ts";
 import { readKeySet } from "../../src/worker/applications/key-set.ts";
-import { ApplicationRegistry } from "../../src/worker/applications/registry.ts";
-import { StatusLists } from "../../src/worker/badges/status-copies.ts";
-import { readStatusList } from "../../src/worker/badges/status-list.ts";
+import { StatusListCache } from "../../src/worker/badges/status-lists/cache.ts";
+import { readStatusList } from "../../src/worker/badges/status-lists/read.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { getList } from "../badges/status-support.ts";
 import { newAddress } from "../support/address.ts";
@@ -44,7 +44,7 @@ function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) 
       return send();
     }),
   );
-  const fresh = { registry: new ApplicationRegistry(), statusLists: new StatusLists() };
+  const fresh = { applicationCache: new ApplicationCache(), statusListCache: new StatusListCache() };
   const { context, deferred } = testContext({ db, edgeCache, ...fresh });
   return {
     context,

@@ -136,7 +136,7 @@ describe("GET /v1/badges?q= (contract section 24)", () => {
     const application = await createApplication({ size: 100_000 });
     await runSql(
       `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 4999)
-       INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at)
+       INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, issued_at)
        SELECT ?2 + n, ?1, 'd' || n, iif(n % 1000 = 700, 'wanted', 'other'), n + 1, 1, 1 FROM place`,
       application.id,
       application.firstNumber,

@@ -84,7 +84,7 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
       { status: 401, code: "INVALID_APPLICATIONID", sample: 1 },
       { status: 503, code: "UNAVAILABLE", sample: 1 },
     ]);
-    expect(linesOf(warned)).toContainEqual(expect.objectContaining({ level: "warn", event: "near-read-failed" }));
+    expect(linesOf(warned)).toContainEqual(expect.objectContaining({ level: "warn", event: "replica-read-failed" }));
     const [error] = linesOf(failed).filter(({ requestId }) => requestIds.has(requestId));
     expect(error).toMatchObject({ level: "error", event: "request-failed" });
   });
@@ -116,7 +116,7 @@ describe("the line of a login (docs/scale.md, A million)", () => {
       status: 201,
       application: application.id,
       milliseconds: expect.any(Number),
-      farTrips: expect.any(Number),
+      roundTrips: expect.any(Number),
       sample: 1,
     });
     expect(text.length).toBeLessThan(210);

@@ -14,7 +14,7 @@ import {
   EXAMPLE_SIGNATURE_CLAIMS,
   EXAMPLE_WEBHOOK_BODY,
   EXAMPLE_WEBHOOK_HEADERS,
-} from "../../src/shared/examples.ts";
+} from "../../src/shared/openapi-examples.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { app } from "../../src/worker/http/app.ts";
 import { runSweep, setEnd, takeStep } from "../badges/life-support.ts";

@@ -117,10 +117,10 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     expect(await signedNumber(application, "device")).toBe(number);
     const { badges, events } = await readRows(application);
     expect(badges.find((row) => row.number === old)).toMatchObject({
-      position: 1,
+      ordinal: 1,
       state: "replaced",
       endedAt: Date.now(),
-      retiredAt: Date.now(),
+      supersededAt: Date.now(),
     });
     expect(events).toHaveLength(2);
     expect(events.map(readPayload).map(({ data }) => data)).toEqual(

@@ -64,7 +64,7 @@ describe("a call that was decided and got 503 has happened when the next change 
     expect(again).toBe(number);
     const { badges, events, freed } = await expectConsistent(application);
     expect(events).toHaveLength(told);
-    expect(badges.filter((row) => row.position !== null)).toHaveLength(told);
+    expect(badges.filter((row) => row.ordinal !== null)).toHaveLength(told);
     if (act !== login) expect(number).toBe(invitation.number);
     expect(freed).toEqual(act === revokeIt ? [number] : []);
   });

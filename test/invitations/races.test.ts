@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { Origin } from "../../src/shared/actor.ts";
+import type { AuditContext } from "../../src/shared/actor.ts";
 import { deviceId } from "../../src/shared/identifiers.ts";
-import { deviceOf } from "../../src/worker/applications/devices.ts";
-import type { Application } from "../../src/worker/applications/registry.ts";
+import { ApiError } from "../../src/worker/api-error.ts";
+import type { Application } from "../../src/worker/applications/application-cache.ts";
+import { hashUdid } from "../../src/worker/applications/derived-ids.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { createInvitations } from "../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../src/worker/invitations/revoke.ts";
-import { Refusal } from "../../src/worker/refusal.ts";
 import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
@@ -22,7 +22,7 @@ import { RECORDED_EVENTS } from "./support/storage.ts";
 useQuietLog();
 useStandingClock();
 
-const BY_SERVER: Origin = { actor: { kind: "server" } };
+const BY_SERVER: AuditContext = { actor: { kind: "server" } };
 
 /** What can happen to an invitation at one moment, and a plain request by one who also claims. */
 const ACTS = ["claim", "claim by another", "revoke", "expire", "plain request"] as const;
@@ -136,7 +136,7 @@ async function perform(context: Context, what: Act, stage: Stage): Promise<Outco
         return "swept";
     }
   } catch (error) {
-    if (error instanceof Refusal) return `refused ${error.code}`;
+    if (error instanceof ApiError) return `refused ${error.code}`;
     throw error;
   }
 }
@@ -149,7 +149,7 @@ interface Ground {
 async function createGround(): Promise<Ground> {
   const owner = await createApplication(RECORDED_EVENTS);
   const { context } = testContext();
-  const application = await context.registry.findFresh(context.db, owner.id, Date.now());
+  const application = await context.applicationCache.reload(context.db, owner.id, Date.now());
   if (!application) throw new Error("the application is there");
   return { owner, application };
 }
@@ -157,7 +157,7 @@ async function createGround(): Promise<Ground> {
 /** One race, for an invitation and by user devices of its own. @returns how it ended */
 async function race({ owner, application }: Ground, acts: readonly Act[], schedule: Schedule): Promise<string> {
   const { context } = testContext();
-  const device = () => deviceOf(context.custody, application, crypto.randomUUID());
+  const device = () => hashUdid(context.unsealedKeys, application, crypto.randomUUID());
   const devices = { alice: await device(), bob: await device() };
   // Sooner than the deadline of a call: time moves on while calls are under way.
   const request = { expiresAt: ahead(SECOND), badgeExpiresAt: null, badgeStartsAt: null, name: null, userId: null };

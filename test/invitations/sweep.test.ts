@@ -44,7 +44,7 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     await sweep([testContext(overrides).context]);
     await runSql("DELETE FROM webhook_event WHERE id = 'evt_lost'");
     expect(await readInvitation(token)).toMatchObject({ state: "expired" });
-    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep-part-failed", task: "eventsEnqueued" }));
+    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "sweep-task-failed", task: "eventsEnqueued" }));
   });
 });
 

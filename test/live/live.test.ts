@@ -234,7 +234,7 @@ describe("GET /v1/live (contract section 26)", () => {
     const add = (from: number, count: number) =>
       runSql(
         `WITH RECURSIVE place (n) AS (SELECT ?3 UNION ALL SELECT n + 1 FROM place WHERE n < ?3 + ?4 - 1)
-        INSERT INTO badge (number, application_id, device, user_id, position, turn, state, ended_at, change, changed_at,
+        INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, state, ended_at, change, changed_at,
           status_change, signing_key_id, issued_at)
         SELECT ?2 + n, ?1, 'd' || n, 'u', 100 + n, 1, 'revoked', 1, 1000 + n, 1, 1000 + n, 1, 1 FROM place`,
         // Numbers of no range.
@@ -242,7 +242,7 @@ describe("GET /v1/live (contract section 26)", () => {
       );
     const setChange = (change: number) =>
       runSql(
-        "UPDATE application_head SET last_change = ?2, last_position = 9999 WHERE application_id = ?1",
+        "UPDATE application_head SET last_change = ?2, last_ordinal = 9999 WHERE application_id = ?1",
         application.id,
         change,
       );

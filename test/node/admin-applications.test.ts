@@ -146,7 +146,7 @@ describe("application update --require-proof (contract section 15)", () => {
   /** An application with badges as the service stores them, one for each key; null: not bound. */
   async function createWithBadges(...keys: (string | null)[]): Promise<ApplicationId> {
     const { applicationId: id, firstNumber } = await create();
-    const insert = `INSERT INTO badge (number, application_id, device, user_id, position, turn, issued_at, key_thumbprint)
+    const insert = `INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, issued_at, key_thumbprint)
       VALUES (?, ?, 'device', ?, ?, 1, 1000, ?)`;
     await database.run((_, d1) =>
       d1.batch(

@@ -282,8 +282,8 @@ describe("signing keys (contract section 10)", () => {
     const issued = { applicationId, signingKeyId: first?.id };
     await database.run((orm) =>
       orm.insert(badge).values([
-        { ...issued, number, position: 1 },
-        { ...issued, number: number + 1, position: 2 },
+        { ...issued, number, ordinal: 1 },
+        { ...issued, number: number + 1, ordinal: 2 },
       ]),
     );
     const slow = await rotateSigningKey(database, applicationId, { isUrgent: false });

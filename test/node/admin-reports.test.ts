@@ -31,11 +31,11 @@ const END = { expiresAt: "2027-01-01T00:00:00+01:00", expiresAtTime: 1 };
 const TODAY = Math.floor(Date.now() / DAY_MILLISECONDS);
 
 /** What the allocator has counted, where a test writes the rows itself (contract section 19). */
-const counted = (id: ApplicationId, counts: Partial<HeadStatistics>) =>
+const counted = (id: ApplicationId, counts: Partial<HeadStatistics>, pastDays: Record<string, number> = {}) =>
   database.run((orm) =>
     orm
       .update(applicationHead)
-      .set({ statistics: { ...INITIAL_HEAD.statistics, ...counts } })
+      .set({ statistics: { ...INITIAL_HEAD.statistics, ...counts }, pastDays })
       .where(eq(applicationHead.applicationId, id)),
   );
 
@@ -48,7 +48,7 @@ beforeAll(async () => {
   );
   const issued = (number: number, text: string | null = null) => ({
     ...{ number, applicationId, device: DEVICE, userId: `user-${number}`, metadata: text },
-    ...{ signingKeyId: key?.id ?? 0, eventId: `evt_${number}`, position: number, turn: number, issuedAt: 1000 },
+    ...{ signingKeyId: key?.id ?? 0, eventId: `evt_${number}`, ordinal: number, loginSequence: number, issuedAt: 1000 },
   });
   const reserved = invitationDigest.parse("digest-of-a-token");
   const rows: (typeof badge.$inferInsert)[] = [
@@ -57,7 +57,7 @@ beforeAll(async () => {
     issued(102, metadata("iPhone 16", "26.1")),
     issued(103),
     { number: 110, applicationId, invitation: reserved },
-    { ...issued(120), state: "replaced", retiredAt: 2000, endedAt: 2000, change: 121, changedAt: 2000 },
+    { ...issued(120), state: "replaced", supersededAt: 2000, endedAt: 2000, change: 121, changedAt: 2000 },
     { ...issued(121), state: "suspended", change: 122, changedAt: 3000, expiresAt: 4_102_444_800_000 },
     { ...issued(122), state: "revoked", change: 123, changedAt: 4000, endedAt: 4000 },
     { ...issued(123), state: "suspended", expiresAt: 5000, change: 124, changedAt: 5000 },
@@ -75,12 +75,13 @@ beforeAll(async () => {
       ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
   );
-  await counted(applicationId, {
+  const counts = {
     badges: { active: 4, suspended: 1, revoked: 1, expired: 1, replaced: 1 },
     invitations: { pending: 1, claimed: 0, revoked: 1, expired: 1 },
     retired: 1,
-    newBadges: { from: TODAY - 2, counts: [5, 0, 3] },
-  });
+    newBadges: { day: TODAY, count: 3 },
+  };
+  await counted(applicationId, counts, { [TODAY - 2]: 5, [TODAY - 200]: 7 });
 });
 
 describe("badge show (contract sections 10 and 12)", () => {
@@ -97,7 +98,7 @@ describe("badge show (contract sections 10 and 12)", () => {
       issuedAt: "1970-01-01T00:00:01.000Z",
       expiresAt: null,
       changedAt: "1970-01-01T00:00:01.000Z",
-      retiredAt: null,
+      supersededAt: null,
       keyId: key?.keyId,
       keyThumbprint: null,
       rebindUntil: null,
@@ -111,7 +112,7 @@ describe("badge show (contract sections 10 and 12)", () => {
 
   it.each([
     [110, { state: "reserved", userId: null, invitation: { state: "pending", expiresAt: END.expiresAt } }],
-    [120, { state: "replaced", retiredAt: "1970-01-01T00:00:02.000Z" }],
+    [120, { state: "replaced", supersededAt: "1970-01-01T00:00:02.000Z" }],
     [121, { state: "suspended", expiresAt: "2100-01-01T00:00:00.000Z", changedAt: "1970-01-01T00:00:03.000Z" }],
     [122, { state: "revoked", changedAt: "1970-01-01T00:00:04.000Z" }],
     [123, { state: "expired", expiresAt: "1970-01-01T00:00:05.000Z" }],
@@ -140,7 +141,7 @@ describe("stats (contract section 10)", () => {
     expect(figures).toEqual({
       applicationId,
       name: "App",
-      numbers: { size: 100, issued: 7, reserved: 1, retired: 1, resting: 0, left: 91, used: 9, usedPercent: 9 },
+      numbers: { size: 100, issued: 7, reserved: 1, retired: 1, coolingDown: 0, left: 91, used: 9, usedPercent: 9 },
       badges: {
         deviceModel: {
           values: [notTold, { value: "iPhone 17", badges: 2 }, { value: "iPhone 16", badges: 1 }],
@@ -158,7 +159,7 @@ describe("stats (contract section 10)", () => {
     });
   });
 
-  it("counts resting numbers as used until the reuse delay is over", async () => {
+  it("counts numbers that cool down as used until the reuse delay is over", async () => {
     const { applicationId: id } = await create("--first", "1", "--last", "3", "--reuse-after", "3600");
     const reserved = { number: 1, applicationId: id, invitation: invitationDigest.parse("reserved") };
     await database.run((orm) =>
@@ -172,9 +173,9 @@ describe("stats (contract section 10)", () => {
     );
     await counted(id, { invitations: { pending: 1, claimed: 0, revoked: 2, expired: 0 }, freed: 2 });
     const { numbers } = await readStatistics(database, id);
-    expect(numbers).toMatchObject({ size: 3, reserved: 1, resting: 1, used: 2, left: 1, usedPercent: 66.6 });
+    expect(numbers).toMatchObject({ size: 3, reserved: 1, coolingDown: 1, used: 2, left: 1, usedPercent: 66.6 });
     // An administrator sees what was changed a moment ago, unlike the callers of GET /v1/stats.
     await database.run((orm) => orm.delete(freedNumber).where(eq(freedNumber.applicationId, id)));
-    expect((await readStatistics(database, id)).numbers).toMatchObject({ resting: 0, left: 2 });
+    expect((await readStatistics(database, id)).numbers).toMatchObject({ coolingDown: 0, left: 2 });
   });
 });

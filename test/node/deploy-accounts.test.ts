@@ -116,7 +116,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
       others: [""],
     });
     expect(stdout).toContain("✓ Read replication: home 1 auto\n");
-    await rehearsal.platform.execute("UPDATE clock SET ticked_at = ticked_at - 120000");
+    await rehearsal.platform.execute("UPDATE heartbeat SET ticked_at = ticked_at - 120000");
     const late = await admin("doctor", "--address", rehearsal.platform.address);
     expect(late).toMatchObject({
       code: 0,

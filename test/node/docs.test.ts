@@ -113,7 +113,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
 
     it("shows each credential once, by its own name, and no value that Scalar made up", async () => {
       const page = pageHere();
-      const { dialog } = await openForm(page, "tag/badges/GET/v1/badges", "Page all badges of the application");
+      const { dialog } = await openForm(page, "tag/badges/GET/v1/badges", "List all badges of the application");
       const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
       expect(headers.filter((name) => /^(application|udid)/.test(name))).toEqual([
         "applicationid",

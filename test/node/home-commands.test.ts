@@ -93,7 +93,9 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     const row = { number, applicationId: id, device: deviceId.parse("device"), userId: "alice", signingKeyId: 1 };
     await database.run((orm) =>
       orm.batch([
-        orm.insert(badge).values({ ...row, eventId: newEventId(1), position: 1, turn: 1, issuedAt: Date.now() }),
+        orm
+          .insert(badge)
+          .values({ ...row, eventId: newEventId(1), ordinal: 1, loginSequence: 1, issuedAt: Date.now() }),
         orm.insert(webhookEvent).values({ ...event, id: eventId, ...times }),
       ]),
     );
@@ -138,7 +140,7 @@ describe("home (contract section 17)", () => {
     await homes
       .numbered(2)
       .database.run((orm) =>
-        orm.update(applicationHead).set({ lastPosition: 2 }).where(eq(applicationHead.applicationId, applicationId)),
+        orm.update(applicationHead).set({ lastOrdinal: 2 }).where(eq(applicationHead.applicationId, applicationId)),
       );
     const listed = z.array(z.looseObject({ bytes: z.number() })).parse(await json("home", "list"));
     const sizes = listed.map(({ bytes }) => ({ bytes, share: bytes / 10_000_000_000 }));
@@ -230,10 +232,10 @@ describe("doctor (contract section 25)", () => {
     const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
     const states = ["held", "exhausted", "exhausted", "delivered"] as const;
     await homes.everywhere(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
-    const fresh = [{ first: 500, size: 10, used: 10 }];
+    const rangeSegments = [{ first: 500, size: 10, used: 10 }];
     await homes.first.database.run((orm) =>
       orm.batch([
-        orm.update(applicationHead).set({ fresh }).where(eq(applicationHead.applicationId, id)),
+        orm.update(applicationHead).set({ rangeSegments }).where(eq(applicationHead.applicationId, id)),
         orm.insert(freedNumber).values({ applicationId: id, number: 505, freedAt: 1 }),
         orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
       ]),

@@ -172,12 +172,11 @@ describe("connected doors over a real network (contract section 26)", () => {
       const neighbour = listen(applicationSecret, Number(first.change));
       const statuses: number[] = [];
       for (let round = 0; round < 10; round++) {
-        const calls = Array.from({ length: 100 }, async () => {
-          const { status } = await listen(hasty, Number(first.change));
-          statuses.push(status);
-        });
+        for (let call = 0; call < 100; call++) {
+          void listen(hasty, Number(first.change)).then(({ status }) => statuses.push(status));
+        }
         // The last one is held until the next round begins.
-        while (statuses.length < 100 * round + 99) await Promise.race([...calls, sleep(10)]);
+        while (statuses.length < 100 * round + 99) await sleep(10);
       }
       expect(new Set(statuses)).toEqual(new Set([429]));
       await server.suspendBadge(phone.badgeId);

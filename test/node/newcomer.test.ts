@@ -104,13 +104,13 @@ describe("npm run demo with the service running (contract section 10)", () => {
 
   beforeAll(async () => {
     const env = { ...process.env, BADGE_STATE_DIR: `${service.folder}/state` };
-    const child = spawn(process.execPath, [DEMO, "--url", service.origin], { cwd: PROJECT, env });
+    const child = spawn(process.execPath, [DEMO], { cwd: PROJECT, env });
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
     told = { code: child.exitCode, stdout, stderr };
   }, LIMIT_MILLISECONDS);
 
-  // It checks each of its steps against the contract.
-  it("tells the story to its end", () => {
+  // It checks each of its steps against the contract. Nobody has told it the port.
+  it("finds the service that runs on its data, and tells the story to its end", () => {
     expect(told).toMatchObject({ code: 0, stderr: "" });
     const titles = told.stdout.split("\n").filter((line) => /^[ \d]\d {2}/.test(line));
     expect(titles.map((title) => Number.parseInt(title, 10))).toEqual(
@@ -196,6 +196,16 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told.stdout).toMatch(/inv_[\w-]{4}…/);
     expect(told.stdout).not.toMatch(/inv_[\w-]{5}/);
     expect(told.stdout).not.toMatch(/eyJ[\w-]+\./);
+  });
+});
+
+describe("npm run -s admin -- doctor (contract section 10)", () => {
+  it("asks the service that runs on its data, whatever its port", async () => {
+    const { stdout } = await service.admin("doctor", "--json");
+    const { findings } = z
+      .object({ findings: z.array(z.object({ state: z.string(), detail: z.string() })) })
+      .parse(JSON.parse(stdout));
+    expect(findings[0]).toEqual({ state: "ok", detail: expect.stringContaining(service.origin) });
   });
 });
 

@@ -10,7 +10,7 @@ import {
   EXAMPLE_SECRET,
   EXAMPLE_WEBHOOK_BODY,
   EXAMPLE_WEBHOOK_HEADERS,
-} from "../../src/shared/examples.ts";
+} from "../../src/shared/openapi-examples.ts";
 import { POSSESSION_CASES } from "../verify/possession-vectors.ts";
 import { CASES } from "../verify/vectors.ts";
 

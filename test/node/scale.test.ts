@@ -75,18 +75,18 @@ describe("the model", () => {
   it("adds up by hand: 1,000 reads a second at the primary, 5 a device on a day, 30 % of them in one hour, twice at once", () => {
     const rare = { newShare: 0, invitationsPerMonth: 0, nearShare: 0 };
     // A page of 100 for each 100 devices and day is a hundredth of a read more.
-    expect(limit("primary's time", rare)).toBeCloseTo(1000 / ((5.01 * 0.3 * 2) / 3600), 0);
-    // Of the same, a tenth: the copies answer the others, each a third of all.
-    expect(limit("primary's time", { ...rare, nearShare: 0.9 })).toBeCloseTo(1000 / ((0.51 * 0.3 * 2) / 3600), 0);
-    expect(limit("a copy's time", { ...rare, nearShare: 0.9 })).toBeCloseTo((3 * 1000) / ((5 * 0.3 * 2) / 3600), 0);
+    expect(limit("primary time", rare)).toBeCloseTo(1000 / ((5.01 * 0.3 * 2) / 3600), 0);
+    // The primary gets a tenth of these reads. Each of the three replicas gets a third of the rest.
+    expect(limit("primary time", { ...rare, nearShare: 0.9 })).toBeCloseTo(1000 / ((0.51 * 0.3 * 2) / 3600), 0);
+    expect(limit("replica time", { ...rare, nearShare: 0.9 })).toBeCloseTo((3 * 1000) / ((5 * 0.3 * 2) / 3600), 0);
   });
 
-  it("gains nothing from a copy in the one region of all callers, and from storage with every year less", () => {
-    expect(limit("a copy's time", { places: 1 })).toBeLessThan(1.01 * limit("primary's time", { nearShare: 0 }));
+  it("gains nothing from a single replica, and holds fewer devices with every year of storage", () => {
+    expect(limit("replica time", { places: 1 })).toBeLessThan(1.01 * limit("primary time", { nearShare: 0 }));
     expect(limit("storage", { years: 5 })).toBeLessThan(limit("storage", { years: 3 }));
   });
 
-  it("fills homes only so far, and divides an application that no home holds", () => {
+  it("fills a home to its share of the first limit, and divides an application that no home holds", () => {
     const capacity = whole(0.7 * Math.min(...Object.values(limitsOf(parameters))));
     const tell = (applications: number, devices: number) => {
       const told = month({ ...parameters, applications, devices });
@@ -96,7 +96,7 @@ describe("the model", () => {
     expect(tell(1000, 1_000_000)).toEqual([capacity, "1", "0"]);
   });
 
-  it("bills the bytes of log lines: of requests one in LOG_SAMPLE, of deliveries every one", () => {
+  it("bills one log line per LOG_SAMPLE requests, and one per delivery", () => {
     const dollars = (sample: number) => {
       const requests = 22 * 5.01 + 0.05 + 2 * 0.02;
       const gigabytes = 1e8 * (requests / sample + 0.05 + 0.02) * 4.8e-6;
@@ -115,7 +115,7 @@ describe("the model", () => {
     expect(printed()).toContain(`Largest: ${lines[0]?.name}.\n`);
   });
 
-  it("accepts other numbers", () => {
-    expect(printed("--devices", "5000", "--skew", "0")).toContain("5,000 devices in 1,000 applications, Zipf 0;");
+  it("takes the numbers of devices and applications from its options", () => {
+    expect(printed("--devices", "5000", "--skew", "0")).toContain("5,000 devices in 1,000 applications, Zipf 0.");
   });
 });

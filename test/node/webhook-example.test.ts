@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK_BODY, EXAMPLE_WEBHOOK_HEADERS } from "../../src/shared/examples.ts";
+import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK_BODY, EXAMPLE_WEBHOOK_HEADERS } from "../../src/shared/openapi-examples.ts";
 
 const SENT_AT = Number(EXAMPLE_WEBHOOK_HEADERS["webhook-timestamp"]) * 1000;
 

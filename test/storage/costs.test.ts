@@ -23,7 +23,7 @@ afterEach(() => {
 async function addLastApplication(): Promise<void> {
   await homeDatabase().batch([
     homeDatabase().prepare(
-      `INSERT OR IGNORE INTO application (id, name, first_number, last_number, sealed_device_key, sealing_version,
+      `INSERT OR IGNORE INTO application (id, name, first_number, last_number, sealed_root_key, sealing_version,
          created_at) VALUES ('~', 'Last', 1, 1, '', 1, 0)`,
     ),
     homeDatabase().prepare(
@@ -83,7 +83,7 @@ async function open(columns: Parameters<typeof createApplication>[0] = {}) {
 async function fill({ id, firstNumber }: { id: string; firstNumber: number }): Promise<void> {
   await runSql(
     `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 299)
-     INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn)
+     INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence)
      SELECT 5000000000 + ?2 + n, ?1, '~' || n, 'user-' || (n % 50), '{"os":"iOS"}', 1, 'evt_' || n, n + 10, 1 FROM place`,
     id,
     firstNumber,
@@ -92,7 +92,7 @@ async function fill({ id, firstNumber }: { id: string; firstNumber: number }): P
 
 /**
  * Tomorrow at 04:45 UTC: ahead of the platform's own clock, which rings an alarm of the past by itself; and until December 2029
- * the clock scans no rows of an old day in the next eight minutes of a day (src/worker/scheduling/retention.ts).
+ * the clock scans no rows of an old day in the next eight minutes of a day (src/worker/scheduling/old-rows.ts).
  */
 function quietMinute(): number {
   const today = new Date().setUTCHours(0, 0, 0, 0);
@@ -154,7 +154,7 @@ describe("what a request costs (contract sections 2 to 5)", () => {
     const { d1RowsWritten, objectRowsWritten, objectCalls } = COSTS["new badge, none set"];
     const together = await measure(() => times(MANY, (place) => badge(`device-${place}`)));
     expect(together.objectCalls).toBe(MANY * objectCalls);
-    // The position in the list is one row a group, and so is the entry.
+    // The head is one row a group, and so is the entry.
     expect(together.d1RowsWritten).toBeGreaterThan(MANY * (d1RowsWritten - 1));
     expect(together.d1RowsWritten).toBeLessThan(MANY * d1RowsWritten);
     expect(together.objectRowsWritten).toBeLessThan(MANY * objectRowsWritten);

@@ -107,7 +107,7 @@ describe("events (contract section 18)", () => {
     moveClock(1000 * DAY);
     for (const text of ["", "30 days", "-1", "1e3", "NaN"]) await sweepWith({ EVENT_RETENTION_DAYS: text });
     expect(await events(application)).toEqual(["delivered"]);
-    const failed = log.lines().filter(({ event }) => event === "sweep-part-failed");
+    const failed = log.lines().filter(({ event }) => event === "sweep-task-failed");
     expect(failed.map(({ task }) => task)).toEqual(Array.from({ length: 5 }, () => "eventsDeleted"));
   });
 });

@@ -4,8 +4,8 @@ import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
 import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../src/shared/time.ts";
+import { findRecipients } from "../../src/worker/storage/command-rows.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { findRecipients } from "../../src/worker/storage/script-commands.ts";
 import { readStatusRows } from "../../src/worker/storage/status-lists.ts";
 import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -57,7 +57,7 @@ async function fill(table: string, { id }: { id: string }, count: number, column
 
 let nextNumber = 6_000_000_000;
 
-/** @param from the position before the first */
+/** @param from the ordinal before the first */
 const badges = async (application: TestApplication, count: number, from: number, columns: Row = {}, first = 1) => {
   const row = {
     ...{
@@ -67,7 +67,14 @@ const badges = async (application: TestApplication, count: number, from: number,
       event_id: "'evt_' || n",
       signing_key_id: 1,
     },
-    ...{ position: `${from} + n`, turn: 1, issued_at: "1000", change: `${from} + n`, changed_at: "1000", ...columns },
+    ...{
+      ordinal: `${from} + n`,
+      login_sequence: 1,
+      issued_at: "1000",
+      change: `${from} + n`,
+      changed_at: "1000",
+      ...columns,
+    },
   };
   await fill("badge", application, count, row, first);
   nextNumber += first + count;
@@ -135,7 +142,7 @@ async function fillFew(application: TestApplication): Promise<void> {
   await badges(application, 3, 0);
   await badges(application, 3, 3, { state: "'suspended'", status_change: "3 + n" });
   await badges(application, 3, 6, { state: "'revoked'", ended_at: 1000, status_change: "6 + n" });
-  await badges(application, 3, 9, { state: "'replaced'", ended_at: 1000, retired_at: 1000, status_change: "9 + n" });
+  await badges(application, 3, 9, { state: "'replaced'", ended_at: 1000, superseded_at: 1000, status_change: "9 + n" });
   await badges(application, 3, 12, { ended_at: 1000, expires_at: 1000, status_change: "12 + n" });
   await badges(application, 3, 15, { expires_at: 2000 });
   for (const state of ["pending", "claimed", "revoked", "expired"]) {

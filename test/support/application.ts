@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
-import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../src/shared/credentials.ts";
+import { makeRootKey, makeSecret, makeSigningKey, type Sealer } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
@@ -46,7 +46,7 @@ export async function createApplication(
     orm.insert(application).values({
       id,
       name: "Test",
-      sealedDeviceKey: await makeDeviceKey(sealer, id),
+      sealedRootKey: await makeRootKey(sealer, id),
       sealingVersion: sealer.version,
       createdAt,
       ...columns,

@@ -5,7 +5,7 @@ import { type AroundTrip, aroundD1 } from "./d1.ts";
 import { homeDatabase } from "./home.ts";
 
 /** What the calls of a device read. */
-const TABLES = ["application_head", "badge", "invitation", "blocked_user", "clock"] as const;
+const TABLES = ["application_head", "badge", "invitation", "blocked_user", "heartbeat"] as const;
 
 /** What becomes of a query that a copy may respond to: it does, it fails or hangs, or there is none and the primary responds. */
 export type Behaviour = "responds" | "fails" | "hangs" | "is missing";

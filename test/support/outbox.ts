@@ -4,7 +4,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { vi } from "vitest";
 import { deviceId, eventIdPrefix, newEventId } from "../../src/shared/identifiers.ts";
 import { application, webhookEvent } from "../../src/shared/schema.ts";
-import type { Application } from "../../src/worker/applications/registry.ts";
+import type { Application } from "../../src/worker/applications/application-cache.ts";
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
@@ -71,7 +71,7 @@ export class Outbox {
   async issue(userId = `user-${++this.#users}`, metadata: string | null = null): Promise<string> {
     this.now++;
     const { context, application } = this;
-    const known: Application | undefined = await context.registry.findFresh(context.db, application.id, this.now);
+    const known: Application | undefined = await context.applicationCache.reload(context.db, application.id, this.now);
     if (known === undefined) throw new Error("no application");
     const device = deviceId.parse(`device of ${userId}`);
     const request = {
@@ -184,7 +184,7 @@ export class Outbox {
 /** Pending events that were made before this moment have due times. */
 export const setUntriedFrom = (moment: number): Promise<D1Result> =>
   runSql(
-    `INSERT INTO clock (id, sequence, ticked_at, untried_from) VALUES (1, 1, 0, ?1)
+    `INSERT INTO heartbeat (id, sequence, ticked_at, untried_from) VALUES (1, 1, 0, ?1)
       ON CONFLICT (id) DO UPDATE SET untried_from = ?1`,
     eventIdPrefix(moment),
   );

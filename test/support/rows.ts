@@ -36,8 +36,8 @@ export const countBadges = (
 ): D1PreparedStatement =>
   boundHome(homeOf(id))
     .d1.prepare(
-      `UPDATE application_head SET last_position = ?2, last_change = ?2,
-         fresh = json_array(json_object('first', ?3, 'size', ?2, 'used', ?2)),
+      `UPDATE application_head SET last_ordinal = ?2, last_change = ?2,
+         range_segments = json_array(json_object('first', ?3, 'size', ?2, 'used', ?2)),
          statistics = json_set(statistics, '$.badges.${state}', ?2) WHERE application_id = ?1`,
     )
     .bind(id, count, firstNumber);

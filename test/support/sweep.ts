@@ -1,6 +1,6 @@
 import type { Context } from "../../src/worker/context.ts";
 import { wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
-import type { Checkpoints } from "../../src/worker/scheduling/retention.ts";
+import type { Checkpoints } from "../../src/worker/scheduling/old-rows.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import { listApplications } from "../../src/worker/storage/application-list.ts";
 import type { Checkpoint } from "../../src/worker/storage/retention.ts";

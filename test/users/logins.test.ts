@@ -240,7 +240,7 @@ describe("what a login with a token costs (contract section 22)", () => {
     const requestId = crypto.randomUUID();
     await logIn(application, token, undefined, { udid: "phone", "x-request-id": requestId });
     const [line] = linesOf(logged).filter((one) => one.requestId === requestId);
-    expect(line).toMatchObject({ status: 200, farTrips: 1 });
+    expect(line).toMatchObject({ status: 200, roundTrips: 1 });
     expect(provider.keySetFetches).toBe(1);
   });
 });

@@ -286,7 +286,7 @@ describe("no secret or signature is stored or logged (contract section 9)", () =
     await outbox.setUrl(`https://10.0.0.1/${secretPath}`);
     await outbox.deliver(await outbox.issue("alice-4711b"));
     await outbox.setUrl(endpoint.url);
-    vi.spyOn(outbox.context.custody, "webhookKey").mockRejectedValue(new Error("sealed by another key"));
+    vi.spyOn(outbox.context.unsealedKeys, "webhookKey").mockRejectedValue(new Error("sealed by another key"));
     await outbox.deliver(await outbox.issue("alice-4711c"));
     const said = [...lines, ...outbox.queue.sent.map((message) => JSON.stringify(message))].join("\n");
     expect(said).toContain('"event":"delivery"');

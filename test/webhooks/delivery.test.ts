@@ -225,9 +225,9 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
     const dropped = linesOf(error).filter((line) => line.event === "malformed-message");
     expect(dropped.map(({ messageId }) => messageId)).toEqual(["0", "1", "2"]);
     const { db } = outbox.context;
-    const before = db.farTrips;
+    const before = db.primaryCalls;
     await consumeDeliveries(() => outbox.context, messagesOf([null]));
-    expect(db.farTrips, "alone, it asks D1 nothing").toBe(before);
+    expect(db.primaryCalls, "alone, it asks D1 nothing").toBe(before);
   });
 });
 

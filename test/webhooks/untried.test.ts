@@ -137,7 +137,7 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     await tick(outbox, 2);
     await outbox.change(event, { state: "pending", attempts: 0, deliveredAt: null });
     expect(await outbox.sweep(), "without the rest of D1").toEqual([]);
-    await runSql("UPDATE clock SET untried_from = ?", restoredTo);
+    await runSql("UPDATE heartbeat SET untried_from = ?", restoredTo);
     expect(await outbox.sweep()).toEqual([event]);
   });
 

@@ -67,7 +67,7 @@ Keep the secret now: it is not shown again.`;
 }
 
 /**
- * Creates an application with its first secret, signing key and device key: first its numbers are registered, then all its rows are
+ * Creates an application with its first secret, signing key and root key: first its numbers are registered, then all its rows are
  * inserted in its home, in one transaction.
  *
  * A crash in between leaves a registration that nobody uses, which `home check` reports.

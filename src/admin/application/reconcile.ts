@@ -1,4 +1,4 @@
-import { expectKind } from "../../shared/kinds.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { isoTime } from "../../shared/time.ts";
 import { wholeNumber } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";

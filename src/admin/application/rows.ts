@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { makeDeviceKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
+import { makeRootKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../shared/initial-head.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
@@ -30,7 +30,7 @@ export async function makeMaterial(sealer: Sealer, applicationId: ApplicationId,
     sealingVersion: sealer.version,
     secret: await makeSecret(sealer, applicationId, credentials?.applicationSecret),
     signingKey: await makeSigningKey(sealer, applicationId),
-    deviceKey: await makeDeviceKey(sealer, applicationId),
+    rootKey: await makeRootKey(sealer, applicationId),
     createdAt: Date.now(),
   };
 }
@@ -46,7 +46,7 @@ const USABLE_HOURS = UNUSED_REGISTRATION_HOURS - 1;
  * other row only if the application's is there and it is the first of its table.
  */
 export function insertRows(orm: Orm, wanted: NewApplication, material: Material, registration: Registration) {
-  const { applicationId, deviceKey: sealedDeviceKey, sealingVersion, createdAt } = material;
+  const { applicationId, rootKey: sealedRootKey, sealingVersion, createdAt } = material;
   const { home: _home, credentials: _credentials, range: _range, highestDefault: _highest, ...settings } = wanted;
   const { firstNumber, lastNumber, registeredAt } = registration;
   const usableUntil = registeredAt + USABLE_HOURS * HOUR_MILLISECONDS;
@@ -57,7 +57,7 @@ export function insertRows(orm: Orm, wanted: NewApplication, material: Material,
   const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof applicationHead): SQL =>
     sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
       AND NOT EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId})`;
-  const sealed = { sealedDeviceKey, sealingVersion };
+  const sealed = { sealedRootKey, sealingVersion };
   const owner = { ...settings, id: applicationId, firstNumber, lastNumber, ...sealed, createdAt };
   const secret = { ...material.secret.row, applicationId, role: "current", createdAt } as const;
   const key = { ...material.signingKey, applicationId, createdAt, signsFrom: sql`unixepoch() * 1000` };

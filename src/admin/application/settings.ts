@@ -47,7 +47,7 @@ export const SETTING_OPTIONS = {
   ),
   reuseAfterSeconds: option(
     "--reuse-after <seconds>",
-    "how long the number of a revoked or expired invitation rests",
+    "how long the number of a revoked or expired invitation cools down",
     seconds,
   ),
   signatureLifetimeSeconds: option(

@@ -33,11 +33,11 @@ export async function readStatistics(database: Database, applicationId: Applicat
   const now = await database.readClock();
   const [application] = await database.run((orm) => selectCounted(orm, applicationId, now));
   if (!application) throw unknownApplication(applicationId);
-  const after = sampledAfter(application.lastPosition);
+  const after = sampledAfter(application.lastOrdinal);
   const [metadata, deliveries] = await database.run((orm) =>
     orm.batch([
       selectMetadata(orm, applicationId, after),
-      selectDeliveries(orm, applicationId, eventsCounted(application.resting)),
+      selectDeliveries(orm, applicationId, eventsCounted(application.coolingDown)),
     ]),
   );
   const { withToken, withoutToken, withWrongToken, ...counted } = application;

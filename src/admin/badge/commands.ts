@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import type * as z from "zod";
-import { expectKind } from "../../shared/kinds.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
 import type { badgeView } from "../../shared/responses.ts";
 import { badge } from "../../shared/schema.ts";

@@ -8,8 +8,8 @@ const CHUNK_BADGES = 10_000;
 /** `last`: the last number of the chunk that has the key. */
 const COUNT_CHUNK = `
   SELECT signing_key_id AS keyId, count(*) AS numbers, max(number) AS last,
-    sum(position IS NOT NULL AND state IN ('active', 'suspended')) AS badges,
-    sum(position IS NOT NULL AND ended_at IS NULL AND key_thumbprint IS NULL) AS unbound
+    sum(ordinal IS NOT NULL AND state IN ('active', 'suspended')) AS badges,
+    sum(ordinal IS NOT NULL AND ended_at IS NULL AND key_thumbprint IS NULL) AS unbound
   FROM (SELECT * FROM badge WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ${CHUNK_BADGES})
   GROUP BY signing_key_id`;
 

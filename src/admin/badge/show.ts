@@ -59,7 +59,7 @@ export async function showBadge(database: Database, number: number) {
     startsAt: isoTime(row?.startsAt ?? null),
     expiresAt: isoTime(row?.expiresAt ?? null),
     changedAt: isoTime(row?.changedAt ?? row?.issuedAt ?? null),
-    retiredAt: isoTime(row?.retiredAt ?? null),
+    supersededAt: isoTime(row?.supersededAt ?? null),
     keyId: key?.kid ?? null,
     /** Of the device's key that the badge is bound to (RFC 7638). */
     keyThumbprint: row?.keyThumbprint ?? null,
@@ -95,7 +95,7 @@ function badgeText({ number, state, invitation, metadata, cards, ...badge }: Sho
     Start: badge.startsAt,
     End: badge.expiresAt,
     "Last change": badge.changedAt,
-    Retired: badge.retiredAt,
+    Superseded: badge.supersededAt,
     "Key ID": badge.keyId,
     "Bound to the key": badge.keyThumbprint,
     "May be rebound until": badge.rebindUntil,

@@ -11,17 +11,17 @@ const POLL_MILLISECONDS = 500;
 
 const ticked = z.tuple([z.object({ tickedAt: z.number().nullable() })]);
 
-/** When the clock of each home last ticked, in milliseconds; null: never. */
+/** When the scheduler of each home last ticked, in milliseconds; null: never. */
 export const lastTicks = (homes: Homes): Promise<(number | null)[]> =>
   homes.everywhere(async ({ database }) => {
-    const sql = "SELECT (SELECT ticked_at FROM clock WHERE id = 1) AS tickedAt";
+    const sql = "SELECT (SELECT ticked_at FROM heartbeat WHERE id = 1) AS tickedAt";
     const { results } = await database.run((_, d1) => d1.prepare(sql).all());
     return ticked.parse(results)[0].tickedAt;
   });
 
 const queues = z.array(z.object({ queue_id: z.string(), queue_name: z.string() }));
 
-/** Makes the clock of every home tick, through the queue of home 1. @returns false when there is no such queue */
+/** Makes the scheduler of every home tick, through the queue of home 1. @returns false when there is no such queue */
 export async function sendTick(deployment: Deployment): Promise<boolean> {
   const name = deployment.target.producers.find(({ binding }) => binding === queueBindingOf(1))?.queue ?? "";
   const found = await deployment.find(queues, `/queues?name=${encodeURIComponent(name)}`);
@@ -33,7 +33,7 @@ export async function sendTick(deployment: Deployment): Promise<boolean> {
 }
 
 /**
- * Makes the clock of every home tick and waits until it has.
+ * Makes the scheduler of every home tick and waits until it has.
  *
  * @returns milliseconds until then; null when some have not within half a minute
  */

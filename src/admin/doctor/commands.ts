@@ -7,6 +7,7 @@ import { DEPLOY } from "../command-line/shell.ts";
 import { addressesOf } from "../deploy/address.ts";
 import { openDeployment } from "../deploy/deployment.ts";
 import { readTarget } from "../platform/target.ts";
+import { findLocalOrigin } from "../platform/wake.ts";
 import { loadWrangler } from "../platform/wrangler.ts";
 import { type Finding, runChecks } from "./checks.ts";
 import { dataChecks } from "./data-checks.ts";
@@ -41,12 +42,13 @@ export const doctorCommand = command("doctor", {
 async function checksOf(session: Session, given: string | undefined) {
   const wrangler = loadWrangler();
   if ("local" in session.place) {
+    const { local } = session.place;
     const { publicUrl, logSample } = readTarget(wrangler, undefined);
     return [
-      ...serviceChecks(session, async () => [given ?? LOCAL_ADDRESS], publicUrl),
+      ...serviceChecks(session, async () => [given ?? findLocalOrigin(local) ?? LOCAL_ADDRESS], publicUrl),
       logSampleCheck(logSample),
       ...dataChecks(session, "npm start"),
-      localKeyCheck(session, session.place.local),
+      localKeyCheck(session, local),
     ];
   }
   const deployment = await openDeployment(wrangler, session.place.environment);

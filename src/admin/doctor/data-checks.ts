@@ -1,8 +1,8 @@
 import * as z from "zod";
 import {
   HOME_WARNING_PERCENT,
-  MAX_COPY_AGE_SECONDS,
   MAX_DATABASE_BYTES,
+  MAX_REPLICA_AGE_SECONDS,
   RANGE_WARNING_PERCENTS,
 } from "../../shared/limits.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
@@ -96,7 +96,7 @@ async function checkSweep(homes: Homes) {
   const ticks = await lastTicks(homes);
   const late = homes.all.flatMap(({ number }, index) => {
     const tickedAt = ticks[index] ?? null;
-    if (tickedAt !== null && Date.now() - tickedAt <= MAX_COPY_AGE_SECONDS * 1000) return [];
+    if (tickedAt !== null && Date.now() - tickedAt <= MAX_REPLICA_AGE_SECONDS * 1000) return [];
     return [tickedAt === null ? `never in home ${number}` : `in home ${number} last at ${isoTime(tickedAt)}`];
   });
   if (late.length === 0) return fine("ran in every home within the last 90 seconds");
@@ -106,7 +106,7 @@ async function checkSweep(homes: Homes) {
   }
   return broken(
     late.join("; "),
-    "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-part-failed lines; npm run deploy sets the trigger again.",
+    "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-task-failed lines; npm run deploy sets the trigger again.",
   );
 }
 
@@ -155,7 +155,7 @@ const range = z.object({ id: z.string(), name: z.string(), used: z.number(), siz
 /** From where the application's object stands in its range: to count badges would take as long as there are badges. */
 const COUNT_USED = `
   SELECT application.id, name, last_number - first_number + 1 AS size,
-    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.fresh) AS part
+    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.range_segments) AS part
       WHERE application_head.application_id = application.id)
     - (SELECT count(*) FROM freed_number WHERE freed_number.application_id = application.id) AS used
   FROM application WHERE disabled_at IS NULL`;

@@ -115,7 +115,7 @@ async function checkBilledTime(deployment: Deployment) {
   if (groups.length === 0) {
     return look(
       "no figures yet, or the token may not read them",
-      "Check again in an hour, with the right Account, Account Analytics, Read; or see Durable Objects, Metrics in the dashboard: an idle HOME_CLOCK is active for seconds an hour.",
+      "Check again in an hour, with the right Account, Account Analytics, Read; or see Durable Objects, Metrics in the dashboard: an idle HOME_SCHEDULER is active for seconds an hour.",
     );
   }
   // Microseconds.

@@ -1,6 +1,6 @@
+import { expectKind } from "../../shared/expect-kind.ts";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import { MAX_BADGE_NUMBER, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";

@@ -48,9 +48,9 @@ export const homeCommands = group("home", {
   ],
 });
 
-/** The last list position of each application: counting would read every badge. */
+/** The last ordinal of each application: counting would read every badge. */
 const COUNTS = `
-  SELECT count(*) AS applications, coalesce(sum((SELECT last_position FROM application_head WHERE application_id = application.id)), 0)
+  SELECT count(*) AS applications, coalesce(sum((SELECT last_ordinal FROM application_head WHERE application_id = application.id)), 0)
     AS badges FROM application`;
 
 const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
+import { expectKind } from "../../shared/expect-kind.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
 import { application } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";

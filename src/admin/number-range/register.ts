@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import { MAX_BADGE_NUMBER } from "../../shared/limits.ts";
 import { application } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";

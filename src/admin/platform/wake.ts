@@ -19,12 +19,17 @@ export type Wake = (recipient: Recipient) => Promise<void>;
 
 /** Runs the cron trigger of the service that runs on this data, if one does. It does not wait for the tick. */
 export const localWake =
-  ({ serviceLock, serviceOrigin }: LocalState): Wake =>
+  (state: LocalState): Wake =>
   async () => {
-    if (!existsSync(serviceOrigin) || !isLocked(serviceLock)) return;
-    const origin = readFileSync(serviceOrigin, "utf8").trim();
-    if (origin !== "") void tickLocally(origin).catch(() => {});
+    const origin = findLocalOrigin(state);
+    if (origin !== null) void tickLocally(origin).catch(() => {});
   };
+
+/** Where the service is reached that runs on this data; null: none does. */
+export function findLocalOrigin({ serviceLock, serviceOrigin }: LocalState): string | null {
+  if (!existsSync(serviceOrigin) || !isLocked(serviceLock)) return null;
+  return readFileSync(serviceOrigin, "utf8").trim() || null;
+}
 
 const queues = z.array(z.object({ queue_id: z.string(), queue_name: z.string() }));
 

@@ -77,7 +77,7 @@ async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Pr
 const NAMES = [
   sql`SELECT 'secret ' || id || ' of ' || application_id AS name FROM application_secret`,
   sql`SELECT 'signing key ' || kid || ' of ' || application_id AS name FROM signing_key`,
-  sql`SELECT 'device key of ' || id AS name FROM application`,
+  sql`SELECT 'root key of ' || id AS name FROM application`,
 ];
 
 /** Names values of one home that are not sealed to the newest key. */

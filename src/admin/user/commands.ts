@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
+import { expectKind } from "../../shared/expect-kind.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import { blockedUser } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { userId } from "../command-line/arguments.ts";

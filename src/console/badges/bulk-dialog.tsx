@@ -1,19 +1,17 @@
 import { useState } from "preact/hooks";
 import type { ListedBadge } from "../../client/index.ts";
 import { DoorsKnow } from "../doors/doors-know.tsx";
+import { useDoorCounts } from "../doors/knowing.ts";
 import { Ask, Stopped } from "../parts/ask.tsx";
 import { useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
-import type { Notice } from "../parts/notice.tsx";
+import { type Notice, useNotify } from "../parts/notice.tsx";
 import { eachOf } from "../parts/pages.ts";
 import { useSettings } from "../parts/settings.ts";
-import { counted, Digits } from "../parts/texts.tsx";
+import { count, counted, Digits } from "../parts/texts.tsx";
 import { UntilField } from "../parts/until-field.tsx";
-import { type BulkOutcome, type BulkStep, takeBulkStep } from "./bulk-step.ts";
+import { AT_ONCE, type BulkOutcome, type BulkStep, takeBulkStep, undoBulkStep } from "./bulk-step.ts";
 import { doorsAfterEnd } from "./doors.ts";
-
-/** Calls at once: as many as a browser has open to one host, and one left over. */
-const AT_ONCE = 4;
 
 const TITLES: Readonly<Record<BulkStep, string>> = {
   extend: "Change the end of",
@@ -21,13 +19,23 @@ const TITLES: Readonly<Record<BulkStep, string>> = {
   revoke: "Revoke",
 };
 
+/** What has happened to one badge, and to several. */
+const DONE: Readonly<Record<BulkStep, readonly [string, string]>> = {
+  extend: ["has a new end", "have a new end"],
+  suspend: ["is suspended", "are suspended"],
+  revoke: ["is revoked", "are revoked"],
+};
+
 /** Asks before a step with many badges, takes it, and says how it ended for each. */
 export function BulkDialog(props: {
   step: BulkStep;
   badges: readonly ListedBadge[];
+  onDone: () => void;
   onClose: (hasActed: boolean) => void;
 }) {
-  const { step, badges, onClose } = props;
+  const { step, badges, onDone, onClose } = props;
+  const notify = useNotify();
+  const doors = useDoorCounts();
   const session = useSession();
   const application = useSettings();
   const [end, setEnd] = useState<string | null>(null);
@@ -40,8 +48,31 @@ export function BulkDialog(props: {
       setOutcomes([...found]);
     });
     if (found.some(({ isDone }) => !isDone)) throw new Stopped();
-    const more = step !== "extend" && application.statusList ? DoorsKnow : undefined;
-    return { text: `${TITLES[step]} ${counted(badges.length, "badge")}: done for all of them.`, more };
+    return doneNotice(found);
+  };
+  const doneNotice = (found: readonly BulkOutcome[]): Notice => {
+    const done = found.filter(({ isDone }) => isDone).length;
+    const which = done === badges.length ? count(done) : `${count(done)} of ${count(badges.length)}`;
+    const [is, are] = DONE[step];
+    const undo = async (): Promise<Notice> => {
+      const { undone, left } = await undoBulkStep(found);
+      onDone();
+      if (left === 0) return { text: `Undone: ${counted(undone, "badge is as it was", "badges are as they were")}.` };
+      const others = `${counted(left, "badge was", "badges were")} left alone, changed by somebody since.`;
+      return { text: `Undone for ${counted(undone, "badge")}; ${others}`, tone: "warning" };
+    };
+    return {
+      text: `${which} ${badges.length === 1 ? `badge ${is}` : `badges ${are}`}.`,
+      ...(done < badges.length && { tone: "warning" }),
+      ...(found.some((outcome) => outcome.undo) && { undo }),
+      ...(step !== "extend" && application.statusList && { more: DoorsKnow }),
+    };
+  };
+  const close = () => {
+    // A dialog that stayed open to name those that were left alone has told of the others only there.
+    if (isOver && outcomes.some(({ isDone }) => isDone) && outcomes.some(({ isDone }) => !isDone))
+      notify(doneNotice(outcomes));
+    onClose(outcomes !== null);
   };
   const isOver = outcomes !== null && outcomes.length === badges.length;
   return (
@@ -50,7 +81,7 @@ export function BulkDialog(props: {
       action={isOver ? null : `${TITLES[step]} ${counted(badges.length, "badge")}`}
       isFinal={step === "revoke"}
       act={act}
-      onClose={() => onClose(outcomes !== null)}
+      onClose={close}
     >
       {outcomes === null ? (
         <>
@@ -61,7 +92,7 @@ export function BulkDialog(props: {
               </li>
             ))}
           </ul>
-          {step === "extend" ? <UntilField onUntil={setEnd} /> : <p>{doorsAfterEnd(application)}</p>}
+          {step === "extend" ? <UntilField onUntil={setEnd} /> : <p>{doorsAfterEnd(application, doors)}</p>}
           {step === "revoke" && <p>These badges end for good. This cannot be undone.</p>}
           <p class="hint">A badge that somebody has changed since it was listed is left alone.</p>
         </>

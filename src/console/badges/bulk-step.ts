@@ -1,4 +1,5 @@
 import type { CurrentBadge, ListedBadge, ServerClient } from "../../client/index.ts";
+import { eachOf } from "../parts/pages.ts";
 import { explain } from "../parts/problems.ts";
 import { type Session, SessionEnded } from "../session.ts";
 import { BADGE_STATE_WORDS } from "../words.ts";
@@ -6,12 +7,17 @@ import { isConflict, meanwhile, readPresent } from "./meanwhile.ts";
 
 export type BulkStep = "extend" | "suspend" | "revoke";
 
+/** Calls at once: as many as a browser has open to one host, and one left over. */
+export const AT_ONCE = 4;
+
 /** How a step of many badges ended for one of them. */
 export interface BulkOutcome {
   badge: ListedBadge;
   isDone: boolean;
   /** In a sentence. */
   text: string;
+  /** What takes it back; absent: nothing can, or nothing was done. */
+  undo?: () => Promise<CurrentBadge>;
 }
 
 const FROM: Readonly<Record<BulkStep, readonly CurrentBadge["state"][]>> = {
@@ -47,8 +53,12 @@ export async function takeBulkStep(session: Session, badge: ListedBadge, wanted:
     if (badge.changedAt !== undefined && badge.changedAt !== changedAt)
       return left(`Left alone. ${meanwhile(present)}`);
     if (!FROM[wanted.step].includes(state)) return left(`Left alone: it is ${BADGE_STATE_WORDS[state].toLowerCase()}.`);
-    await session.run((server) => act(server, badge.id, wanted, change));
-    return { badge, isDone: true, text: DONE[wanted.step] };
+    const changed = await session.run((server) => act(server, badge.id, wanted, change));
+    const undo = undoOf(wanted.step);
+    return {
+      ...{ badge, isDone: true, text: DONE[wanted.step] },
+      ...(undo && { undo: () => session.run((server) => undo(server, present.badge, changed.change)) }),
+    };
   } catch (error) {
     if (error instanceof SessionEnded) throw error;
     if (!isConflict(error)) return left(explain(error));
@@ -60,4 +70,29 @@ function act(server: ServerClient, id: string, { step, end, reason }: Wanted, ch
   const options = { reason, ifChange: change };
   if (step === "extend") return server.setBadgeEnd(id, end, options);
   return step === "suspend" ? server.suspendBadge(id, options) : server.revokeBadge(id, options);
+}
+
+/** @returns what makes a badge again what it was before, unless somebody has changed it since; undefined: nothing can */
+function undoOf(step: BulkStep) {
+  if (step === "revoke") return undefined;
+  return (server: ServerClient, { id, expiresAt }: CurrentBadge, change: number | undefined) =>
+    step === "extend"
+      ? server.setBadgeEnd(id, expiresAt ?? null, { ifChange: change })
+      : server.resumeBadge(id, { ifChange: change });
+}
+
+/** Takes a step back where it was taken. A badge that somebody has changed since is left alone. @throws SessionEnded */
+export async function undoBulkStep(outcomes: readonly BulkOutcome[]): Promise<{ undone: number; left: number }> {
+  const result = { undone: 0, left: 0 };
+  await eachOf(outcomes, AT_ONCE, async ({ undo }) => {
+    if (undo === undefined) return;
+    try {
+      await undo();
+      result.undone++;
+    } catch (error) {
+      if (error instanceof SessionEnded) throw error;
+      result.left++;
+    }
+  });
+  return result;
 }

@@ -39,7 +39,7 @@ export function Bulk({ selection, onDone }: { selection: Selection<ListedBadge>;
           </button>
         </section>
       )}
-      {asking !== null && <BulkDialog {...asking} onClose={close} />}
+      {asking !== null && <BulkDialog {...asking} onDone={onDone} onClose={close} />}
     </>
   );
 }

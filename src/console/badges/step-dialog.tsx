@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Badge, CurrentBadge } from "../../client/index.ts";
 import { DoorsKnow } from "../doors/doors-know.tsx";
+import { useDoorCounts } from "../doors/knowing.ts";
 import { Ask, Stopped } from "../parts/ask.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
@@ -28,6 +29,7 @@ export function StepDialog(props: {
   const { id, step, seenAt, onDone, onClose } = props;
   const session = useSession();
   const application = useSettings();
+  const doors = useDoorCounts();
   const present = useLoaded(() => readPresent(session, id), id);
   const [wanted, setWanted] = useState<WantedTimes | null>(null);
   const badge = present.value?.badge;
@@ -41,7 +43,7 @@ export function StepDialog(props: {
       const changed = await session.run((server) => step.act(server, badge, { reason, ifChange: badge.change }, times));
       onDone();
       const more = step.isForDoors && application.statusList ? DoorsKnow : undefined;
-      return { ...doneNotice(session, step, badge, changed, onDone), more };
+      return { ...doneNotice(session, step, badge, changed, { onDone, more }), more };
     } catch (error) {
       if (!isConflict(error)) throw error;
       present.reload();
@@ -69,7 +71,7 @@ export function StepDialog(props: {
               </p>
             )}
             {!isPossible && !hasChanged && <p class="problem">{meanwhile(now)}</p>}
-            {isPossible && step.explain(application).map((sentence) => <p key={sentence}>{sentence}</p>)}
+            {isPossible && step.explain(application, doors).map((sentence) => <p key={sentence}>{sentence}</p>)}
             {isPossible && step.asksTimes && <TimesFields times={timesOf(now.badge)} onWanted={setWanted} />}
           </>
         )}
@@ -84,7 +86,7 @@ function doneNotice(
   step: BadgeStep,
   before: Badge,
   changed: CurrentBadge,
-  onDone: () => void,
+  { onDone, more }: { onDone: () => void; more: Notice["more"] },
 ): Notice {
   const { undo, done } = step;
   if (undo === undefined) return { text: done(changed) };
@@ -93,7 +95,7 @@ function doneNotice(
     async () => {
       try {
         await session.run((server) => undo(server, before, { ifChange: change }));
-        return { text: `Undone: badge ${grouped(before.id)} is as it was.` };
+        return { text: `Undone: badge ${grouped(before.id)} is as it was.`, more };
       } catch (error) {
         if (!isConflict(error)) throw error;
         const present = await readPresent(session, before.id);

@@ -6,6 +6,7 @@ import type {
   CurrentBadge,
   ServerClient,
 } from "../../client/index.ts";
+import type { DoorCounts } from "../doors/knowing.ts";
 import { grouped, shortTime } from "../parts/texts.tsx";
 import { doorsAfterEnd, doorsAfterResume } from "./doors.ts";
 
@@ -24,8 +25,8 @@ export interface BadgeStep {
   from: readonly BadgeState[];
   /** Absent: for every badge in these states. */
   isOffered?: (badge: Badge, application: Application) => boolean;
-  /** What it means, in sentences. */
-  explain: (application: Application) => readonly string[];
+  /** What it means, in sentences. @param doors null: not known */
+  explain: (application: Application, doors: DoorCounts | null) => readonly string[];
   /** Whether it cannot be undone. */
   isFinal?: boolean;
   /** Doors have to learn of it. */
@@ -51,9 +52,9 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     action: "Suspend badge",
     isForDoors: true,
     from: ["active"],
-    explain: (application) => [
+    explain: (application, doors) => [
       "The phone is refused from now on, until you resume the badge. Right for a phone that is missing.",
-      doorsAfterEnd(application),
+      doorsAfterEnd(application, doors),
       "You can undo this: the badge keeps its number.",
     ],
     act: (server, { id }, options) => server.suspendBadge(id, options),
@@ -65,7 +66,10 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     action: "Resume badge",
     isForDoors: true,
     from: ["suspended"],
-    explain: (application) => ["The phone gets in again. You can undo this.", doorsAfterResume(application)],
+    explain: (application, doors) => [
+      "The phone gets in again. You can undo this.",
+      doorsAfterResume(application, doors),
+    ],
     act: (server, { id }, options) => server.resumeBadge(id, options),
     done: (badge) => `${named(badge)} is active again.`,
     undo: (server, { id }, options) => server.suspendBadge(id, options),
@@ -98,9 +102,9 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     isForDoors: true,
     from: ["active", "suspended", "expired"],
     isFinal: true,
-    explain: (application) => [
+    explain: (application, doors) => [
       "The badge ends for good, and its number is never issued again. Only an invitation gives this phone another badge.",
-      doorsAfterEnd(application),
+      doorsAfterEnd(application, doors),
       "This cannot be undone.",
     ],
     act: (server, { id }, options) => server.revokeBadge(id, options),

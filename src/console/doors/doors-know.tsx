@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useLoaded } from "../parts/hooks.ts";
-import { count } from "../parts/texts.tsx";
+import { count, counted } from "../parts/texts.tsx";
 import { allDoors, isConnected } from "./knowing.ts";
 
 /** Doors know within two seconds, and each look costs the service a read. */
@@ -20,10 +20,10 @@ export function DoorsKnow() {
     return () => clearTimeout(timer);
   }, [isWaiting, isLoading, reload]);
   if (value === null || value.all === 0) return null;
-  const { all, know } = value;
-  return (
-    <span class="doors-know">
-      {know === all ? "All" : `${count(know)} of`} {count(all)} connected {all === 1 ? "door knows" : "doors know"}.
-    </span>
-  );
+  return <span class="doors-know">{knowWords(value)}</span>;
+}
+
+function knowWords({ all, know }: { all: number; know: number }): string {
+  if (know < all) return `${count(know)} of ${counted(all, "connected door knows", "connected doors know")}.`;
+  return all === 1 ? "The connected door knows." : `All ${count(all)} connected doors know.`;
 }

@@ -1,4 +1,6 @@
 import type { ConnectedDoor, ServerClient } from "../../client/index.ts";
+import { useLoaded } from "../parts/hooks.ts";
+import { useSettings } from "../parts/settings.ts";
 
 /** The service holds a door's call for 50 seconds: whoever has not called for longer is not connected (contract section 26). */
 const CONNECTED_MILLISECONDS = 60_000;
@@ -13,4 +15,21 @@ export async function allDoors(server: ServerClient, signal: AbortSignal): Promi
   const doors: ConnectedDoor[] = [];
   for await (const page of server.listDoors({ perPage: PER_PAGE, signal })) doors.push(...page.doors);
   return doors;
+}
+
+/** How many doors have a secret, and how many of them are connected. */
+export interface DoorCounts {
+  all: number;
+  connected: number;
+}
+
+/** Null: not known, or the application has no status lists, of which doors could learn. */
+export function useDoorCounts(): DoorCounts | null {
+  const { statusList } = useSettings();
+  const counts = useLoaded(async (server, signal): Promise<DoorCounts | null> => {
+    if (!statusList) return null;
+    const doors = await allDoors(server, signal);
+    return { all: doors.length, connected: doors.filter((door) => isConnected(door)).length };
+  });
+  return counts.value;
 }

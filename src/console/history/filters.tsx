@@ -1,5 +1,7 @@
 import { useRef } from "preact/hooks";
+import { dateValue, dayOf } from "../parts/days.ts";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
+import { Filters } from "../parts/table.tsx";
 import { ACTION_WORDS } from "./words.ts";
 
 const NAMES = ["from", "to", "actor", "action", "badge", "user"] as const;
@@ -19,50 +21,67 @@ export function HistoryFilters({ params }: { params: Params }) {
     });
   };
   const isNarrowed = NAMES.some((name) => params[name] !== undefined);
+  const day = (name: string | undefined) => {
+    const meant = name === undefined ? null : dayOf(name, new Date());
+    return meant === null ? "" : dateValue(meant);
+  };
+  const ofDay = (title: string, name: string | undefined) => ({
+    title,
+    href: hrefOf("history", { ...params, from: name, to: name }),
+    isChosen: day(params.from) === day(name) && day(params.to) === day(name),
+  });
   return (
-    <form ref={form} class="find history-filters" onSubmit={submit} key={JSON.stringify(params)}>
-      <label>
-        From day
-        <input type="date" name="from" defaultValue={params.from ?? ""} />
-      </label>
-      <label>
-        To day
-        <input type="date" name="to" defaultValue={params.to ?? ""} />
-      </label>
-      <label>
-        Done by <span class="hint">(the whole name)</span>
-        <input type="search" name="actor" defaultValue={params.actor ?? ""} maxLength={100} autocomplete="off" />
-      </label>
-      <label>
-        What
-        <select name="action" defaultValue={params.action ?? ""}>
-          <option value="">anything</option>
-          {Object.entries(ACTION_WORDS).map(([action, words]) => (
-            <option key={action} value={action} selected={action === params.action}>
-              {words}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        Badge number
-        <input type="search" name="badge" inputMode="numeric" defaultValue={params.badge ?? ""} autocomplete="off" />
-      </label>
-      <label>
-        User ID <span class="hint">(the whole)</span>
-        <input
-          type="search"
-          name="user"
-          defaultValue={params.user ?? ""}
-          autocomplete="off"
-          autocapitalize="off"
-          spellcheck={false}
+    <>
+      <div class="filter-line">
+        <Filters
+          label="Days"
+          choices={[ofDay("Any day", undefined), ofDay("Today", "today"), ofDay("Yesterday", "yesterday")]}
         />
-      </label>
-      <button type="submit" class="primary">
-        Show
-      </button>
-      {isNarrowed && <a href={hrefOf("history")}>Show all</a>}
-    </form>
+      </div>
+      <form ref={form} class="find history-filters" onSubmit={submit} key={JSON.stringify(params)}>
+        <label>
+          From day
+          <input type="date" name="from" defaultValue={day(params.from)} />
+        </label>
+        <label>
+          To day
+          <input type="date" name="to" defaultValue={day(params.to)} />
+        </label>
+        <label>
+          Done by <span class="hint">(the whole name)</span>
+          <input type="search" name="actor" defaultValue={params.actor ?? ""} maxLength={100} autocomplete="off" />
+        </label>
+        <label>
+          What
+          <select name="action" defaultValue={params.action ?? ""}>
+            <option value="">anything</option>
+            {Object.entries(ACTION_WORDS).map(([action, words]) => (
+              <option key={action} value={action} selected={action === params.action}>
+                {words}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Badge number
+          <input type="search" name="badge" inputMode="numeric" defaultValue={params.badge ?? ""} autocomplete="off" />
+        </label>
+        <label>
+          User ID <span class="hint">(the whole)</span>
+          <input
+            type="search"
+            name="user"
+            defaultValue={params.user ?? ""}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+          />
+        </label>
+        <button type="submit" class="primary">
+          Show
+        </button>
+        {isNarrowed && <a href={hrefOf("history")}>Show all</a>}
+      </form>
+    </>
   );
 }

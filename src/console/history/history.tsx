@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { HistoryEntry, HistoryQuery } from "../../client/index.ts";
+import { dayOf } from "../parts/days.ts";
 import { useList } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import { type OpenList, pagesOf } from "../parts/pages.ts";
@@ -8,7 +9,6 @@ import { hrefOf, type Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Digits, When } from "../parts/texts.tsx";
-import { dayOf } from "../visitors/days.ts";
 import { By } from "./by.tsx";
 import { HistoryFilters } from "./filters.tsx";
 import { actionWords, actorWords, detailWords } from "./words.ts";

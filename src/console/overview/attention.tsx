@@ -105,9 +105,9 @@ export function Attention({ statistics }: { statistics: Statistics }) {
 
 /** How many numbers are left, in words; null: enough. 96 % and 100 % are not the same. */
 export function numbersWords({ numbers }: Statistics): { text: string; advice: string; isUrgent: boolean } | null {
-  const { left, size, resting, usedPercent } = numbers;
+  const { left, size, coolingDown, usedPercent } = numbers;
   if (left === 0) {
-    const later = resting > 0 ? ` ${counted(resting, "number")} of ended invitations will be free later.` : "";
+    const later = coolingDown > 0 ? ` ${counted(coolingDown, "number")} of ended invitations will be free later.` : "";
     return {
       text: "No badge numbers are left:",
       advice: `nobody new can get a badge.${later} Ask your administrator to extend the range.`,

@@ -49,10 +49,14 @@ function oddityOf(character: string, { isAtEdge, isMixed }: { isAtEdge: boolean;
   return null;
 }
 
+/** Where an address has to be broken, it is broken behind its `@`. */
+const breakable = (text: string) =>
+  text.split("@").flatMap((part, place) => (place === 0 ? [part] : ["@", <wbr key={place} />, part]));
+
 /** A user ID or a name. What cannot be told by its looks is marked, and said to screen readers. */
 export function Plainly({ text }: { text: string }) {
   const parts = markOddities(text);
-  if (parts.every((part) => typeof part === "string")) return <span class="user-id">{text}</span>;
+  if (parts.every((part) => typeof part === "string")) return <span class="user-id">{breakable(text)}</span>;
   const meanings = [...new Set(parts.flatMap((part) => (typeof part === "string" ? [] : [part.meaning])))];
   return (
     <span class="user-id">

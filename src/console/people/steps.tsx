@@ -1,5 +1,6 @@
 import { doorsAfterEnd } from "../badges/doors.ts";
 import { DoorsKnow } from "../doors/doors-know.tsx";
+import { useDoorCounts } from "../doors/knowing.ts";
 import { Ask } from "../parts/ask.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
@@ -40,6 +41,8 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
   const { userId, step, onDone, onClose } = props;
   const session = useSession();
   const application = useSettings();
+  const doors = useDoorCounts();
+  const more = application.statusList ? DoorsKnow : undefined;
   const { title, action, sentences } = WORDS[step];
   const act = async (reason: string | undefined): Promise<Notice> => {
     const notice = await session.run(async (server): Promise<Notice> => {
@@ -49,12 +52,11 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
       }
       if (step === "block") {
         const { revoked } = await server.blockUser(userId, { reason });
-        const more = revoked.length > 0 && application.statusList ? DoorsKnow : undefined;
         return { text: `${userId} is blocked; ${counted(revoked.length, "badge")} revoked.`, more };
       }
       const { userId: erasedId, erased } = await server.eraseUser(userId);
       goTo("person", { user: erasedId });
-      return { text: `The person is erased from ${counted(erased, "badge")}.` };
+      return { text: `The person is erased from ${counted(erased, "badge")}.`, more };
     });
     onDone();
     return notice;
@@ -79,7 +81,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
       {sentences.map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
-      {step !== "unblock" && <p>{doorsAfterEnd(application)}</p>}
+      {step !== "unblock" && <p>{doorsAfterEnd(application, doors)}</p>}
     </Ask>
   );
 }

@@ -1,5 +1,6 @@
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSession } from "../parts/hooks.ts";
+import { focusHeading } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
 import { TimesFields, type WantedTimes } from "../parts/times-fields.tsx";
 import { SessionEnded } from "../session.ts";
@@ -7,10 +8,30 @@ import { type Guest, type ReadGuests, readGuests } from "./guests.ts";
 import { Preview } from "./preview.tsx";
 import { type Attempt, type Invited, newAttempt, sendInvitations } from "./send-invitations.ts";
 
+/** Two buttons, of which each opens its form: whoever only looks who is expected sees the list first. */
+export function Invite({ onInvited }: { onInvited: (invited: Invited) => void }) {
+  const [open, setOpen] = useState<"one" | "list" | null>(null);
+  const close = () => {
+    setOpen(null);
+    focusHeading();
+  };
+  if (open !== null) return <InviteForm isMany={open === "list"} onInvited={onInvited} onClose={close} />;
+  return (
+    <div class="actions">
+      <button type="button" class="primary" onClick={() => setOpen("one")}>
+        Invite a visitor
+      </button>
+      <button type="button" onClick={() => setOpen("list")}>
+        Invite up to 100 from a list
+      </button>
+    </div>
+  );
+}
+
 /** Invites one visitor, or those of a pasted list, which is shown with its times before anything is sent. */
-export function InviteForm({ onInvited }: { onInvited: (invited: Invited) => void }) {
+function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => void; onClose: () => void }) {
+  const { isMany, onInvited, onClose } = props;
   const session = useSession();
-  const [isMany, setMany] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const [wanted, setWanted] = useState<WantedTimes | null>(null);
@@ -23,6 +44,7 @@ export function InviteForm({ onInvited }: { onInvited: (invited: Invited) => voi
     list: useRef<HTMLTextAreaElement>(null),
   };
   const attempt = useRef<Attempt | null>(null);
+  useLayoutEffect(() => (isMany ? fields.list : fields.name).current?.focus(), []);
 
   const readForm = (): ReadGuests => {
     const times = wanted?.read() ?? first;
@@ -87,8 +109,8 @@ export function InviteForm({ onInvited }: { onInvited: (invited: Invited) => voi
           <button type="submit" class="primary" aria-disabled={isBusy}>
             {isBusy ? "Working…" : isMany ? "Check the list" : "Invite"}
           </button>
-          <button type="button" class="quiet" onClick={() => setMany(!isMany)}>
-            {isMany ? "Invite one visitor" : "Invite up to 100 from a list"}
+          <button type="button" class="quiet" onClick={onClose}>
+            Cancel
           </button>
         </div>
       </form>

@@ -1,8 +1,8 @@
 import type { InvitationState } from "../../client/index.ts";
+import { type Day, dateValue } from "../parts/days.ts";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { Filters } from "../parts/table.tsx";
 import { INVITATION_STATE_WORDS } from "../words.ts";
-import { type Day, dateValue } from "./days.ts";
 
 export const STATES = ["pending", "claimed", "revoked", "expired"] as const;
 
@@ -20,8 +20,8 @@ export function VisitFilters(props: {
     event.preventDefault();
     const input = event.currentTarget instanceof HTMLFormElement ? event.currentTarget.querySelector("input") : null;
     const q = input?.value.trim() ?? "";
-    // Who looks for somebody does not know the day.
-    goTo("visitors", { ...params, q, day: q === "" ? params.day : "all" });
+    // Who looks for somebody does not know the day: the next visits come first.
+    goTo("visitors", { ...params, q, day: q === "" || params.day === "all" ? params.day : "upcoming" });
   };
   return (
     <>
@@ -48,6 +48,7 @@ export function VisitFilters(props: {
           choices={[
             { title: "Today", href: href({ day: undefined }), isChosen: chosen === "today" },
             { title: "Tomorrow", href: href({ day: "tomorrow" }), isChosen: chosen === "tomorrow" },
+            { title: "From today on", href: href({ day: "upcoming" }), isChosen: chosen === "upcoming" },
             { title: "All", href: href({ day: "all" }), isChosen: day === null },
           ]}
         />
@@ -55,7 +56,7 @@ export function VisitFilters(props: {
           A day
           <input
             type="date"
-            value={day === null ? "" : dateValue(day)}
+            value={day?.until === undefined ? "" : dateValue(day)}
             onChange={({ currentTarget: { value } }) => goTo("visitors", { ...params, day: value || "all" })}
           />
         </label>

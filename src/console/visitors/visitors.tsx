@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { InvitationState, ListedInvitation, ServerClient } from "../../client/index.ts";
 import { Ask } from "../parts/ask.tsx";
+import { type Day, dayOf } from "../parts/days.ts";
 import { type Loaded, useList, useLoaded, useSession } from "../parts/hooks.ts";
 import { type OpenList, pagesOf } from "../parts/pages.ts";
 import type { Params } from "../parts/route.ts";
@@ -8,8 +9,7 @@ import { Title } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { count, counted, grouped } from "../parts/texts.tsx";
 import { invitationColumns, type Revocable } from "./columns.tsx";
-import { dayOf } from "./days.ts";
-import { InviteForm } from "./invite.tsx";
+import { Invite } from "./invite.tsx";
 import { Passes } from "./passes.tsx";
 import type { Invited } from "./send-invitations.ts";
 import { STATES, VisitFilters } from "./visit-filters.tsx";
@@ -75,7 +75,7 @@ export function Visitors({ params }: { params: Params }) {
       {mayInvite && (
         <section aria-label="Invite" class="invite-place">
           {invited === null ? (
-            <InviteForm
+            <Invite
               onInvited={(made) => {
                 show(made);
                 refresh();
@@ -87,7 +87,7 @@ export function Visitors({ params }: { params: Params }) {
         </section>
       )}
       <VisitFilters params={params} day={day} state={state} counts={statistics.value?.invitations} />
-      {day !== null && <DayTotals totals={totals} />}
+      {day?.until !== undefined && <DayTotals totals={totals} />}
       <Table
         noun="invitations"
         list={list}
@@ -95,7 +95,7 @@ export function Visitors({ params }: { params: Params }) {
         keyOf={({ badgeId, createdAt }) => `${badgeId} ${createdAt}`}
         open={open(1000)}
         total={q === undefined ? totalOf(counts, state) : undefined}
-        empty={emptyWords(day !== null, state !== undefined || q !== undefined)}
+        empty={emptyWords(day, state !== undefined || q !== undefined)}
       />
       {revoking !== null && (
         <Ask
@@ -113,9 +113,10 @@ export function Visitors({ params }: { params: Params }) {
   );
 }
 
-function emptyWords(isDay: boolean, isNarrowed: boolean): string {
+function emptyWords(day: Day | null, isNarrowed: boolean): string {
   if (isNarrowed) return "No invitation fits. Try fewer letters, another state, or all days.";
-  return isDay ? "Nobody is expected on this day." : "Nobody has been invited yet.";
+  if (day === null) return "Nobody has been invited yet.";
+  return day.until === undefined ? "Nobody is expected." : "Nobody is expected on this day.";
 }
 
 /** How many visits a day has, by state. */
@@ -132,10 +133,10 @@ function totalOf(counts: Record<InvitationState, number> | undefined, state: Inv
   return state === undefined ? STATES.reduce((sum, each) => sum + counts[each], 0) : counts[state];
 }
 
-/** All visits of a day, whatever is listed of it. Null without a day: the service counts all invitations itself. */
+/** All visits of a day, whatever is listed of it. Null without one: the service counts all invitations itself. */
 async function countVisits(server: ServerClient, day: string | undefined, signal: AbortSignal): Promise<Totals | null> {
   const params: Params = day === undefined ? {} : { day };
-  if (searchOf(params).day === null) return null;
+  if (searchOf(params).day?.until === undefined) return null;
   const byState = { pending: 0, claimed: 0, revoked: 0, expired: 0 };
   let counted = 0;
   for await (const { items, isLast } of openVisits(server, params, 1000, signal)) {

@@ -1,5 +1,7 @@
 import { parseArgs } from "node:util";
 import { oneLine } from "../../admin/command-line/errors.ts";
+import { localState } from "../../admin/platform/paths.ts";
+import { findLocalOrigin } from "../../admin/platform/wake.ts";
 import { DemoFailure, Narrator } from "./narrator.ts";
 import { tellStory } from "./story.ts";
 
@@ -16,7 +18,7 @@ learns of it and loses the network, a visitor, webhooks, an invitation that come
 back, users who are verified. Every step is checked against the contract. Then the application that
 npm start prints has a day's badges to look at in the console. It takes up to a minute.
 
-  --url URL   where the service is; ${DEFAULT_ORIGIN} if not given
+  --url URL   where the service is, if it is not the one that runs on this data
   --help      show this page
 
 Start the service first, in another terminal: npm start. If it keeps its data
@@ -26,7 +28,7 @@ in another folder (BADGE_STATE_DIR), say the same here.
 function readCommandLine(): { help: boolean; origin: string } {
   try {
     const options = {
-      url: { type: "string", default: DEFAULT_ORIGIN },
+      url: { type: "string", default: findLocalOrigin(localState()) ?? DEFAULT_ORIGIN },
       help: { type: "boolean", short: "h" },
     } as const;
     const { help = false, url } = parseArgs({ options }).values;

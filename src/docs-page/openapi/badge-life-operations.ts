@@ -1,4 +1,9 @@
-import { EXAMPLE_BADGE, EXAMPLE_KEY_THUMBPRINT, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
+import {
+  EXAMPLE_BADGE,
+  EXAMPLE_KEY_THUMBPRINT,
+  EXAMPLE_METADATA,
+  EXAMPLE_OTHER_BADGE,
+} from "../../shared/openapi-examples.ts";
 import { userId } from "../../shared/requests.ts";
 import { ACTOR_PARAMETER, BADGE_ID, BY_SERVER, credentialParameters, IF_MATCH_PARAMETER } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
@@ -194,7 +199,7 @@ export const eraseUser = (): Operation => ({
 export const listBlockedUsers = (): Operation => ({
   operationId: "listBlockedUsers",
   tags: ["Badges"],
-  summary: "Page the blocked users",
+  summary: "List the blocked users",
   description:
     "In the order in which they were blocked. The service knows other users only by their badges, so it lists none.",
   security: BY_SERVER,
@@ -247,7 +252,7 @@ export const listChanges = (): Operation => ({
 2. While \`more\` is true, call again with that cursor. When it is false, the mirror is complete.
 3. Come back with the last cursor at any later time, such as every minute or when a webhook arrives: what has changed since, and nothing else. The header is always there, also on an empty page.
 
-No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (an administrator has given up changes that the service lost) start again without a cursor, and delete the badges that this walk does not return.`,
+No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (the application was republished, or its allocator lost its storage) start again without a cursor, and delete the badges that this walk does not return.`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {

@@ -1,13 +1,5 @@
 import { PUBLIC_ERRORS, WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
 import {
-  EXAMPLE_APPLICATION_ID,
-  EXAMPLE_BADGE,
-  EXAMPLE_BOOKMARK,
-  EXAMPLE_REQUEST_ID,
-  EXAMPLE_SECRET,
-  EXAMPLE_UDID,
-} from "../../shared/examples.ts";
-import {
   MAX_NAME_CHARACTERS,
   MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
@@ -16,6 +8,14 @@ import {
   RATE_LIMIT_WINDOW_SECONDS,
   STATUS_LIST_TTL_SECONDS,
 } from "../../shared/limits.ts";
+import {
+  EXAMPLE_APPLICATION_ID,
+  EXAMPLE_BADGE,
+  EXAMPLE_BOOKMARK,
+  EXAMPLE_REQUEST_ID,
+  EXAMPLE_SECRET,
+  EXAMPLE_UDID,
+} from "../../shared/openapi-examples.ts";
 import { REQUEST_ID, udid } from "../../shared/requests.ts";
 import { jsonSchema } from "./json-schemas.ts";
 import type { Header, Operation, Parameter, Schema, SecurityScheme } from "./types.ts";

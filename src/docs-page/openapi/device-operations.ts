@@ -8,7 +8,7 @@ import {
   EXAMPLE_SIGNATURE_CLAIMS,
   EXAMPLE_SIGNATURE_HEADER,
   EXAMPLE_TOKEN,
-} from "../../shared/examples.ts";
+} from "../../shared/openapi-examples.ts";
 import {
   BOOKMARK_PARAMETER,
   BY_DEVICE,

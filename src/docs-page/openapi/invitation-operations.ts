@@ -1,5 +1,5 @@
-import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/examples.ts";
 import { MAX_INVITATIONS_BODY_BYTES } from "../../shared/limits.ts";
+import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/openapi-examples.ts";
 import { idempotencyKey } from "../../shared/requests.ts";
 import { ACTOR_PARAMETER, BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";

@@ -1,5 +1,5 @@
-import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MIN_SEARCH_CHARACTERS } from "../../shared/limits.ts";
+import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
 import { badgePageQuery, pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
@@ -67,7 +67,7 @@ const PAGING = `To read all, call without \`cursor\`, then again with each \`pag
 export const listBadges = (): Operation => ({
   operationId: "listBadges",
   tags: ["Badges"],
-  summary: "Page all badges of the application",
+  summary: "List all badges of the application",
   description: `Oldest first: the badges that are active or suspended, not reservations, and not badges that were revoked, replaced or have expired. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. In a list with \`state\`, \`q\`, \`endsBefore\` or \`order\`, items are badges as \`GET /v1/badges/{id}\` shows them; they may be combined. A person's secret also gets who made the last change (\`changedBy\`). A page may have fewer badges than \`per_page\`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor. \`GET /v1/badges/{id}\` shows a badge in any state. To keep a mirror up to date, follow \`GET /v1/changes\` instead: it has only what changed.
 
 ${PAGING}`,
@@ -105,7 +105,7 @@ ${PAGING}`,
 export const listUserBadges = (): Operation => ({
   operationId: "listUserBadges",
   tags: ["Badges"],
-  summary: "Page the badges of one user",
+  summary: "List the badges of one user",
   description: `The application's server calls this to see on which devices a user has badges: one for each user device, in the order they were issued, active and suspended ones. An unknown user has none: 200 with an empty list, because the service knows users only by their badges.
 
 ${PAGING}`,

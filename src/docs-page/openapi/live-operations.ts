@@ -1,5 +1,5 @@
-import { EXAMPLE_STATUS_DELTA } from "../../shared/examples.ts";
 import { LIVE_HOLD_MILLISECONDS, MAX_DELTA_CHANGES, MAX_LIVE_CALLS } from "../../shared/limits.ts";
+import { EXAMPLE_STATUS_DELTA } from "../../shared/openapi-examples.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
@@ -60,7 +60,7 @@ Apply it to a list whose claim \`change\` is at least \`since\`. If \`since\` is
 export const listDoors = (): Operation => ({
   operationId: "listDoors",
   tags: ["Overview"],
-  summary: "Page the doors that have a secret",
+  summary: "List the doors that have a secret",
   description: `By name, with when each has called last and whether it has the last change of status. At most ${MAX_LIVE_CALLS.toLocaleString("en")} doors of an application have a secret.`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],

@@ -3,7 +3,7 @@ import {
   EXAMPLE_BADGE,
   EXAMPLE_OTHER_BADGE,
   EXAMPLE_REQUEST_ID,
-} from "../../shared/examples.ts";
+} from "../../shared/openapi-examples.ts";
 import { historyPageQuery, invitationPageQuery } from "../../shared/requests.ts";
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { ACTOR_PARAMETER, BY_SERVER, credentialParameters } from "./components.ts";
@@ -77,7 +77,7 @@ const visitParameters = (): Parameter[] => {
 export const listInvitations = (): Operation => ({
   operationId: "listInvitations",
   tags: ["Overview"],
-  summary: "Page the application's invitations",
+  summary: "List the application's invitations",
   description:
     "Newest first. With `from` or `until`, those whose visit touches that span, in the order in which visits begin. A visit begins at `badgeStartsAt`, or when the invitation was created; it ends with the badge or the invitation. All filters may be combined. A page may have fewer invitations than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor. Tokens are not listed, because the service has only their digests.",
   security: BY_SERVER,
@@ -120,7 +120,7 @@ export const listInvitations = (): Operation => ({
 export const listAccess = (): Operation => ({
   operationId: "listAccess",
   tags: ["Overview"],
-  summary: "Page who has a console secret",
+  summary: "List the people with a console secret",
   description:
     "By name, with the role of each and when the secret was made. Only for the application's server and for operators: another person's secret gets 403 `READ_ONLY`.",
   security: BY_SERVER,
@@ -145,7 +145,7 @@ export const listAccess = (): Operation => ({
 export const listEvents = (): Operation => ({
   operationId: "listEvents",
   tags: ["Overview"],
-  summary: "Page the application's webhook events",
+  summary: "List the application's webhook events",
   description:
     "Newest first, with what became of the last attempt and when the next one is. Delivered events are deleted after a month, unless an administrator has set another time.",
   security: BY_SERVER,
@@ -223,7 +223,7 @@ const historyParameters = (): Parameter[] => {
 export const listHistory = (): Operation => ({
   operationId: "listHistory",
   tags: ["Overview"],
-  summary: "Page what was done, and by whom",
+  summary: "List the history: who did what",
   description:
     "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation is no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. A page may have fewer entries than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor.",
   security: BY_SERVER,
@@ -298,7 +298,7 @@ export const getStatistics = (): Operation => ({
             issued: 7,
             reserved: 1,
             retired: 0,
-            resting: 0,
+            coolingDown: 0,
             left: 992,
             used: 8,
             usedPercent: 0.8,

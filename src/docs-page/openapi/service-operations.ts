@@ -1,5 +1,5 @@
-import { EXAMPLE_JWK } from "../../shared/examples.ts";
 import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { EXAMPLE_JWK } from "../../shared/openapi-examples.ts";
 import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";

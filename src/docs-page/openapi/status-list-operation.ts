@@ -1,5 +1,5 @@
-import { EXAMPLE_STATUS_LIST } from "../../shared/examples.ts";
 import { STATUS_LIST_ENTRIES, STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
+import { EXAMPLE_STATUS_LIST } from "../../shared/openapi-examples.ts";
 import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { commonHeaders, errorResponses } from "./parts.ts";
 import type { Operation } from "./types.ts";

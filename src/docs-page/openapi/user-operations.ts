@@ -1,5 +1,5 @@
-import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/examples.ts";
 import { MAX_OWN_BADGES } from "../../shared/limits.ts";
+import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
 import { BADGE_ID, BY_USER, credentialParameters, PROOF_PARAMETER } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";

@@ -1,4 +1,3 @@
-import { EXAMPLE_SECRET } from "../../shared/examples.ts";
 import {
   DELIVERY_TIMEOUT_MILLISECONDS,
   HOLD_AFTER_SECONDS,
@@ -6,6 +5,7 @@ import {
   RETRY_DELAYS_SECONDS,
   SLOW_RETRY_SECONDS,
 } from "../../shared/limits.ts";
+import { EXAMPLE_SECRET } from "../../shared/openapi-examples.ts";
 
 /** Text about all webhooks, for authors of receivers. */
 

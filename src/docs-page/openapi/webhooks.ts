@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import type { EventName } from "../../shared/events.ts";
+import { SLOW_RETRY_SECONDS } from "../../shared/limits.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,
@@ -8,8 +9,7 @@ import {
   EXAMPLE_TOKEN,
   EXAMPLE_WEBHOOK,
   EXAMPLE_WEBHOOK_HEADERS,
-} from "../../shared/examples.ts";
-import { SLOW_RETRY_SECONDS } from "../../shared/limits.ts";
+} from "../../shared/openapi-examples.ts";
 import type * as responses from "../../shared/responses.ts";
 import { BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";

@@ -9,7 +9,7 @@ import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import { readRetention } from "../scheduling/retention-days.ts";
 import type { Reply } from "./calls.ts";
 import type { Command } from "./commands.ts";
-import type { Log } from "./tables/log.ts";
+import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 
 /** Decides a command of the clock. */
@@ -24,7 +24,7 @@ export class Alarms {
   readonly #tables: Tables;
   readonly #log: Log;
   readonly #env: Env;
-  /** When the alarm is due, in milliseconds; null: it is not set; undefined: not read yet. */
+  /** Time of the alarm in milliseconds; null if it is not set; undefined until it is read. */
   #at: number | null | undefined;
   /** Whether something has been changed since the last comparison. */
   #isChanged = false;

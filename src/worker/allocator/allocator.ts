@@ -4,8 +4,8 @@ import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { findHome, queueOf } from "../homes.ts";
-import { Custody } from "../keys/custody.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
+import { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import { LiveClient } from "../live/client.ts";
 import { log } from "../log.ts";
 import { Database } from "../storage/database.ts";
@@ -15,7 +15,7 @@ import type { Reply } from "./calls.ts";
 import type { Call, Command } from "./commands.ts";
 import { Engine } from "./engine.ts";
 import { carryOutCommands } from "./script-commands.ts";
-import { Log } from "./tables/log.ts";
+import { Log } from "./tables/entry-log.ts";
 import { Tables } from "./tables/tables.ts";
 
 /**
@@ -25,7 +25,7 @@ import { Tables } from "./tables/tables.ts";
 export class Allocator extends DurableObject<Env> {
   readonly #tables = new Tables(this.ctx.storage);
   readonly #log = new Log(this.#tables.orm);
-  readonly #custody = new Custody(new SealingKeys(this.env));
+  readonly #unsealedKeys = new UnsealedKeys(new SealingKeys(this.env));
   #engine: Engine | undefined;
   #alarms: Alarms | undefined;
   /** Commands of the script that are being carried out. */
@@ -99,7 +99,7 @@ export class Allocator extends DurableObject<Env> {
       applicationId,
       tables: this.#tables,
       log: this.#log,
-      custody: this.#custody,
+      unsealedKeys: this.#unsealedKeys,
       alarms: this.#openAlarms(),
       bytes: () => this.ctx.storage.sql.databaseSize,
       now: () => Date.now(),
@@ -123,6 +123,6 @@ export class Allocator extends DurableObject<Env> {
 const byClock = (command: Command): Call => ({
   id: newRandomId(),
   until: Date.now() + CALL_DEADLINE_MILLISECONDS,
-  origin: BY_CLOCK,
+  audit: BY_CLOCK,
   command,
 });

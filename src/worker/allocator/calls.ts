@@ -1,6 +1,6 @@
 import { MAX_GROUP_CALLS, MAX_RECENT_ENTRIES, MAX_WAITING_CALLS } from "../../shared/limits.ts";
 import type { Call, CallOutcome, CallResult, Result } from "./commands.ts";
-import type { Log } from "./tables/log.ts";
+import type { Log } from "./tables/entry-log.ts";
 
 /** What the allocator sends back for a call. */
 export interface Reply {

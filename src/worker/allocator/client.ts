@@ -1,4 +1,4 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   CALL_DEADLINE_MILLISECONDS,
@@ -6,9 +6,9 @@ import {
   CALL_RETRY_MAX_MILLISECONDS,
 } from "../../shared/limits.ts";
 import { isOverloaded } from "../../shared/retryable.ts";
+import { ApiError } from "../api-error.ts";
 import { type Home, objectPlace } from "../homes.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
 import type { Database } from "../storage/database.ts";
 import type { Allocator } from "./allocator.ts";
 import type { Reply } from "./calls.ts";
@@ -40,16 +40,16 @@ export class AllocatorClient {
    * Has a command decided in its turn.
    *
    * @param db gets the bookmark of what was read or written
-   * @throws Refusal
+   * @throws ApiError
    * @throws Unavailable at the call's deadline, after which the command is not decided any more, or when the allocator has given it up
    */
-  async execute(db: Database, applicationId: ApplicationId, command: Command, origin: Origin): Promise<Success> {
+  async execute(db: Database, applicationId: ApplicationId, command: Command, audit: AuditContext): Promise<Success> {
     const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
-    const { outcome, bookmark } = await this.#try(applicationId, { id: newRandomId(), until, origin, command }, until);
+    const { outcome, bookmark } = await this.#try(applicationId, { id: newRandomId(), until, audit, command }, until);
     db.noteBookmark(bookmark);
     switch (outcome.kind) {
       case "refused":
-        throw new Refusal(outcome.code);
+        throw new ApiError(outcome.code);
       case "unavailable":
         throw new Unavailable("allocator", undefined);
       case "failed":
@@ -74,14 +74,14 @@ export class AllocatorClient {
    * could undo a later call.
    */
   #try(applicationId: ApplicationId, call: Call, until: number): Promise<Reply> {
-    return withDeadline("allocator", CALL_DEADLINE_MILLISECONDS, async (isOver) => {
+    return withDeadline("allocator", CALL_DEADLINE_MILLISECONDS, async (hasTimedOut) => {
       for (let pause = CALL_RETRY_BASE_MILLISECONDS; ; pause = Math.min(2 * pause, CALL_RETRY_MAX_MILLISECONDS)) {
         try {
           this.#calls++;
           return await this.#stub(applicationId).call(applicationId, call);
         } catch (error) {
           // The platform refuses the call before the object gets it; to repeat it would add to the overload.
-          if (isOverloaded(error) || isOver() || Date.now() >= until) throw new Unavailable("allocator", error);
+          if (isOverloaded(error) || hasTimedOut() || Date.now() >= until) throw new Unavailable("allocator", error);
           await scheduler.wait(Math.random() * pause);
         }
       }

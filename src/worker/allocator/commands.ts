@@ -1,7 +1,7 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId, InvitationDigest, UserDigest } from "../../shared/identifiers.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { InvitationRow, IssuedBadge } from "../storage/rows.ts";
 import type { Transition } from "./decide/states.ts";
 
@@ -13,7 +13,7 @@ import type { Transition } from "./decide/states.ts";
 /** The settings of the application that a command is decided by, as the caller has them. */
 export type Rules = Pick<
   Application,
-  "range" | "reuseAfterSeconds" | "requireProof" | "bindUntil" | "newBadgesPerHour" | "deviceKey"
+  "range" | "reuseAfterSeconds" | "requireProof" | "bindUntil" | "newBadgesPerHour" | "rootKey"
 > & { signingKey: Application["signingKeys"][number] };
 
 /** A user, and the digest under which a block outlives the user's erasure (contract section 24). */
@@ -29,9 +29,9 @@ export interface BadgeCommand extends NamedUser {
   device: DeviceId;
   /** JSON text with the known fields in one order; null: none was sent. */
   metadata: string | null;
-  /** Of the key that was proved; null: none. */
+  /** Thumbprint of the proved key; null without a proof. */
   keyThumbprint: string | null;
-  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  /** Whether the user's token was verified, or none is required (contract section 22). */
   isVerified: boolean;
   /** The invitation that is presented, and its token for the event; null: none. */
   invitation: { digest: InvitationDigest; token: string } | null;
@@ -120,7 +120,7 @@ export interface Call {
   id: string;
   /** When the caller gives up: later the command is not decided any more. Null: never. */
   until: number | null;
-  origin: Origin;
+  audit: AuditContext;
   command: Command;
 }
 

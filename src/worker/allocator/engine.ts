@@ -10,7 +10,7 @@ import {
   SEND_CHARACTERS,
   SEND_PAUSES,
 } from "../../shared/limits.ts";
-import type { Custody } from "../keys/custody.ts";
+import type { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import { log as logLine } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
@@ -31,14 +31,14 @@ import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 import { eraseEvents } from "./replica/erase-events.ts";
 import { Replicator } from "./replica/replicator.ts";
-import type { Log } from "./tables/log.ts";
+import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 
 export interface EngineParts {
   applicationId: ApplicationId;
   tables: Tables;
   log: Log;
-  custody: Custody;
+  unsealedKeys: UnsealedKeys;
   alarms: Alarms;
   bytes(): number;
   now(): number;
@@ -71,11 +71,11 @@ export class Engine {
   #running: Promise<void> | null = null;
 
   constructor(parts: EngineParts) {
-    const { applicationId, tables, log, custody, openDatabase, enqueue, notify, now } = parts;
+    const { applicationId, tables, log, unsealedKeys, openDatabase, enqueue, notify, now } = parts;
     this.applicationId = applicationId;
     this.#parts = parts;
     this.#calls = new Calls(log);
-    this.#freshNumbers = new FreshNumbers(applicationId, custody);
+    this.#freshNumbers = new FreshNumbers(applicationId, unsealedKeys);
     this.replicator = new Replicator({
       ...{ applicationId, tables, log, openDatabase, enqueue, notify, now },
       withdraw: (numbers, isAgain) => this.#withdraw(numbers, isAgain),
@@ -268,11 +268,11 @@ export class Engine {
     try {
       const numberAt = await this.#freshNumbers.forCommands(calls.map(({ call }) => call.command));
       await alarms.load();
-      const before = log.head()?.counters.fresh ?? [];
+      const before = log.head()?.counters.rangeSegments ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
       this.#group = decideGroup(tables, log, this.#calls, live, { now: now(), numberAt, randomBelow });
-      warnIfFilling(this.applicationId, before, log.head()?.counters.fresh ?? []);
+      warnIfFilling(this.applicationId, before, log.head()?.counters.rangeSegments ?? []);
     } catch (error) {
       this.#endCalls(calls, error);
       return;

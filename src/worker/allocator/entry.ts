@@ -1,6 +1,6 @@
 import type { EventName } from "../../shared/events.ts";
 import type { HistoryAction, StoredHistory } from "../../shared/history.ts";
-import type { signingKey } from "../../shared/schema.ts";
+import type { DayCount, signingKey } from "../../shared/schema.ts";
 
 /** Tables whose rows the allocator owns, and the column that is the key, by the names of src/shared/schema.ts. */
 export const ROW_KEYS = {
@@ -59,6 +59,8 @@ export interface EntryChanges {
   keys: Omit<typeof signingKey.$inferSelect, "applicationId">[];
   /** The end of the range, if this is the first entry since it grew; else null. */
   lastNumber: number | null;
+  /** The last day before this entry's that had new badges; null: this entry begins no new day. */
+  endedDay: DayCount | null;
   /** Numbers that D1 refused and the allocator has withdrawn. */
   withdrawn: number[];
 }
@@ -72,5 +74,6 @@ export const NO_CHANGES: EntryChanges = {
   results: [],
   keys: [],
   lastNumber: null,
+  endedDay: null,
   withdrawn: [],
 };

@@ -1,40 +1,40 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import type { RangePart } from "../../shared/schema.ts";
-import type { Custody } from "../keys/custody.ts";
+import type { RangeSegment } from "../../shared/schema.ts";
 import { deriveBytes } from "../keys/derivation.ts";
+import type { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import type { Command } from "./commands.ts";
 import { createPermutation } from "./permutation.ts";
 import type { Sources } from "./transaction.ts";
 
-/** The orders in which an application's fresh numbers are handed out: one for each part of its range. */
+/** The orders in which an application's fresh numbers are handed out: one for each segment of its range. */
 export class FreshNumbers {
   readonly #applicationId: ApplicationId;
-  readonly #custody: Pick<Custody, "deviceKey">;
-  /** By the part's start and size: what one group took for a part need not be in D1, and the range may grow on. */
+  readonly #unsealedKeys: Pick<UnsealedKeys, "rootKey">;
+  /** By the segment's start and size: what one group took for a segment need not be in D1, and the range may grow on. */
   readonly #permutations = new Map<string, (index: number) => number>();
 
-  constructor(applicationId: ApplicationId, custody: Pick<Custody, "deviceKey">) {
+  constructor(applicationId: ApplicationId, unsealedKeys: Pick<UnsealedKeys, "rootKey">) {
     this.#applicationId = applicationId;
-    this.#custody = custody;
+    this.#unsealedKeys = unsealedKeys;
   }
 
-  /** What decides these commands needs. @throws Unavailable when the application's device key cannot be opened */
+  /** What decides these commands needs. @throws Unavailable when the application's root key cannot be opened */
   async forCommands(commands: readonly Command[]): Promise<NonNullable<Sources["numberAt"]>> {
     const key = await this.#keyFor(commands);
-    return (part, index) => part.first + this.#permutation(key, part)(index);
+    return (segment, index) => segment.first + this.#permutation(key, segment)(index);
   }
 
-  /** Derived from the device key, so that a lost object loses nothing. Null: none of the commands takes a number. */
+  /** Derived from the root key, so that a lost object loses nothing. Null: none of the commands takes a number. */
   async #keyFor(commands: readonly Command[]): Promise<Uint8Array | null> {
     const taking = commands.find((command) => command.kind === "badge" || command.kind === "invite");
     if (!taking) return null;
-    return deriveBytes(await this.#custody.deviceKey(this.#applicationId, taking.rules.deviceKey), "badge-numbers");
+    return deriveBytes(await this.#unsealedKeys.rootKey(this.#applicationId, taking.rules.rootKey), "badge-numbers");
   }
 
-  /** One key per part: parts of equal size have different orders. */
-  #permutation(key: Uint8Array | null, { first, size }: RangePart): (index: number) => number {
+  /** One key per segment: segments of equal size have different orders. */
+  #permutation(key: Uint8Array | null, { first, size }: RangeSegment): (index: number) => number {
     const name = `${first} ${size}`;
     const known = this.#permutations.get(name);
     if (known) return known;

@@ -4,7 +4,7 @@ import type { CallOutcome, Result } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
 import { NO_CHANGES } from "./entry.ts";
 import { scriptResultOf } from "./script-result.ts";
-import type { Log } from "./tables/log.ts";
+import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 import { type DraftedEntry, type Sources, Transaction } from "./transaction.ts";
 

@@ -18,7 +18,7 @@ export class NetChanges {
     return this.#changes.size === 0;
   }
 
-  /** @returns how many characters it takes, roughly */
+  /** @returns its approximate length in characters */
   add(op: NetChange["op"], table: RowTable, key: string | number, columns: object): number {
     const name = `${table} ${key}`;
     const change = { op, table, key, columns: { ...columns } };
@@ -31,7 +31,7 @@ export class NetChanges {
   /** Rows that give up a unique place come before rows that take it. */
   toWrites(): RowWrite[] {
     const changes = [...this.#changes.values()];
-    const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.retiredAt != null);
+    const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.supersededAt != null);
     return [...group(changes.filter(gives)), ...group(changes.filter((change) => !gives(change)))];
   }
 }

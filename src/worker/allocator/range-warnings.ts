@@ -1,10 +1,14 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
-import type { RangePart } from "../../shared/schema.ts";
+import type { RangeSegment } from "../../shared/schema.ts";
 import { log } from "../log.ts";
 
 /** Warns when the fresh numbers of a range run out: by the entry with which a share in `RANGE_WARNING_PERCENTS` is reached. */
-export function warnIfFilling(applicationId: ApplicationId, before: readonly RangePart[], after: readonly RangePart[]) {
+export function warnIfFilling(
+  applicationId: ApplicationId,
+  before: readonly RangeSegment[],
+  after: readonly RangeSegment[],
+) {
   const share = shareUsed(after);
   const percent = RANGE_WARNING_PERCENTS.find((limit) => share >= limit);
   if (percent === undefined || shareUsed(before) >= percent) return;
@@ -13,7 +17,7 @@ export function warnIfFilling(applicationId: ApplicationId, before: readonly Ran
 }
 
 /** In percent. */
-function shareUsed(parts: readonly RangePart[]): number {
-  const size = parts.reduce((sum, part) => sum + part.size, 0);
-  return size === 0 ? 0 : (parts.reduce((sum, { used }) => sum + used, 0) * 100) / size;
+function shareUsed(segments: readonly RangeSegment[]): number {
+  const size = segments.reduce((sum, segment) => sum + segment.size, 0);
+  return size === 0 ? 0 : (segments.reduce((sum, { used }) => sum + used, 0) * 100) / size;
 }

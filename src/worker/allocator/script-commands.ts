@@ -1,4 +1,4 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { newAlias, type UserDigest } from "../../shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS, SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
 import {
@@ -7,10 +7,10 @@ import {
   allocatorRequest,
   type Reconciliation,
 } from "../../shared/script-commands.ts";
-import { userDigestOf } from "../applications/devices.ts";
+import { hashUserId } from "../applications/derived-ids.ts";
 import { log as logLine } from "../log.ts";
 import { findApplication } from "../storage/applications.ts";
-import { SELECT_OPEN, storeResult } from "../storage/script-commands.ts";
+import { SELECT_OPEN, storeResult } from "../storage/command-rows.ts";
 import type { Command } from "./commands.ts";
 import type { Engine, EngineParts } from "./engine.ts";
 import { readHead, SELECT_HEAD } from "./replica/head.ts";
@@ -75,9 +75,9 @@ async function carryOut(engine: Engine, parts: EngineParts, id: string, request:
     await storeResult(openDatabase(), id, await reconcile(engine, parts, command));
     return;
   }
-  const origin: Origin = { actor };
+  const audit: AuditContext = { actor };
   const until = parts.now() + CALL_DEADLINE_MILLISECONDS;
-  const { outcome } = await engine.submit({ id, until, origin, command: await toCommand(parts, command) }, id);
+  const { outcome } = await engine.submit({ id, until, audit, command: await toCommand(parts, command) }, id);
   if (outcome.kind === "failed") await storeResult(openDatabase(), id, { kind: "failed" });
 }
 
@@ -101,7 +101,7 @@ async function reconcile(
   if (isInSync && skip > 0) {
     const until = now() + CALL_DEADLINE_MILLISECONDS;
     const command = { kind: "skip", numbers: skip } as const;
-    const { outcome } = await engine.submit({ id: crypto.randomUUID(), until, origin: BY_ADMINISTRATOR, command });
+    const { outcome } = await engine.submit({ id: crypto.randomUUID(), until, audit: BY_ADMINISTRATOR, command });
     skipped = outcome.kind === "skipped" ? outcome.numbers : 0;
   }
   const verification = new Verification();
@@ -124,7 +124,7 @@ async function reconcile(
   };
 }
 
-const BY_ADMINISTRATOR: Origin = { actor: { kind: "administrator" } };
+const BY_ADMINISTRATOR: AuditContext = { actor: { kind: "administrator" } };
 
 async function toCommand(
   parts: EngineParts,
@@ -151,9 +151,12 @@ async function toCommand(
   }
 }
 
-async function digestOf({ applicationId, custody, openDatabase }: EngineParts, userId: string): Promise<UserDigest> {
+async function digestOf(
+  { applicationId, unsealedKeys, openDatabase }: EngineParts,
+  userId: string,
+): Promise<UserDigest> {
   const row = await findApplication(openDatabase(), applicationId);
   if (!row) throw new Error("the application is not in D1");
-  const { sealedDeviceKey: sealed, sealingVersion } = row;
-  return userDigestOf(custody, { id: applicationId, deviceKey: { sealed, sealingVersion } }, userId);
+  const { sealedRootKey: sealed, sealingVersion } = row;
+  return hashUserId(unsealedKeys, { id: applicationId, rootKey: { sealed, sealingVersion } }, userId);
 }

@@ -1,17 +1,17 @@
 import { eq } from "drizzle-orm";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits.ts";
-import type { RangePart } from "../../shared/schema.ts";
+import type { RangeSegment } from "../../shared/schema.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";
 import type { Rules } from "./commands.ts";
 import { type Counters, copyCounters } from "./counters.ts";
 import { type EntryChanges, type Erasure, type NewEvent, type NewHistory, NO_CHANGES, type RowTable } from "./entry.ts";
 import { NetChanges } from "./net-changes.ts";
-import { countBadge, countInvitation } from "./statistics.ts";
+import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
 import type { Tables } from "./tables/tables.ts";
 
@@ -20,7 +20,7 @@ export interface Sources {
   /** Milliseconds. */
   now: number;
   /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
-  numberAt?(part: RangePart, index: number): number;
+  numberAt?(segment: RangeSegment, index: number): number;
   /** A whole number from 0 to `limit - 1`, each equally likely. */
   randomBelow(limit: number): number;
 }
@@ -38,6 +38,7 @@ interface Draft {
   erasures: Erasure[];
   results: EntryChanges["results"];
   keys: EntryChanges["keys"];
+  endedDay: EntryChanges["endedDay"];
   withdrawn: number[];
   /** Whether the entry is needed for its counters alone. */
   isForced: boolean;
@@ -66,7 +67,7 @@ export class Transaction {
     this.now = sources.now;
     this.sources = sources;
     this.counters = copyCounters(counters);
-    this.#rangeBefore = counters.fresh.length;
+    this.#rangeBefore = counters.rangeSegments.length;
   }
 
   /** Stores a new badge, or a number that is reserved from now on. */
@@ -74,7 +75,7 @@ export class Transaction {
     this.tables.insertBadge.run({ ...row });
     this.#record("insert", "badge", row.number, row);
     this.#noteEnd(isIssued(row) ? row.expiresAt : null);
-    countBadge(this.counters, undefined, row, this.now);
+    this.#countBadge(undefined, row);
   }
 
   /**
@@ -87,13 +88,13 @@ export class Transaction {
     this.tables.orm.update(badge).set(columns).where(eq(badge.number, before.number)).run();
     this.#record("update", "badge", before.number, columns);
     if ("expiresAt" in columns) this.#noteEnd(after.expiresAt);
-    countBadge(this.counters, before, after, this.now);
+    this.#countBadge(before, after);
   }
 
   deleteBadge(row: BadgeRow): void {
     this.tables.orm.delete(badge).where(eq(badge.number, row.number)).run();
     this.#record("delete", "badge", row.number, {});
-    countBadge(this.counters, row, undefined, this.now);
+    this.#countBadge(row, undefined);
   }
 
   /** Stores a badge as it is after a change that callers see. */
@@ -155,9 +156,9 @@ export class Transaction {
     this.counters.statistics.freed--;
   }
 
-  /** The turn with which a badge becomes its device's current one. */
-  nextTurn(device: DeviceId): number {
-    return this.tables.lastTurn(device) + 1;
+  /** The login sequence number with which a badge becomes its device's current one. */
+  nextLoginSequence(device: DeviceId): number {
+    return this.tables.lastLoginSequence(device) + 1;
   }
 
   /**
@@ -176,7 +177,7 @@ export class Transaction {
 
   addHistory(
     action: HistoryAction,
-    { actor, requestId, reason }: Origin,
+    { actor, requestId, reason }: AuditContext,
     about: { badge?: number; userId?: string | null; detail?: Record<string, unknown> },
   ): void {
     this.#draft.history.push({
@@ -227,9 +228,9 @@ export class Transaction {
   }
 
   /** Fresh numbers, places in the order of issue and change numbers that are left out, because they may have been used. */
-  skip(fresh: RangePart[], count: number): void {
-    this.counters.fresh = fresh;
-    this.counters.lastPosition += count;
+  skip(rangeSegments: RangeSegment[], count: number): void {
+    this.counters.rangeSegments = rangeSegments;
+    this.counters.lastOrdinal += count;
     this.counters.lastChange += count;
     this.#draft.isForced = true;
   }
@@ -262,8 +263,8 @@ export class Transaction {
 
   #close(): void {
     const { rows, size: _size, isForced: _isForced, ...others } = this.#draft;
-    const last = this.counters.fresh.at(-1);
-    const isGrown = this.#full.length === 0 && this.counters.fresh.length > this.#rangeBefore;
+    const last = this.counters.rangeSegments.at(-1);
+    const isGrown = this.#full.length === 0 && this.counters.rangeSegments.length > this.#rangeBefore;
     const lastNumber = isGrown && last ? last.first + last.size - 1 : null;
     const changes = { ...NO_CHANGES, ...others, rows: rows.toWrites(), lastNumber };
     this.#full.push({ counters: copyCounters(this.counters), changes });
@@ -272,6 +273,11 @@ export class Transaction {
 
   #record(op: "insert" | "update" | "delete", table: RowTable, key: string | number, columns: object): void {
     this.#draft.size += this.#draft.rows.add(op, table, key, columns);
+  }
+
+  #countBadge(before: BadgeRow | undefined, after: BadgeRow | undefined): void {
+    countBadge(this.counters, before, after);
+    if (!isIssued(before) && isIssued(after)) this.#draft.endedDay ??= countNewBadge(this.counters, this.now);
   }
 
   #noteEnd(time: number | null): void {
@@ -286,6 +292,7 @@ const newDraft = (): Draft => ({
   erasures: [],
   results: [],
   keys: [],
+  endedDay: null,
   withdrawn: [],
   isForced: false,
   size: 0,

@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { listConsolePeople } from "../storage/console-secrets.ts";
 
-/** By the last name of a page. */
+/** Cursors have a page's last name. */
 export const ACCESS_CURSOR = cursorCodec("access", z.string());
 
 type AccessView = z.infer<typeof accessPage>["people"][number];

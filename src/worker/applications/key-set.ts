@@ -1,17 +1,17 @@
 import { parseApplicationId } from "../../shared/identifiers.ts";
 import { KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
-import { findEdgeCopy, shareEdgeCopy } from "../edge-copies.ts";
+import { readEdgeCache, writeEdgeCache } from "../edge-cache.ts";
 import { publicJwks } from "../keys/jwks.ts";
-import { requirePublisher } from "./authentication.ts";
+import { applicationForKeySet } from "./credentials.ts";
 
 /**
- * An application's key set, as JSON text. An isolate that does not know the application looks for the data centre's copy before it
- * asks D1: an unknown application has none.
+ * An application's key set, as JSON text. An isolate that does not have the application reads the data centre's cache
+ * before D1, because an unknown application is never cached there.
  *
  * @param origin of the request's URL
  * @param clientAddress of the caller: calls for unknown applications count as refused
- * @throws Refusal UNKNOWN_APPLICATION
+ * @throws ApiError UNKNOWN_APPLICATION
  */
 export async function readKeySet(
   context: Context,
@@ -19,15 +19,15 @@ export async function readKeySet(
   applicationId: string,
   clientAddress: string,
 ): Promise<string> {
-  const { registry, now } = context;
+  const { applicationCache, now } = context;
   const id = parseApplicationId(applicationId);
-  const isToBeLoaded = id !== undefined && registry.recall(id, now(), KEY_SET_CACHE_SECONDS * 1000) === undefined;
+  const isToBeLoaded = id !== undefined && applicationCache.peek(id, now(), KEY_SET_CACHE_SECONDS * 1000) === undefined;
   const url = `${origin}/v1/applications/${id}/jwks.json`;
-  const copy = isToBeLoaded ? await findEdgeCopy(context, url, KEY_SET_CACHE_SECONDS) : undefined;
+  const copy = isToBeLoaded ? await readEdgeCache(context, url, KEY_SET_CACHE_SECONDS) : undefined;
   if (copy) return copy.text;
-  const application = await requirePublisher(context, clientAddress, applicationId);
+  const application = await applicationForKeySet(context, clientAddress, applicationId);
   const text = JSON.stringify(await publicJwks(application));
-  const builtAt = registry.loadedAt(application.id) ?? now();
-  if (isToBeLoaded) shareEdgeCopy(context, url, { text, builtAt }, KEY_SET_CACHE_SECONDS);
+  const builtAt = applicationCache.loadedAt(application.id) ?? now();
+  if (isToBeLoaded) writeEdgeCache(context, url, { text, builtAt }, KEY_SET_CACHE_SECONDS);
   return text;
 }

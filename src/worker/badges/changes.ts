@@ -2,9 +2,9 @@ import * as z from "zod";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-life/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
-import { Refusal } from "../refusal.ts";
 import { listChanges } from "../storage/issued-badges.ts";
 import { requireReadable } from "../storage/readable.ts";
 
@@ -29,7 +29,7 @@ export interface ChangePage {
  * A page of the feed (contract section 13): each badge once, in the order of its last change.
  *
  * @param after null: from the beginning
- * @throws Refusal EXPIRED_CURSOR after an administrator accepted a loss
+ * @throws ApiError EXPIRED_CURSOR after the application was republished, or its allocator lost its storage
  */
 export async function pageChanges(
   context: Context,
@@ -39,7 +39,7 @@ export async function pageChanges(
 ): Promise<ChangePage> {
   const from = after?.change ?? 0;
   const feed = await listChanges(context.db, applicationId, from, perPage + 1);
-  if (after !== null && after.epoch !== feed.epoch) throw new Refusal("EXPIRED_CURSOR");
+  if (after !== null && after.epoch !== feed.epoch) throw new ApiError("EXPIRED_CURSOR");
   requireReadable(feed);
   const { epoch, badges } = feed;
   const shown = badges.slice(0, perPage);

@@ -1,71 +1,74 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-life/states.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import type { Success } from "../allocator/client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
 import { mayBind, mayUse } from "../allocator/decide/keys.ts";
-import { userDigestOf } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
-import { findBadge, lookForBadge, type StoredBadge } from "../storage/device-badges.ts";
+import { Unavailable } from "../platform.ts";
+import { findBadge, findBadgeAtNearest, type StoredBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
-import { settingsOfBinding } from "./binding.ts";
-import { executeWithSettings } from "./rules.ts";
+import { executeWithSettings } from "./execute-with-settings.ts";
 
 /** `POST /v1/badge`. */
 export interface BadgeRequest {
   /** Keyed digest of the udid. */
   device: DeviceId;
   userId: string;
-  /** JSON text with the known fields in one order, or null when none was sent. */
+  /** JSON text with the known fields in one order; null if none was sent. */
   metadata: string | null;
-  /** Of the key that the device proved to hold; null: none. */
+  /** Thumbprint of the key that the device has proved; null without a proof. */
   keyThumbprint: string | null;
-  /** Whether the identity provider vouches for the user, or nobody has to (contract section 22). */
+  /** Whether the user's token was verified, or none is required (contract section 22). */
   isVerified: boolean;
   invitationToken: string | null;
-  /** D1's state that the device knows of; null: none. */
+  /** The bookmark that the device sent; null if it sent none. */
   bookmark: string | null;
 }
 
 /** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
-export type IssuedBadge = {
+export type IssueResult = {
   number: number;
-  /** Of the key that it is bound to; null: it is not bound. */
+  /** Thumbprint of the key that it is bound to; null if unbound. */
   keyThumbprint: string | null;
 } & ({ kind: "created"; publicKey: string } | { kind: "existing" });
 
-/** Counts a call for its caller's address before the allocator is called (contract section 7). Each rejects with RATE_LIMITED. */
+/**
+ * Counts a call for its caller's address before the allocator is called (contract section 7). The methods reject with
+ * RATE_LIMITED.
+ */
 export interface AddressLimits {
   /** A call that would take a fresh number. */
   countFreshNumber(): Promise<void>;
-  /** A claim of what, as far as D1 knows, nobody can claim: a token that is made up, spent or over. */
+  /** A claim with a token that D1 does not know as pending: made up, spent or ended. */
   countGuess(): Promise<void>;
 }
 
-/** Of a call that has no address to count for, such as a server's. */
+/** For a call without an address to count for, such as a server's. */
 const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess: async () => {} };
 
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
- * A login that changes nothing is answered from what a replica of D1 near the caller has, if that is recent (contract section
- * 16), or from the primary. Everything else is decided by the application's object.
+ * A recent replica near the caller (contract section 16), or the primary, serves a login that changes nothing. The
+ * allocator decides everything else.
  *
- * @throws Refusal
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function issueBadge(
   context: Context,
   application: Application,
   request: BadgeRequest,
-  origin: Origin,
+  audit: AuditContext,
   limits: AddressLimits = NO_ADDRESS,
-): Promise<IssuedBadge> {
+): Promise<IssueResult> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  // A call without a proof counts for its address whatever its token is.
+  // A call without a proof counts for its address with any token.
   const mayBeGuess = digest !== null && request.keyThumbprint !== null;
   const [{ badge: known, settings, isUnchanged }, isPending] = await Promise.all([
     look(context, application, request, digest),
@@ -76,7 +79,7 @@ export async function issueBadge(
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
-  const userDigest = await userDigestOf(context.custody, settings, userId);
+  const userDigest = await hashUserId(context.unsealedKeys, settings, userId);
   const wanted = {
     kind: "badge" as const,
     device,
@@ -91,19 +94,19 @@ export async function issueBadge(
     context,
     settings,
     (rules): BadgeCommand => ({ ...wanted, rules }),
-    origin,
+    audit,
   );
-  return toIssued(result, rules.signingKey.publicKey);
+  return toIssueResult(result, rules.signingKey.publicKey);
 }
 
-function toIssued(result: Success, publicKey: string): IssuedBadge {
+function toIssueResult(result: Success, publicKey: string): IssueResult {
   const { kind, number, keyThumbprint } = expectKind(result, "created", "existing");
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
 }
 
 /**
- * The user device's badge, the settings that a login with it goes by, and whether it is accepted and changes nothing, which the
- * primary or a recent replica decides.
+ * Finds the badge, the settings, and whether the login is accepted without a write. The primary or a recent replica
+ * decides this.
  */
 async function look(
   context: Context,
@@ -115,15 +118,37 @@ async function look(
   const { device, userId, bookmark } = request;
   const userDevice = { applicationId: application.id, device, userId };
   const now = clock();
-  const seen = await lookForBadge(db, userDevice, bookmark, now);
-  const badge = seen.badge && seen.authority === "hint" ? await findBadge(db, userDevice) : seen.badge;
+  const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
+  const badge = seen.badge && seen.source === "stale-replica" ? await findBadge(db, userDevice) : seen.badge;
   if (badge === undefined) return { badge, settings: application, isUnchanged: false };
-  const settings = await settingsOfBinding(context, application, badge, request.keyThumbprint);
+  const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     isMereLogin(settings, request, badge, now);
   return { badge, settings, isUnchanged };
+}
+
+/**
+ * The application, whose settings decide whether an unbound badge gets bound. If the cached settings would leave the
+ * badge unbound despite a proof, settings of at most a second ago are used: an administrator may just have set
+ * `--bind-until`. Without a refusal no other code would retry.
+ */
+async function settingsForBinding(
+  { applicationCache, db, now }: Context,
+  application: Application,
+  badge: StoredBadge,
+  thumbprint: string | null,
+): Promise<Application> {
+  const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
+  if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
+  try {
+    return (await applicationCache.findRecent(db, application.id, now())) ?? application;
+  } catch (error) {
+    // If the primary fails, the cached settings apply.
+    if (error instanceof Unavailable) return application;
+    throw error;
+  }
 }
 
 /** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */

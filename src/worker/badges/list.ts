@@ -9,15 +9,16 @@ import { type BadgePageQuery, type ListedBadge, listBadges } from "../storage/ba
 
 type ListedView = z.infer<typeof badgePage>["badges"][number];
 
-/** The position after which a page starts; in the newest-first order, before which. */
+/** The ordinal after which a page starts (before which, if the newest are first). */
 export const BADGE_CURSOR = cursorCodec("badges", z.int().nonnegative());
 export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegative());
 
 /**
- * A page of issued badges. Oldest first, badges issued while a caller pages come at the end, and none comes twice.
+ * A page of issued badges. With the oldest first, badges that are issued while a caller pages come at the end, and none
+ * comes twice.
  *
  * @param isForPerson whether a searched list says who made the last change of each badge
- * @returns the badges, and the position after which the next page starts; null on the last page
+ * @returns the badges, and the ordinal after which the next page starts; null on the last page
  */
 export async function pageBadges(
   context: Context,
@@ -28,12 +29,14 @@ export async function pageBadges(
   const isFound = !isPlain(query);
   const { items, last } = await listBadges(context.db, query, now, isFound && isForPerson);
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
-  // What expired in the last minute is not recorded yet, so a page may have fewer badges.
+  // A page may have fewer badges, because expiries of the last minute are not recorded yet.
   const isListed = (badge: ListedBadge) => query.state !== null || stateAt(badge, now) !== "expired";
-  return { badges: items.filter(isListed).map(view), next: last?.position ?? null };
+  return { badges: items.filter(isListed).map(view), next: last?.ordinal ?? null };
 }
 
-/** A page as contract section 4 has it, of active and suspended badges; the others are those of section 24. */
+/**
+ * Whether it is a page of contract section 4, with active and suspended badges. Other pages are those of section 24.
+ */
 const isPlain = ({ state, text, endsBefore, isNewestFirst }: BadgePageQuery): boolean =>
   state === null && text === null && endsBefore === null && !isNewestFirst;
 
@@ -51,7 +54,7 @@ function viewListed(badge: ListedBadge): ListedView {
   };
 }
 
-/** Whoever searches also sees when a badge was issued and changed, by whom, and a state other than active. */
+/** Search results add the state, the times of issue and of the last change, and its actor. */
 function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
   const state = asked ?? badge.state;
   return {

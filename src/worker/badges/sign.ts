@@ -3,28 +3,33 @@ import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { mayUse } from "../allocator/decide/keys.ts";
 import { refusalOfState } from "../allocator/decide/refusal.ts";
-import type { Application } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
+import type { ProvenKey } from "../dpop/verify.ts";
 import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
-import { Refusal } from "../refusal.ts";
-import { findSigningBadge, lookForSigningBadge, type Signer, type SigningBadge } from "../storage/device-badges.ts";
-import { mayUseNow, type ProvenKey } from "./binding.ts";
-import { statusClaim } from "./status-index.ts";
+import {
+  findSigningBadge,
+  findSigningBadgeAtNearest,
+  type Signer,
+  type SigningBadge,
+} from "../storage/device-badges.ts";
+import { statusClaim } from "./status-lists/list-index.ts";
 
-/** `typ` of the service's signatures, so that no other JWT of the same key is accepted as one (RFC 8725 section 3.11). */
+/** `typ` of badge signatures, so that no other JWT by the same key is accepted as one (RFC 8725 section 3.11). */
 const HEADERS = new JwtHeaders("badge-signature+jwt");
 
-/** What a device asks the service to sign. */
+/** A device's request for a signature. */
 export interface SignRequest {
   /** Keyed digest of the udid. */
   device: DeviceId;
   /** The request's base64 text, unchanged. */
   clientSignature: string;
-  /** The badge that is to sign; null: the device's current one, or that of the key. */
+  /** The badge that signs; null for the device's current badge, or that of the key. */
   badgeNumber: number | null;
-  /** Null: the device proved none. */
+  /** Null without a proof. */
   key: ProvenKey | null;
-  /** D1's state that the caller knows of; null: none. */
+  /** The bookmark that the caller sent; null if it sent none. */
   bookmark: string | null;
 }
 
@@ -34,7 +39,7 @@ export interface SignRequest {
  * it holds it (RFC 7800 section 3.2).
  *
  * @returns a compact JWS, ES256, by the key that the badge was issued with
- * @throws Refusal
+ * @throws ApiError
  */
 export async function signBadge(
   context: Context,
@@ -58,17 +63,17 @@ export async function signBadge(
     iat: issuedAt,
     ...(badge.startsAt !== null && { nbf: Math.floor(badge.startsAt / 1000) }),
     ...(expiresAt !== null && { exp: expiresAt }),
-    ...(await statusClaim(context, application, badge.position)),
+    ...(await statusClaim(context, application, badge.ordinal)),
     ...(badge.keyThumbprint !== null && provenKey !== null && { cnf: { jwk: provenKey.jwk } }),
   };
-  return signJwt(HEADERS.of(key), claims, await context.custody.signingKey(application.id, key.kid, key));
+  return signJwt(HEADERS.of(key), claims, await context.unsealedKeys.signingKey(application.id, key.kid, key));
 }
 
 /**
- * An active badge that the key may use. A recent copy near the caller may say that there is one; all else is decided at the
- * primary (contract section 16).
+ * An active badge that the key may use. A recent replica near the caller may accept; only the primary refuses (contract
+ * section 16).
  *
- * @throws Refusal
+ * @throws ApiError
  */
 async function requireSigningBadge(
   context: Context,
@@ -79,34 +84,37 @@ async function requireSigningBadge(
   const { db } = context;
   const { thumbprint } = signer;
   const now = context.now();
-  const look = bookmark === null ? null : await lookForSigningBadge(db, signer, bookmark, now);
-  if (look?.authority === "recent-copy" && look.badge) {
+  const look = bookmark === null ? null : await findSigningBadgeAtNearest(db, signer, bookmark, now);
+  if (look?.source === "fresh-replica" && look.badge) {
     if (mayUse(look.badge, thumbprint, application) && refusalOf(look.badge, now) === null) return look.badge;
   }
-  const badge = look?.authority === "primary" ? look.badge : await findSigningBadge(db, signer);
-  if (!badge) throw new Refusal("UNKNOWN_BADGE");
-  if (!(await mayUseNow(context, application, badge, thumbprint))) throw new Refusal("INVALID_PROOF");
+  const badge = look?.source === "primary" ? look.badge : await findSigningBadge(db, signer);
+  if (!badge) throw new ApiError("UNKNOWN_BADGE");
+  if (!mayUse(badge, thumbprint, application)) throw new ApiError("INVALID_PROOF");
   const code = refusalOf(badge, context.now());
-  if (code !== null) throw new Refusal(code);
+  if (code !== null) throw new ApiError(code);
   return badge;
 }
 
-/** Only an active badge signs, from its start on (contract sections 12 and 24). @returns null: it may */
+/** Checks that a badge is active and has begun (contract sections 12 and 24). @returns null if it may sign */
 function refusalOf(badge: SigningBadge, now: number): ErrorCode | null {
   const code = refusalOfState(stateAt(badge, now));
   return code === null && badge.startsAt !== null && now < badge.startsAt ? "EARLY_BADGE" : code;
 }
 
-/** The earlier of two times; null counts as never. */
+/** The earlier of two times; null means never. */
 function earliest(one: number | null, other: number | null): number | null {
   if (one === null || other === null) return one ?? other;
   return Math.min(one, other);
 }
 
-/** The key that the badge was issued with. If it is newer than the cached application, that is reloaded once. */
+/**
+ * The key that the badge was issued with. If the cached application lacks the key, the application is reloaded once.
+ */
 async function signingKeyOf(context: Context, application: Application, id: number | null) {
   const byId = (known: Application | undefined) => known?.signingKeys.find((key) => key.id === id);
-  const key = byId(application) ?? byId(await context.registry.findFresh(context.db, application.id, context.now()));
+  const key =
+    byId(application) ?? byId(await context.applicationCache.reload(context.db, application.id, context.now()));
   if (!key) throw new Error("an issued badge must name a signing key of its application");
   return key;
 }

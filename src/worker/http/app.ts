@@ -5,11 +5,11 @@ import { homeOf } from "../../shared/homes.ts";
 import { parseApplicationId } from "../../shared/identifiers.ts";
 import { parseLogSample } from "../../shared/log-sample.ts";
 import { REQUEST_ID } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
 import { createContext } from "../context.ts";
 import { findHome, firstHome, type Home } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
-import { Refusal } from "../refusal.ts";
 import { badgeLifeRoutes } from "./badge-life-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
 import { consoleRoutes } from "./console-routes.ts";
@@ -27,7 +27,7 @@ import { serviceRoutes } from "./service-routes.ts";
 import { statusRoutes } from "./status-routes.ts";
 import { userRoutes } from "./user-routes.ts";
 
-/** The HTTP side of the service: what every request gets, then one file per resource. */
+/** The HTTP side of the service: the common middleware, then one file per resource. */
 export const app = new Hono<HttpEnv>()
   .use(async (c, next) => {
     const startedAt = Date.now();
@@ -37,7 +37,8 @@ export const app = new Hono<HttpEnv>()
     await next();
     const drained = drainUnread(c.req.raw);
     if (drained !== undefined) await drained;
-    // For how many calls the line stands. A door's question for a status list that is not needed yet is no refusal.
+    // Sampling weight of the log line. A door's call for a status list that does not exist yet does not count as a
+    // refusal.
     const isRefused = c.res.status >= 400 && c.get("code") !== "UNKNOWN_STATUSLIST";
     const sample = isRefused ? 1 : (parseLogSample(c.env.LOG_SAMPLE) ?? 1);
     if (Math.random() * sample >= 1) return;
@@ -52,7 +53,7 @@ export const app = new Hono<HttpEnv>()
       detail: c.get("detail"),
       application: c.get("application"),
       milliseconds: Date.now() - startedAt,
-      farTrips: context.db.farTrips + context.allocator.calls,
+      roundTrips: context.db.primaryCalls + context.allocator.calls,
       sample,
     });
   })
@@ -107,9 +108,9 @@ function requestIdOf({ headers }: Request): string {
   return given !== null && REQUEST_ID.test(given) ? given : crypto.randomUUID();
 }
 
-/** Every exception ends here; what it says stays in the log. */
+/** Handles every exception; its message goes only to the log. */
 function handleException(error: Error, c: HonoContext<HttpEnv>): Response {
-  if (error instanceof Refusal) {
+  if (error instanceof ApiError) {
     if (error.applicationId !== undefined) c.set("application", error.applicationId);
     if (error.detail !== undefined) c.set("detail", error.detail);
     const response = errorResponse(c, error.code);

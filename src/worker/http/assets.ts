@@ -1,11 +1,11 @@
 import type { Context as HonoContext } from "hono";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
 import type { HttpEnv } from "./environment.ts";
-import { cacheable, otherResponse } from "./response.ts";
+import { publicResponse, rawResponse } from "./response.ts";
 
-/** The static asset of the request's path (`[assets]` of wrangler.toml). @throws Refusal when there is none */
+/** The static asset of the request's path (`[assets]` of wrangler.toml). @throws ApiError when there is none */
 export async function assetResponse(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
   const asset = await c.env.ASSETS.fetch(c.req.raw);
-  if (asset.status === 404) throw new Refusal("NOT_FOUND");
-  return cacheable(c, otherResponse(c, asset.body, asset.status, asset.headers), cacheControl);
+  if (asset.status === 404) throw new ApiError("NOT_FOUND");
+  return publicResponse(c, rawResponse(c, asset.body, asset.status, asset.headers), cacheControl);
 }

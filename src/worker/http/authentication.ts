@@ -1,13 +1,13 @@
 import type { Context as HonoContext } from "hono";
-import type { Actor, Deed } from "../../shared/actor.ts";
+import type { Actor, Permission } from "../../shared/actor.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { actorName } from "../../shared/requests.ts";
-import * as authentication from "../applications/authentication.ts";
-import { deviceOf, type Inviter } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
+import * as callers from "../applications/credentials.ts";
+import { hashUdid, type Inviter } from "../applications/derived-ids.ts";
 import type { HttpEnv } from "./environment.ts";
-import { type CheckedProof, checkProofOfCall } from "./proof.ts";
+import { type CheckedProof, verifyProofOfCall } from "./proof.ts";
 import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
 
 /** A header's value; empty or blank counts as missing (contract section 2). */
@@ -21,7 +21,7 @@ export function clientAddress(c: HonoContext<HttpEnv>): string {
   return c.req.raw.headers.get("cf-connecting-ip") ?? "unknown";
 }
 
-function readCredentials(c: HonoContext<HttpEnv>): authentication.Credentials {
+function readCredentials(c: HonoContext<HttpEnv>): callers.Credentials {
   return {
     applicationId: header(c, "applicationid"),
     secret: header(c, "applicationsecret"),
@@ -34,19 +34,19 @@ interface CallingDevice {
   application: Application;
   /** The device's ID in storage. */
   device: DeviceId;
-  /** As it was sent; its form is checked after the body (contract section 2). */
+  /** As sent; its form is checked after the body (contract section 2). */
   udid: string;
 }
 
 /** A device that calls with a proof, or without one. */
 export interface ProvingDevice extends CallingDevice {
-  /** Null: the call has no proof. */
+  /** Null if the call has no proof. */
   proof: CheckedProof | null;
 }
 
 /**
- * Identifies the caller of a badge call, checks its proof, and counts the call for its device. What is wrong with a proof is
- * reported later, by `requireKey`: after the body's faults (contract section 15).
+ * Identifies the caller of a badge call, checks its proof, and counts the call for its device. `requireKey` reports an
+ * invalid proof later, after faults of the body (contract section 15).
  *
  * @param missing the code for a missing application ID: routes differ (contract sections 2 and 3)
  */
@@ -55,19 +55,22 @@ export async function requireProvingDevice(
   missing: "UNDEFINED_APPLICATIONID" | "INVALID_APPLICATIONID",
 ): Promise<ProvingDevice> {
   const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, missing);
+  const application = await callers.requireApplication(c.get("context"), credentials, missing);
   c.set("application", application.id);
   const caller = await identifyDevice(c, application);
   const text = header(c, "dpop");
-  const proof = text === null ? null : await checkProofOfCall(c, text, caller);
+  const proof = text === null ? null : await verifyProofOfCall(c, text, caller);
   if (!(await isServer(application, credentials))) await limitDevice(c, caller, credentials.clientAddress, proof);
   return { ...caller, proof };
 }
 
-/** Identifies the application that a person's call names, without a device. The call counts for its address only if it is refused. */
-export async function requirePerson(c: HonoContext<HttpEnv>): Promise<Application> {
+/**
+ * Identifies the application of a user's call, which has no device. The call counts for its address only if it is
+ * refused.
+ */
+export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
   c.set("actor", { kind: "user" });
   rememberAddress(c, application, credentials.clientAddress);
@@ -77,11 +80,11 @@ export async function requirePerson(c: HonoContext<HttpEnv>): Promise<Applicatio
 /** Identifies the application and the invitation that a visitor's call names (contract section 27). */
 export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ application: Application; token: string }> {
   const credentials = readCredentials(c);
-  const application = await authentication.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
+  const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
   c.set("application", application.id);
   rememberAddress(c, application, credentials.clientAddress);
   const token = header(c, "invitationtoken");
-  if (token === null) throw new Refusal("INVALID_INVITATIONTOKEN");
+  if (token === null) throw new ApiError("INVALID_INVITATIONTOKEN");
   await limitAddress(c);
   await limitInvitation(c, application, token);
   return { application, token };
@@ -90,44 +93,47 @@ export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ applica
 /**
  * Identifies an application's server, or a person who has signed in, by the secret.
  *
- * @param deed what the call does; by default what its method says
+ * @param permission what the call needs; by default what its method says
  */
-export async function requireServer(c: HonoContext<HttpEnv>, deed: Deed = deedOf(c.req.method)): Promise<Application> {
-  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), deed);
+export async function requireServer(
+  c: HonoContext<HttpEnv>,
+  permission: Permission = permissionFor(c.req.method),
+): Promise<Application> {
+  const caller = await callers.requireServer(c.get("context"), readCredentials(c), permission);
   admitServer(c, caller);
   return caller.application;
 }
 
 /** Identifies a door by its secret, or an application's server or a person by theirs (contract section 26). */
-export async function requireListener(c: HonoContext<HttpEnv>): Promise<authentication.Listener> {
-  const listener = await authentication.requireListener(c.get("context"), readCredentials(c));
+export async function requireListener(c: HonoContext<HttpEnv>): Promise<callers.StatusListener> {
+  const listener = await callers.requireListener(c.get("context"), readCredentials(c));
   c.set("application", listener.application.id);
   return listener;
 }
 
-const deedOf = (method: string): Deed => (method === "GET" || method === "HEAD" ? "read" : "change");
+const permissionFor = (method: string): Permission => (method === "GET" || method === "HEAD" ? "read" : "change");
 
-function admitServer(c: HonoContext<HttpEnv>, { application, person }: authentication.ServerCaller): void {
+function admitServer(c: HonoContext<HttpEnv>, { application, consoleUser }: callers.ServerCaller): void {
   c.set("application", application.id);
   c.set("caller", application);
-  if (person !== null) c.set("person", person);
-  c.set("actor", person === null ? namedServer(header(c, "actor")) : { kind: "person", name: person.name });
+  if (consoleUser !== null) c.set("consoleUser", consoleUser);
+  c.set("actor", consoleUser === null ? namedServer(header(c, "actor")) : { kind: "person", name: consoleUser.name });
 }
 
 /**
- * The application's server, which may say for whom it calls (contract section 23).
+ * The application's server, which may name the person it calls for (contract section 23).
  *
- * @param name percent-encoded UTF-8; null if the call names nobody
- * @throws Refusal INVALID_ACTOR
+ * @param name percent-encoded UTF-8; null without a name
+ * @throws ApiError INVALID_ACTOR
  */
 function namedServer(name: string | null): Actor {
   if (name === null) return { kind: "server" };
   const parsed = actorName.safeParse(decodePercent(name));
-  if (!parsed.success) throw new Refusal("INVALID_ACTOR");
+  if (!parsed.success) throw new ApiError("INVALID_ACTOR");
   return { kind: "server", name: parsed.data };
 }
 
-/** @returns null unless the text is ASCII that encodes UTF-8 */
+/** @returns null if the text is not ASCII that encodes UTF-8 */
 export function decodePercent(text: string): string | null {
   if (!/^[\x20-\x7e]*$/.test(text)) return null;
   try {
@@ -140,20 +146,20 @@ export function decodePercent(text: string): string | null {
 /** A call that creates invitations. */
 export type InvitingCall = CallingDevice & { inviter: Inviter };
 
-/** Who creates many invitations: only the application's server, or a person who has signed in. */
+/** Identifies the caller who creates many invitations: the application's server, or a person who has signed in. */
 export async function requireServerInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
-  const caller = await authentication.requireServer(c.get("context"), readCredentials(c), "invite");
+  const caller = await callers.requireServer(c.get("context"), readCredentials(c), "invite");
   admitServer(c, caller);
   return { ...(await identifyDevice(c, caller.application)), inviter: inviterOf(caller) };
 }
 
-const inviterOf = ({ person }: authentication.ServerCaller): Inviter =>
-  person === null ? { kind: "server" } : { kind: "person", ...person };
+const inviterOf = ({ consoleUser }: callers.ServerCaller): Inviter =>
+  consoleUser === null ? { kind: "server" } : { kind: "person", ...consoleUser };
 
-/** Who creates an invitation. A device is limited like on every device route, a server is not. */
+/** Identifies the caller who creates an invitation. A device is limited as on every device route; a server is not. */
 export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingCall> {
   const credentials = readCredentials(c);
-  const inviter = await authentication.identifyInviter(c.get("context"), credentials);
+  const inviter = await callers.identifyInviter(c.get("context"), credentials);
   const { application } = inviter;
   c.set("application", application.id);
   if (inviter.kind === "server") admitServer(c, inviter);
@@ -163,23 +169,26 @@ export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingC
   return { ...caller, inviter: { kind: "device", device: caller.device } };
 }
 
-export interface Revoker {
+export interface RevokingCall {
   application: Application;
   by: { kind: "server" } | { kind: "device"; device: DeviceId };
 }
 
-/** Identifies who revokes an invitation. A device is limited like on every device route. The form of a udid is not checked: one that created no invitation finds none. */
-export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> {
+/**
+ * Identifies the caller who revokes an invitation. A device is limited as on every device route. The form of a udid is
+ * not checked, because a malformed udid has created no invitation.
+ */
+export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<RevokingCall> {
   const context = c.get("context");
   const credentials = readCredentials(c);
-  const caller = await authentication.identifyRevoker(context, credentials, header(c, "udid"));
+  const caller = await callers.identifyRevoker(context, credentials, header(c, "udid"));
   const { kind, application } = caller;
   c.set("application", application.id);
   if (kind === "server") {
     admitServer(c, caller);
     return { application, by: { kind } };
   }
-  const device = await deviceOf(context.custody, application, caller.udid);
+  const device = await hashUdid(context.unsealedKeys, application, caller.udid);
   await limitDevice(c, { application, device }, credentials.clientAddress);
   await limitAddress(c);
   return { application, by: { kind, device } };
@@ -187,10 +196,10 @@ export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<Revoker> 
 
 async function identifyDevice(c: HonoContext<HttpEnv>, application: Application): Promise<CallingDevice> {
   const udid = header(c, "udid");
-  if (udid === null) throw new Refusal("UNDEFINED_UDID");
-  return { application, udid, device: await deviceOf(c.get("context").custody, application, udid) };
+  if (udid === null) throw new ApiError("UNDEFINED_UDID");
+  return { application, udid, device: await hashUdid(c.get("context").unsealedKeys, application, udid) };
 }
 
-async function isServer(application: Application, { secret }: authentication.Credentials): Promise<boolean> {
-  return secret !== null && (await authentication.isServerSecret(application, secret));
+async function isServer(application: Application, { secret }: callers.Credentials): Promise<boolean> {
+  return secret !== null && (await callers.isServerSecret(application, secret));
 }

@@ -1,14 +1,14 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { badgeTimesRequest, pageQuery } from "../../shared/requests.ts";
 import type { Transition } from "../allocator/decide/states.ts";
+import { ApiError } from "../api-error.ts";
 import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
 import { changeBadge, type ShownBadge, showBadge } from "../badges/transitions.ts";
-import { Refusal } from "../refusal.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
-import { entityTag, originOf, readIfMatch, readReason } from "./change-request.ts";
+import { auditContext, entityTag, readIfMatch, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
+import { authenticatedApplicationId, authenticateServer } from "./list-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { limitBody } from "./request-stream.ts";
 import { jsonResponse } from "./response.ts";
@@ -22,7 +22,7 @@ const TIME_FIELDS: FieldErrors = {
 export const badgeLifeRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) => {
     const number = requireBadgeNumber(c.req.param("id"));
-    return badgeResponse(c, await showBadge(c.get("context"), authenticatedApplication(c), number));
+    return badgeResponse(c, await showBadge(c.get("context"), authenticatedApplicationId(c), number));
   })
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => {
     const { transition, reason } = await readTimes(c);
@@ -37,7 +37,7 @@ export const badgeLifeRoutes = new Hono<HttpEnv>()
   .get("/v1/changes", authenticateServer, readQuery(pageQuery), async (c) => {
     const { cursor, per_page: perPage } = c.req.valid("query");
     const after = readCursor(FEED_CURSOR, cursor);
-    const page = await pageChanges(c.get("context"), authenticatedApplication(c), after, perPage);
+    const page = await pageChanges(c.get("context"), authenticatedApplicationId(c), after, perPage);
     const response = jsonResponse(c, { changes: page.changes, more: page.more });
     response.headers.set("pagination-cursor", page.cursor);
     return response;
@@ -63,11 +63,11 @@ async function applyTransition(
   const change = { number, transition, ifChange: readIfMatch(c), ownedBy: null };
   return badgeResponse(
     c,
-    await changeBadge(c.get("context"), authenticatedApplication(c), change, originOf(c, reason)),
+    await changeBadge(c.get("context"), authenticatedApplicationId(c), change, auditContext(c, reason)),
   );
 }
 
-/** Unlike in other calls, `null` is a value: the badge has no end, or has begun. */
+/** Unlike in other calls, `null` is a value here: the badge has no end, or has begun. */
 async function readTimes(c: HonoContext<HttpEnv>): Promise<{ transition: Transition; reason: string | null }> {
   const body = await readWholeBody(c);
   for (const name of ["expiresAt", "startsAt", "reason"]) {
@@ -75,7 +75,7 @@ async function readTimes(c: HonoContext<HttpEnv>): Promise<{ transition: Transit
     const isMissing = (typeof value === "string" && value.trim() === "") || (name === "reason" && value === null);
     if (isMissing) delete body[name];
   }
-  if (body.expiresAt === undefined && body.startsAt === undefined) throw new Refusal("UNDEFINED_EXPIRESAT");
+  if (body.expiresAt === undefined && body.startsAt === undefined) throw new ApiError("UNDEFINED_EXPIRESAT");
   const { expiresAt, startsAt, reason } = parseBody(badgeTimesRequest, body, TIME_FIELDS);
   const transition = {
     kind: "reschedule" as const,

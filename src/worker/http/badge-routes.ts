@@ -1,17 +1,18 @@
-import { Hono } from "hono";
+import { Hono, type Context as HonoContext } from "hono";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
 import { badgeRequest, isUdid, signRequest } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
+import { withRecentSettings } from "../applications/recent-settings.ts";
 import { issueBadge } from "../badges/issue.ts";
 import { signBadge } from "../badges/sign.ts";
-import { Refusal } from "../refusal.ts";
 import { ACCEPTED, refusalOfUser } from "../users/user-check.ts";
-import { requireProvingDevice } from "./authentication.ts";
+import { type ProvingDevice, requireProvingDevice } from "./authentication.ts";
 import { type FieldErrors, parseBody, readBody, requireFields } from "./body.ts";
 import { readBookmark, withBookmark } from "./bookmark.ts";
-import { originOf } from "./change-request.ts";
+import { auditContext } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireKey } from "./proof.ts";
-import { countingRefused, limitAddress, limitAddressApart } from "./rate-limits.ts";
+import { limitAddress, limitAddressApart, withRefusalLimit } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { checkUserOfLogin } from "./user-token.ts";
@@ -32,67 +33,85 @@ export const badgeRoutes = new Hono<HttpEnv>()
   .post(
     "/v1/badge",
     limitBody,
-    countingRefused(async (c) => {
-      const caller = await requireProvingDevice(c, "UNDEFINED_APPLICATIONID");
-      const body = await readBody(c);
-      requireFields(body, BADGE_FIELDS);
-      requireValidUdid(caller.udid);
-      const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
-      const user = caller.application.users === null ? ACCEPTED : await checkUserOfLogin(c, caller, userId);
-      // An invitation may vouch for its user: the application's object knows.
-      if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
-      const key = await requireKey(c, caller);
-      const request = {
-        device: caller.device,
-        userId,
-        // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
-        metadata: metadata ? JSON.stringify(metadata) : null,
-        keyThumbprint: key?.thumbprint ?? null,
-        isVerified: user.isAccepted,
-        invitationToken: invitationToken ?? null,
-        bookmark: readBookmark(c, caller.application),
-      };
-      const limits = { countFreshNumber: () => limitAddress(c), countGuess: () => limitAddressApart(c) };
-      const badge = await issueBadge(c.get("context"), caller.application, request, originOf(c), limits).catch(
-        (error) => {
-          throw refusalOfUser(user, error) ?? error;
-        },
-      );
-      const badgeId = String(badge.number);
-      const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
-      const response =
-        badge.kind === "created"
-          ? jsonResponse(c, { badgeId, publicKey: badge.publicKey, ...bound }, 201)
-          : jsonResponse(c, { badgeId, ...bound });
-      return withBookmark(c, caller.application, response);
-    }),
+    withRefusalLimit(
+      serveDevice("UNDEFINED_APPLICATIONID", async (c, caller) => {
+        const body = await readBody(c);
+        requireFields(body, BADGE_FIELDS);
+        requireValidUdid(caller.udid);
+        const { userId, metadata, invitationToken } = parseBody(badgeRequest, body, BADGE_FIELDS);
+        const user = caller.application.users === null ? ACCEPTED : await checkUserOfLogin(c, caller, userId);
+        // An invitation may vouch for its user, which the allocator checks.
+        if (!user.isAccepted && invitationToken === undefined) throw user.refusal;
+        const key = await requireKey(c, caller);
+        const request = {
+          device: caller.device,
+          userId,
+          // The schema fixes the order of the fields, so equal metadata is equal text, and a comparison finds a change.
+          metadata: metadata ? JSON.stringify(metadata) : null,
+          keyThumbprint: key?.thumbprint ?? null,
+          isVerified: user.isAccepted,
+          invitationToken: invitationToken ?? null,
+          bookmark: readBookmark(c, caller.application),
+        };
+        const limits = { countFreshNumber: () => limitAddress(c), countGuess: () => limitAddressApart(c) };
+        const badge = await issueBadge(c.get("context"), caller.application, request, auditContext(c), limits).catch(
+          (error) => {
+            throw refusalOfUser(user, error) ?? error;
+          },
+        );
+        const badgeId = String(badge.number);
+        const bound = badge.keyThumbprint !== null && { keyThumbprint: badge.keyThumbprint };
+        const response =
+          badge.kind === "created"
+            ? jsonResponse(c, { badgeId, publicKey: badge.publicKey, ...bound }, 201)
+            : jsonResponse(c, { badgeId, ...bound });
+        return withBookmark(c, caller.application, response);
+      }),
+    ),
   )
 
   .post(
     "/v1/badge/sign",
     limitBody,
-    countingRefused(async (c) => {
-      const caller = await requireProvingDevice(c, "INVALID_APPLICATIONID");
-      const body = await readBody(c);
-      requireFields(body, SIGN_FIELDS);
-      requireValidUdid(caller.udid);
-      const { base64, badgeId } = parseBody(signRequest, body, SIGN_FIELDS);
-      const key = await requireKey(c, caller);
-      const badgeNumber = badgeId === undefined ? null : requireBadgeNumber(badgeId);
-      const bookmark = readBookmark(c, caller.application);
-      const request = { device: caller.device, clientSignature: base64, badgeNumber, key, bookmark };
-      const signature = await signBadge(c.get("context"), caller.application, request);
-      return withBookmark(c, caller.application, jsonResponse(c, { signature }));
-    }),
+    withRefusalLimit(
+      serveDevice("INVALID_APPLICATIONID", async (c, caller) => {
+        const body = await readBody(c);
+        requireFields(body, SIGN_FIELDS);
+        requireValidUdid(caller.udid);
+        const { base64, badgeId } = parseBody(signRequest, body, SIGN_FIELDS);
+        const key = await requireKey(c, caller);
+        const badgeNumber = badgeId === undefined ? null : requireBadgeNumber(badgeId);
+        const bookmark = readBookmark(c, caller.application);
+        const request = { device: caller.device, clientSignature: base64, badgeNumber, key, bookmark };
+        const signature = await signBadge(c.get("context"), caller.application, request);
+        return withBookmark(c, caller.application, jsonResponse(c, { signature }));
+      }),
+    ),
   );
 
-/** @throws Refusal UNKNOWN_BADGE for anything that is not a badge number, as for a number that nobody has */
+/**
+ * Identifies the device and serves its call. If cached settings may have caused a refusal, it serves the call again
+ * with the newest ones.
+ */
+function serveDevice(
+  missing: Parameters<typeof requireProvingDevice>[1],
+  serve: (c: HonoContext<HttpEnv>, caller: ProvingDevice) => Promise<Response>,
+): (c: HonoContext<HttpEnv>) => Promise<Response> {
+  return async (c) => {
+    const caller = await requireProvingDevice(c, missing);
+    return withRecentSettings(c.get("context"), caller.application, (application) =>
+      serve(c, { ...caller, application }),
+    );
+  };
+}
+
+/** @throws ApiError UNKNOWN_BADGE for a text that is not a badge number, as for an unissued number */
 export function requireBadgeNumber(id: unknown): number {
   const number = typeof id === "string" ? parseBadgeNumber(id) : null;
-  if (number === null) throw new Refusal("UNKNOWN_BADGE");
+  if (number === null) throw new ApiError("UNKNOWN_BADGE");
   return number;
 }
 
 export function requireValidUdid(udid: string): void {
-  if (!isUdid(udid)) throw new Refusal("INVALID_UDID");
+  if (!isUdid(udid)) throw new ApiError("INVALID_UDID");
 }

@@ -1,8 +1,8 @@
 import type { Context as HonoContext } from "hono";
 import type { z } from "zod";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { ApiError } from "../api-error.ts";
 import { isObject } from "../json-object.ts";
-import { Refusal } from "../refusal.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
@@ -13,16 +13,16 @@ export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, 
   return withoutMissing(await readWholeBody(c));
 }
 
-/** Like `readBody`, but keeps the fields that count as missing: for a call in which null is a value. */
+/** Like `readBody`, but keeps the fields that count as missing, for calls in which null is a value. */
 export async function readWholeBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
   const bytes = await readBytes(c);
   if (bytes.byteLength === 0) return {};
   const body = parseJson(bytes);
-  if (!isObject(body)) throw new Refusal("INVALID_JSON");
+  if (!isObject(body)) throw new ApiError("INVALID_JSON");
   return body;
 }
 
-/** The body as it was received; none counts as no bytes. It may be read again. */
+/** The received body; a missing one counts as empty. It may be read again. */
 export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<ArrayBuffer>> {
   const known = c.get("body");
   if (known) return known;
@@ -32,16 +32,16 @@ export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<Arr
 }
 
 /**
- * Reads a request's body. It fails only when the caller hangs up within it, which is no fault of the service's: what has come is
- * not the JSON that was announced, and nobody waits for the response.
+ * Reads a request's body. It fails only if the caller hangs up within it. This is not a fault of the service: the
+ * received part is not the JSON that was announced, and no caller waits for the response.
  *
- * @throws Refusal INVALID_JSON
+ * @throws ApiError INVALID_JSON
  */
 export async function untilHangUp<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch {
-    throw new Refusal("INVALID_JSON", { detail: "body-cut-off" });
+    throw new ApiError("INVALID_JSON", { detail: "body-cut-off" });
   }
 }
 
@@ -53,7 +53,7 @@ function parseJson(bytes: Uint8Array): unknown {
     const text = utf8.decode(bytes);
     return text.trim() === "" ? {} : JSON.parse(text);
   } catch {
-    throw new Refusal("INVALID_JSON");
+    throw new ApiError("INVALID_JSON");
   }
 }
 
@@ -72,7 +72,7 @@ function deleteMissing(object: Record<string, unknown>): void {
   }
 }
 
-/** The codes for a missing and for an invalid field. A field without the former is optional. */
+/** The codes for a missing and for an invalid field. A field without a `missing` code is optional. */
 export type FieldErrors = Record<string, { missing?: ErrorCode; invalid: ErrorCode }>;
 
 /** Parses a body with its schema. If several fields are invalid, the first one in `errors` is reported. */
@@ -85,14 +85,14 @@ export function parseBody<Schema extends z.ZodType>(
   if (parsed.success) return parsed.data;
   const faulty = new Set(parsed.error.issues.map(({ path }) => path[0]));
   for (const [field, { invalid }] of Object.entries(errors)) {
-    if (faulty.has(field)) throw new Refusal(invalid);
+    if (faulty.has(field)) throw new ApiError(invalid);
   }
-  throw new Refusal("INVALID_JSON");
+  throw new ApiError("INVALID_JSON");
 }
 
 /** Refuses a body that lacks a required field. All of these are reported before any invalid field. */
 export function requireFields(body: Record<string, unknown>, errors: FieldErrors): void {
   for (const [field, { missing }] of Object.entries(errors)) {
-    if (missing && !Object.hasOwn(body, field)) throw new Refusal(missing);
+    if (missing && !Object.hasOwn(body, field)) throw new ApiError(missing);
   }
 }

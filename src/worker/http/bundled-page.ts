@@ -1,11 +1,11 @@
 import { Hono } from "hono";
 import { createMiddleware } from "hono/factory";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
 import { assetResponse } from "./assets.ts";
 import type { HttpEnv } from "./environment.ts";
-import { otherResponse } from "./response.ts";
+import { rawResponse } from "./response.ts";
 
-/** The page may run its own script and call this service, nothing else: no inline code or style, no frame, no form target. */
+/** The page may run its own script and call this service only: no inline code or style, no frame, no form target. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -23,11 +23,11 @@ const CONTENT_SECURITY_POLICY = [
  * A page of the service with files of its own: static assets, made by `src/dev/page-assets.ts`.
  *
  * @param path such as `/console`
- * @param isServed whether the deployment has the page; one that it does not have is 404
+ * @param isServed whether the deployment has the page; otherwise it is 404
  */
 export function bundledPage(path: string, isServed: (env: HttpEnv["Bindings"]) => boolean): Hono<HttpEnv> {
   const requireServed = createMiddleware<HttpEnv>((c, next) => {
-    if (!isServed(c.env)) throw new Refusal("NOT_FOUND");
+    if (!isServed(c.env)) throw new ApiError("NOT_FOUND");
     return next();
   });
   return (
@@ -40,7 +40,7 @@ export function bundledPage(path: string, isServed: (env: HttpEnv["Bindings"]) =
         page.headers.set("X-Frame-Options", "DENY");
         return page;
       })
-      .get(`${path}/`, (c) => otherResponse(c, null, 308, [["Location", path]]))
+      .get(`${path}/`, (c) => rawResponse(c, null, 308, [["Location", path]]))
       // Files keep their names when they change, so browsers revalidate their copies (ETag).
       .get(`${path}/:file`, (c) => assetResponse(c, "no-cache"))
   );

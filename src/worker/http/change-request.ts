@@ -1,33 +1,33 @@
 import type { Context as HonoContext } from "hono";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { reasonRequest } from "../../shared/requests.ts";
 import { parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
-/** What a change is recorded with (contract section 23). @param reason of a `PATCH`: from its body */
-export function originOf(c: HonoContext<HttpEnv>, reason: string | null = null): Origin {
+/** The history's context of a change (contract section 23). @param reason of a `PATCH`: from its body */
+export function auditContext(c: HonoContext<HttpEnv>, reason: string | null = null): AuditContext {
   return { actor: c.get("actor") ?? { kind: "device" }, requestId: c.get("requestId"), reason };
 }
 
 /**
- * The `reason` in the body of a `PATCH` that needs none. One that is not a text of the right length makes the whole body wrong:
- * it has no code of its own.
+ * The `reason` in the body of a `PATCH` that needs none. A reason that is not a text of valid length makes the whole
+ * body invalid, because it has no code of its own.
  *
- * @throws Refusal INVALID_JSON
+ * @throws ApiError INVALID_JSON
  */
 export async function readReason(c: HonoContext<HttpEnv>): Promise<string | null> {
   return parseBody(reasonRequest, await readBody(c), {}).reason ?? null;
 }
 
 /**
- * Which change numbers the header `If-Match` allows the badge to have (RFC 9110 section 13.1.1).
+ * The change numbers that the header `If-Match` allows (RFC 9110 section 13.1.1).
  *
- * @returns null if any: there is no such header, or it is `*`. None fits a header that names no change number
+ * @returns null if the header is missing or `*`; `[]`, which matches no badge, if it is malformed
  */
 export function readIfMatch(c: HonoContext<HttpEnv>): readonly number[] | null {
   const text = c.req.raw.headers.get("if-match")?.trim() ?? "";
   if (text === "" || text === "*") return null;
-  // Weak ones too: proxies that compress responses weaken their tags.
+  // Includes weak tags, because proxies that compress responses weaken them.
   const tags = text.split(",").map((tag) => /^(?:W\/)?"([1-9][0-9]{0,15})"$/.exec(tag.trim())?.[1]);
   return tags.filter((tag) => tag !== undefined).map(Number);
 }

@@ -3,11 +3,11 @@ import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
 import { assetResponse } from "./assets.ts";
 import { hasConsole } from "./console-routes.ts";
 import type { HttpEnv } from "./environment.ts";
-import { otherResponse } from "./response.ts";
+import { rawResponse } from "./response.ts";
 
 /**
- * The page may run our scripts and call this service, nothing else. Scalar sets styles on elements, which needs inline
- * styles; its images and fonts are data URLs.
+ * The page may run our scripts and call this service only. Scalar sets styles on elements, which needs inline styles;
+ * its images and fonts are data URLs.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -31,13 +31,13 @@ export const docsRoutes = new Hono<HttpEnv>()
     page.headers.set("Content-Security-Policy", CONTENT_SECURITY_POLICY);
     return forDeployment(page, { applicationId: isDemo ? demo : null, hasConsole: hasConsole(c.env) });
   })
-  .get("/docs/", (c) => otherResponse(c, null, 308, [["Location", "/docs"]]))
+  .get("/docs/", (c) => rawResponse(c, null, 308, [["Location", "/docs"]]))
   // Files keep their names when they change, so browsers revalidate their copies (ETag).
   .get("/docs/:file", (c) => assetResponse(c, "no-cache"));
 
 /**
- * Adds the ID of the demo application, which only local development has: the page fills it into the calls that it tries.
- * The ID is public; a secret must not be added. Removes the link to a console that is switched off.
+ * Adds the ID of the demo application, which only local development has; the page fills it into its test calls. The ID
+ * is public; a secret must not be added. Removes the link to a console that is switched off.
  */
 function forDeployment(page: Response, has: { applicationId: string | null; hasConsole: boolean }): Response {
   const { applicationId } = has;

@@ -1,17 +1,17 @@
 import type { Actor } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import type { Application, Person } from "../applications/registry.ts";
+import type { ApiError } from "../api-error.ts";
+import type { Application, ConsoleUser } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import type { Refusal } from "../refusal.ts";
 import type { LimitedAddress } from "./rate-limits.ts";
 
 /** Hono's variables of a request. */
 export interface HttpEnv {
   Bindings: Env & {
-    /** Only `npm start` sets it: /docs tries its calls with this application. */
+    /** Only `npm start` sets it; /docs makes its test calls with this application. */
     DEMO_APPLICATION_ID?: string;
-    /** The release and what the Worker was made from, such as `0.9.0+1f0c93ab77de`; only `deploy` sets it. */
+    /** The release and its commit, such as `0.9.0+1f0c93ab77de`; only `deploy` sets it. */
     RELEASE?: string;
   };
   Variables: {
@@ -20,20 +20,20 @@ export interface HttpEnv {
     context: Context;
     /** Set on routes that a web page of any origin may call. */
     anyOrigin?: true;
-    /** The body, once it was read. */
+    /** The body, after it was read. */
     body?: Uint8Array<ArrayBuffer>;
-    /** Application and client address of a call that is limited, and how it was counted (contract section 7). */
+    /** Application and client address of a limited call, and its counts (contract section 7). */
     limitedAddress?: LimitedAddress;
-    /** Who calls, of a server-side call: as the history names it. Absent: a device calls. */
+    /** The history's actor of a server-side call; absent if a device calls. */
     actor?: Actor;
-    /** Who has signed in, of a call with a console secret. */
-    person?: Person;
-    /** For the log line of the request. `route`: of another method at the same path. */
+    /** The person of a call with a console secret. */
+    consoleUser?: ConsoleUser;
+    /** For the request's log line. `route` is that of another method at the same path. */
     route?: string;
     application?: ApplicationId;
     /** The application of a server-side call. */
     caller?: Application;
     code?: ErrorCode;
-    detail?: Refusal["detail"];
+    detail?: ApiError["detail"];
   };
 }

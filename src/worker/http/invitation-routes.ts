@@ -3,11 +3,11 @@ import type * as z from "zod";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { idempotencyKey, invitationRequest, invitationsRequest } from "../../shared/requests.ts";
 import { isoTime } from "../../shared/time.ts";
+import { ApiError } from "../api-error.ts";
 import { type CreatedInvitation, createInvitations, type InvitationRequest } from "../invitations/create.ts";
 import { describeInvitation } from "../invitations/describe.ts";
 import { eraseInvitation, revokeInvitation } from "../invitations/revoke.ts";
 import { isObject } from "../json-object.ts";
-import { Refusal } from "../refusal.ts";
 import {
   header,
   type InvitingCall,
@@ -18,10 +18,10 @@ import {
 } from "./authentication.ts";
 import { requireValidUdid } from "./badge-routes.ts";
 import { type FieldErrors, parseBody, readBody, requireFields, withoutMissing } from "./body.ts";
-import { originOf, readReason } from "./change-request.ts";
+import { auditContext, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer } from "./list-routes.ts";
-import { countingRefused, limitAddress } from "./rate-limits.ts";
+import { authenticatedApplicationId, authenticateServer } from "./list-routes.ts";
+import { limitAddress, withRefusalLimit } from "./rate-limits.ts";
 import { limitBody, limitInvitationsBody } from "./request-stream.ts";
 import { anyOriginMayRead, jsonResponse } from "./response.ts";
 
@@ -33,13 +33,16 @@ const INVITATION_FIELDS: FieldErrors = {
   userId: { invalid: "INVALID_USERID" },
 };
 
-/** Routes with which an application's server invites visitors (contract sections 5 and 24), and they see to what (section 27). */
+/**
+ * Routes with which an application's server invites visitors (contract sections 5 and 24), and visitors read their
+ * invitations (section 27).
+ */
 export const invitationRoutes = new Hono<HttpEnv>()
   .use("/v1/invitation", anyOriginMayRead)
 
   .get(
     "/v1/invitation",
-    countingRefused(async (c) => {
+    withRefusalLimit(async (c) => {
       const { application, token } = await requireInvited(c);
       return jsonResponse(c, await describeInvitation(c.get("context"), application, token));
     }),
@@ -48,7 +51,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
   .post(
     "/v1/invitation",
     limitBody,
-    countingRefused(async (c) => {
+    withRefusalLimit(async (c) => {
       const caller = await requireInviter(c);
       const body = await readBody(c);
       requireFields(body, INVITATION_FIELDS);
@@ -56,7 +59,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
       const request = parseBody(invitationRequest, body, INVITATION_FIELDS);
       await limitAddress(c);
       const [created] = await create(c, caller, [toRequest(request)]);
-      if (!created || "code" in created) throw new Refusal(created?.code ?? "UNAVAILABLE");
+      if (!created || "code" in created) throw new ApiError(created?.code ?? "UNAVAILABLE");
       return jsonResponse(c, viewOf(created, request), 201);
     }),
   )
@@ -83,15 +86,15 @@ export const invitationRoutes = new Hono<HttpEnv>()
   .patch("/v1/invitation/:id/revoke", limitBody, async (c) => {
     const { application, by } = await requireRevoker(c);
     const id = c.req.param("id");
-    // The body may have a reason; one that cannot be read is ignored (contract section 5).
-    const origin = originOf(c, await readReason(c).catch(() => null));
-    const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, origin);
+    // The body may have a reason; an unreadable body is ignored (contract section 5).
+    const audit = auditContext(c, await readReason(c).catch(() => null));
+    const { number, expiresAt, revokedAt } = await revokeInvitation(c.get("context"), application, id, by, audit);
     return jsonResponse(c, { id, badgeId: String(number), expiresAt, revokedAt: isoTime(revokedAt) });
   })
 
   .patch("/v1/invitation/:id/erase", limitBody, authenticateServer, async (c) => {
-    const origin = originOf(c, await readReason(c));
-    const number = await eraseInvitation(c.get("context"), authenticatedApplication(c), c.req.param("id"), origin);
+    const audit = auditContext(c, await readReason(c));
+    const number = await eraseInvitation(c.get("context"), authenticatedApplicationId(c), c.req.param("id"), audit);
     return jsonResponse(c, { badgeId: String(number) });
   });
 
@@ -110,7 +113,7 @@ function viewOf({ id, number }: Exclude<CreatedInvitation, { code: ErrorCode }>,
   return { id, badgeId: String(number), expiresAt, badgeExpiresAt, badgeStartsAt, name, userId };
 }
 
-/** One of many: what is wrong with it does not concern the others. */
+/** An invalid item does not affect the other items. */
 function readOne(body: unknown): ParsedRequest | { code: ErrorCode } {
   try {
     if (!isObject(body)) return { code: "INVALID_JSON" };
@@ -118,7 +121,7 @@ function readOne(body: unknown): ParsedRequest | { code: ErrorCode } {
     requireFields(fields, INVITATION_FIELDS);
     return parseBody(invitationRequest, fields, INVITATION_FIELDS);
   } catch (error) {
-    if (error instanceof Refusal) return { code: error.code };
+    if (error instanceof ApiError) return { code: error.code };
     throw error;
   }
 }
@@ -129,12 +132,12 @@ function create(
   requests: readonly (InvitationRequest | { code: ErrorCode })[],
 ): Promise<CreatedInvitation[]> {
   const caller = { device, inviter, idempotencyKey: readIdempotencyKey(c) };
-  return createInvitations(c.get("context"), application, requests, caller, originOf(c));
+  return createInvitations(c.get("context"), application, requests, caller, auditContext(c));
 }
 
-/** Printable ASCII, as an udid (contract section 12); null when none was sent. */
+/** Printable ASCII, like a udid (contract section 12); null if none was sent. */
 function readIdempotencyKey(c: HonoContext<HttpEnv>): string | null {
   const key = header(c, "idempotency-key");
-  if (key !== null && !idempotencyKey.safeParse(key).success) throw new Refusal("INVALID_IDEMPOTENCYKEY");
+  if (key !== null && !idempotencyKey.safeParse(key).success) throw new ApiError("INVALID_IDEMPOTENCYKEY");
   return key;
 }

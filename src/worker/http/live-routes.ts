@@ -1,35 +1,35 @@
 import { Hono } from "hono";
 import { pageQuery } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
 import { DOOR_CURSOR, pageDoors } from "../live/doors.ts";
 import { holdCall } from "../live/hold.ts";
-import { Refusal } from "../refusal.ts";
 import { clientAddress, requireListener } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer, pageResponse } from "./list-routes.ts";
+import { authenticatedApplicationId, authenticateServer, pageResponse } from "./list-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
-import { otherResponse } from "./response.ts";
+import { rawResponse } from "./response.ts";
 
-/** With which doors learn of changes within seconds, and staff see that they do (contract section 26). */
+/** Routes with which doors learn of changes within seconds, and staff list the doors (contract section 26). */
 export const liveRoutes = new Hono<HttpEnv>()
   .get("/v1/live", async (c) => {
     const listener = await requireListener(c);
     const have = readChange(c.req.queries("have") ?? ["0"]);
     const jwt = await holdCall(c.get("context"), listener, clientAddress(c), have);
-    return otherResponse(c, jwt, 200, [["Content-Type", "application/statusdelta+jwt"]]);
+    return rawResponse(c, jwt, 200, [["Content-Type", "application/statusdelta+jwt"]]);
   })
 
   .get("/v1/doors", authenticateServer, readQuery(pageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const page = { after: readCursor(DOOR_CURSOR, cursor), perPage };
-    const { doors, next } = await pageDoors(c.get("context"), authenticatedApplication(c), page);
+    const { doors, next } = await pageDoors(c.get("context"), authenticatedApplicationId(c), page);
     return pageResponse(c, { doors }, DOOR_CURSOR, next);
   });
 
-/** @param texts of the parameter, which may be repeated @throws Refusal INVALID_CURSOR */
+/** @param texts of the parameter, which may be repeated @throws ApiError INVALID_CURSOR */
 function readChange(texts: readonly string[]): number {
   const [text = ""] = texts;
   const change = Number(text);
   const isChange = texts.length === 1 && /^(0|[1-9]\d{0,15})$/.test(text) && Number.isSafeInteger(change);
-  if (!isChange) throw new Refusal("INVALID_CURSOR");
+  if (!isChange) throw new ApiError("INVALID_CURSOR");
   return change;
 }

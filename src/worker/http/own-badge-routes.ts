@@ -3,21 +3,21 @@ import { changeBadge } from "../badges/transitions.ts";
 import { listOwnBadges } from "../users/own-badges.ts";
 import { badgeResponse } from "./badge-life-routes.ts";
 import { requireBadgeNumber } from "./badge-routes.ts";
-import { originOf } from "./change-request.ts";
+import { auditContext } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
-import { countingRefused } from "./rate-limits.ts";
+import { withRefusalLimit } from "./rate-limits.ts";
 import { limitBody } from "./request-stream.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { requireUser } from "./user-token.ts";
 
-/** Routes of people, who look after badges of their own from any device (contract section 22). */
+/** Routes with which users manage their own badges from any device (contract section 22). */
 export const ownBadgeRoutes = new Hono<HttpEnv>()
   .use("/v1/user/badges", anyOrigin)
   .use("/v1/user/badges/:id/suspend", anyOrigin)
 
   .get(
     "/v1/user/badges",
-    countingRefused(async (c) => {
+    withRefusalLimit(async (c) => {
       const { application, userId } = await requireUser(c);
       return jsonResponse(c, { badges: await listOwnBadges(c.get("context"), application.id, userId) });
     }),
@@ -26,10 +26,10 @@ export const ownBadgeRoutes = new Hono<HttpEnv>()
   .patch(
     "/v1/user/badges/:id/suspend",
     limitBody,
-    countingRefused(async (c) => {
+    withRefusalLimit(async (c) => {
       const { application, userId } = await requireUser(c);
       const number = requireBadgeNumber(c.req.param("id"));
       const change = { number, transition: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
-      return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, originOf(c)));
+      return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, auditContext(c)));
     }),
   );

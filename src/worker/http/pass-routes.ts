@@ -4,7 +4,7 @@ import { bundledPage } from "./bundled-page.ts";
 export const hasPass = ({ PASS }: { PASS?: string }): boolean => PASS !== "off";
 
 /**
- * The page with which a visitor needs no app (contract section 27). Its calls are those of a device. The invitation stands behind
- * `#` in the link, which no browser sends, so it reaches no server and no log.
+ * The page for visitors without an app (contract section 27). It makes the calls of a device. The invitation is in the
+ * link's fragment, which browsers do not send, so it reaches no server and no log.
  */
 export const passRoutes = bundledPage("/pass", hasPass);

@@ -1,11 +1,10 @@
 import type { Context as HonoContext } from "hono";
 import { digestOf } from "../../shared/identifiers.ts";
-import type { Application } from "../applications/registry.ts";
-import { type ProvenKey, requiresProof } from "../badges/binding.ts";
-import { makeNonce } from "../proofs/nonce.ts";
-import { type AcceptedProof, checkProof, type RefusedProof } from "../proofs/proof.ts";
-import { callUrls } from "../proofs/url.ts";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { makeNonce } from "../dpop/nonce.ts";
+import { callUrls } from "../dpop/url.ts";
+import { type AcceptedProof, type ProvenKey, type RefusedProof, verifyDpopProof } from "../dpop/verify.ts";
 import { readBytes } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { limitAddress } from "./rate-limits.ts";
@@ -17,13 +16,13 @@ export type CheckedProof = AcceptedProof | RefusedProof;
  *
  * @param proof the `DPoP` header
  */
-export async function checkProofOfCall(
+export async function verifyProofOfCall(
   c: HonoContext<HttpEnv>,
   proof: string,
   { application, udid }: { application: Application; udid: string },
 ): Promise<CheckedProof> {
   const { publicUrl, isLocal, now } = c.get("context");
-  return checkProof(proof, {
+  return verifyDpopProof(proof, {
     method: c.req.raw.method,
     urls: callUrls(c.req.raw.url, publicUrl(), isLocal),
     applicationId: application.id,
@@ -37,24 +36,27 @@ export async function checkProofOfCall(
 /**
  * The key that a call has proved. A call without a proof counts for its address.
  *
- * @param proof null: the call has none
- * @returns null if it has none and needs none
- * @throws Refusal INVALID_PROOF, USE_DPOP_NONCE with a nonce for the next call, or RATE_LIMITED
+ * @param proof null without a proof
+ * @returns null if the call has no proof and needs none
+ * @throws ApiError INVALID_PROOF, USE_DPOP_NONCE with a nonce for the next call, or RATE_LIMITED
  */
 export async function requireKey(
   c: HonoContext<HttpEnv>,
   { application, proof }: { application: Application; proof: CheckedProof | null },
 ): Promise<ProvenKey | null> {
   if (proof === null) {
-    if (await requiresProof(c.get("context"), application)) throw new Refusal("INVALID_PROOF", { detail: "no-proof" });
+    if (application.requireProof) throw new ApiError("INVALID_PROOF", { detail: "no-proof" });
     await limitAddress(c);
     return null;
   }
   if (proof.ok) return proof;
   const { code, reason: detail } = proof;
-  if (code === "INVALID_PROOF") throw new Refusal(code, { detail });
-  throw new Refusal(code, { detail, nonce: await makeNonce(await nonceKeyOf(c, application), c.get("context").now()) });
+  if (code === "INVALID_PROOF") throw new ApiError(code, { detail });
+  throw new ApiError(code, {
+    detail,
+    nonce: await makeNonce(await nonceKeyOf(c, application), c.get("context").now()),
+  });
 }
 
-const nonceKeyOf = (c: HonoContext<HttpEnv>, { id, deviceKey }: Application): Promise<CryptoKey> =>
-  c.get("context").custody.deviceKey(id, deviceKey);
+const nonceKeyOf = (c: HonoContext<HttpEnv>, { id, rootKey }: Application): Promise<CryptoKey> =>
+  c.get("context").unsealedKeys.rootKey(id, rootKey);

@@ -1,13 +1,13 @@
 import { zValidator } from "@hono/zod-validator";
 import type * as z from "zod";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { ApiError } from "../api-error.ts";
 import type { CursorCodec } from "../cursor.ts";
-import { Refusal } from "../refusal.ts";
 
-/** What refuses a query, by parameter, in the order in which they are checked. */
+/** The error code of each query parameter, in the order of checks. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   per_page: "INVALID_PER_PAGE",
-  // A repeated one; others are refused when they are decoded.
+  // A repeated cursor; other invalid cursors are refused when they are decoded.
   cursor: "INVALID_CURSOR",
   state: "INVALID_STATE",
   order: "INVALID_STATE",
@@ -22,23 +22,23 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   action: "INVALID_STATE",
 };
 
-/** Reads the query of a list. Parameters that it does not have are ignored. */
+/** Reads the query of a list, and ignores unknown parameters. */
 export const readQuery = <Schema extends z.ZodType>(schema: Schema) =>
   zValidator("query", schema, (result) => {
     if (result.success) return;
     const faulty = new Set(result.error.issues.map(({ path }) => path[0]));
     const first = Object.entries(CODES).find(([parameter]) => faulty.has(parameter));
     if (!first) throw new Error("every parameter has a code");
-    throw new Refusal(first[1]);
+    throw new ApiError(first[1]);
   });
 
-/** A time of a query in milliseconds; null: it has none. */
+/** A time of a query in milliseconds; null if it is missing. */
 export const readTime = (time: string | undefined): number | null => (time === undefined ? null : Date.parse(time));
 
-/** @returns null on the first page. @throws Refusal INVALID_CURSOR */
+/** @returns null on the first page. @throws ApiError INVALID_CURSOR */
 export function readCursor<Position>(codec: CursorCodec<Position>, cursor: string | undefined): Position | null {
   if (cursor === undefined) return null;
   const position = codec.decode(cursor);
-  if (position === null) throw new Refusal("INVALID_CURSOR");
+  if (position === null) throw new ApiError("INVALID_CURSOR");
   return position;
 }

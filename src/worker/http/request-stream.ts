@@ -5,13 +5,13 @@ import {
   MAX_DRAINED_BYTES,
   MAX_INVITATIONS_BODY_BYTES,
 } from "../../shared/limits.ts";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
 import { untilHangUp } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * Refuses bodies of more bytes. A body without a declared length is read here and kept for `readBody`. Hono's own middleware
- * leaves a body that is too long half read.
+ * Refuses larger bodies. A body without a declared length is read here and kept for `readBody`. Hono's own middleware
+ * does not read a body that is too long to its end.
  */
 const limitBodyTo =
   (maxBytes: number): MiddlewareHandler<HttpEnv> =>
@@ -19,7 +19,7 @@ const limitBodyTo =
     const { headers } = c.req.raw;
     const declared = headers.has("transfer-encoding") ? null : headers.get("content-length");
     if (declared === null) return readBounded(c, next, maxBytes);
-    if (Number(declared) > maxBytes) throw new Refusal("PAYLOAD_TOO_LARGE");
+    if (Number(declared) > maxBytes) throw new ApiError("PAYLOAD_TOO_LARGE");
     return next();
   };
 
@@ -33,7 +33,7 @@ async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>, m
   const { body } = c.req.raw;
   if (body !== null) {
     const bytes = await readUpTo(body, maxBytes);
-    if (bytes === null) throw new Refusal("PAYLOAD_TOO_LARGE");
+    if (bytes === null) throw new ApiError("PAYLOAD_TOO_LARGE");
     c.set("body", bytes);
   }
   return next();
@@ -42,7 +42,7 @@ async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>, m
 /**
  * Reads a body of at most `maxBytes`.
  *
- * @returns null if the body is longer; the rest is then drained
+ * @returns null if the body is longer; its rest is then drained
  */
 async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | null> {
   const reader = body.getReader();
@@ -68,8 +68,7 @@ async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
 }
 
 /**
- * Drains an unread request body. The local runtime closes the connection of a request whose body was not read to its
- * end, and the next request on that connection is lost.
+ * Drains an unread request body. Otherwise the local runtime closes the connection, and the next request on it is lost.
  *
  * @returns undefined if there is nothing to wait for
  */
@@ -78,7 +77,7 @@ export function drainUnread(request: Request): Promise<void> | undefined {
   return request.body === null ? undefined : drain(request.body.getReader());
 }
 
-/** Reads and discards within bounds: a caller who never stops sending is cut off. */
+/** Reads and discards a bounded number of bytes, so that an endless body is cut off. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const done = new AbortController();
   const discard = async (): Promise<void> => {

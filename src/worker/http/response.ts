@@ -3,8 +3,8 @@ import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * What an API's responses and its one page need (OWASP REST Security Cheat Sheet). Cross-origin policies are left out:
- * they would block the web pages that may call the device routes.
+ * Headers of the API's responses and pages (OWASP REST Security Cheat Sheet). Cross-origin policies are left out: they
+ * would block the web pages that may call the device routes.
  */
 const COMMON_HEADERS = {
   "Cache-Control": "no-store",
@@ -21,11 +21,11 @@ const ANY_ORIGIN_HEADERS = {
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-/** Copied into each response: the runtime copies ready headers in a third of the time that setting each one takes. */
+/** Copied into each response, which takes the runtime a third of the time of setting each header. */
 const JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...JSON_TYPE });
 const ANY_ORIGIN_JSON_HEADERS = new Headers({ ...COMMON_HEADERS, ...ANY_ORIGIN_HEADERS, ...JSON_TYPE });
 
-/** Every response is built by this function or by `otherResponse`. Callers may add headers. */
+/** Every response is built by this function or by `rawResponse`. Callers may add headers. */
 export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200): Response {
   const headers = c.get("anyOrigin") ? ANY_ORIGIN_JSON_HEADERS : JSON_HEADERS;
   const response = new Response(JSON.stringify(body), { status, headers });
@@ -33,8 +33,11 @@ export function jsonResponse(c: HonoContext<HttpEnv>, body: object, status = 200
   return response;
 }
 
-/** A response that is not JSON: an asset, a status list, a redirect, a preflight. Its own headers win over the common ones. */
-export function otherResponse(
+/**
+ * A response that is not JSON: an asset, a status list, a redirect, a preflight. Its own headers override the common
+ * ones.
+ */
+export function rawResponse(
   c: HonoContext<HttpEnv>,
   body: ReadableStream | string | null,
   status: number,
@@ -56,8 +59,10 @@ export function errorResponse(c: HonoContext<HttpEnv>, code: ErrorCode): Respons
   return response;
 }
 
-/** Lets caches keep the response. They serve it to other callers, so it does not carry an ID that its first caller chose. */
-export function cacheable(c: HonoContext<HttpEnv>, response: Response, cacheControl: string): Response {
+/**
+ * Lets caches keep the response. They serve it to other callers, so it must not have an ID that its first caller chose.
+ */
+export function publicResponse(c: HonoContext<HttpEnv>, response: Response, cacheControl: string): Response {
   const requestId = crypto.randomUUID();
   c.set("requestId", requestId);
   response.headers.set("X-Request-Id", requestId);
@@ -80,19 +85,21 @@ const PREFLIGHT_HEADERS = preflightHeaders(
   "applicationid,udid,authorization,content-type,x-request-id,dpop,bookmark",
 );
 
-/** Browsers let every page send a POST (Fetch, CORS-safelisted methods), but not with a header such as `udid` that is not here. */
+/**
+ * Browsers let every page send a POST (Fetch, CORS-safelisted methods), but not with an unlisted header such as `udid`.
+ */
 const READING_PREFLIGHT_HEADERS = preflightHeaders("GET", "applicationid,invitationtoken,x-request-id");
 
 /** Lets a web page of any origin call a device route (contract section 6). Server-side routes have no CORS headers. */
 export const anyOrigin: MiddlewareHandler<HttpEnv> = (c, next) => {
-  if (c.req.method === "OPTIONS") return Promise.resolve(otherResponse(c, null, 204, PREFLIGHT_HEADERS));
+  if (c.req.method === "OPTIONS") return Promise.resolve(rawResponse(c, null, 204, PREFLIGHT_HEADERS));
   c.set("anyOrigin", true);
   return next();
 };
 
-/** The same for reading an invitation, at a path where a server creates them, which no web page may. */
+/** CORS for reading an invitation. A server creates invitations at the same path, which no web page may. */
 export const anyOriginMayRead: MiddlewareHandler<HttpEnv> = (c, next) => {
-  if (c.req.method === "OPTIONS") return Promise.resolve(otherResponse(c, null, 204, READING_PREFLIGHT_HEADERS));
+  if (c.req.method === "OPTIONS") return Promise.resolve(rawResponse(c, null, 204, READING_PREFLIGHT_HEADERS));
   if (c.req.method !== "POST") c.set("anyOrigin", true);
   return next();
 };

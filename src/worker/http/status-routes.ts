@@ -1,25 +1,25 @@
 import { Hono } from "hono";
 import { STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
-import { readStatusList } from "../badges/status-list.ts";
-import { Refusal } from "../refusal.ts";
+import { ApiError } from "../api-error.ts";
+import { readStatusList } from "../badges/status-lists/read.ts";
 import { clientAddress } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { anyOrigin, cacheable, otherResponse } from "./response.ts";
+import { anyOrigin, publicResponse, rawResponse } from "./response.ts";
 
 const PATH = "/v1/applications/:applicationId/status/:n";
 
-/** Routes from which a door learns which badges have ended (contract section 14). */
+/** Routes for doors, with the lists of ended badges (contract section 14). */
 export const statusRoutes = new Hono<HttpEnv>().use(PATH, anyOrigin).get(PATH, async (c) => {
-  if (c.req.query("time") !== undefined) throw new Refusal("NOT_IMPLEMENTED");
+  if (c.req.query("time") !== undefined) throw new ApiError("NOT_IMPLEMENTED");
   const list = requireListNumber(c.req.param("n"));
   const [context, address] = [c.get("context"), clientAddress(c)];
   const jwt = await readStatusList(context, c.req.param("applicationId"), list, address);
-  const response = otherResponse(c, jwt, 200, [["Content-Type", "application/statuslist+jwt"]]);
-  return cacheable(c, response, `public, max-age=${STATUS_LIST_TTL_SECONDS}`);
+  const response = rawResponse(c, jwt, 200, [["Content-Type", "application/statuslist+jwt"]]);
+  return publicResponse(c, response, `public, max-age=${STATUS_LIST_TTL_SECONDS}`);
 });
 
 /** Positions have at most 16 digits. */
 function requireListNumber(text: string): number {
-  if (!/^(0|[1-9]\d{0,10})$/.test(text)) throw new Refusal("UNKNOWN_STATUSLIST");
+  if (!/^(0|[1-9]\d{0,10})$/.test(text)) throw new ApiError("UNKNOWN_STATUSLIST");
   return Number(text);
 }

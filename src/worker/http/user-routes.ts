@@ -1,10 +1,10 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { userId as userIdSchema } from "../../shared/requests.ts";
+import { ApiError } from "../api-error.ts";
 import { changeBlock, eraseUser } from "../badges/transitions.ts";
-import { Refusal } from "../refusal.ts";
 import { isUserBlocked } from "../users/list.ts";
 import { decodePercent } from "./authentication.ts";
-import { originOf, readReason } from "./change-request.ts";
+import { auditContext, readReason } from "./change-request.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticateServer, requireCaller } from "./list-routes.ts";
 import { limitBody } from "./request-stream.ts";
@@ -22,21 +22,24 @@ export const userRoutes = new Hono<HttpEnv>()
 
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
     const userId = requireUserId(c);
-    // It would name the person again, so the history does not keep it.
+    // Not kept in the history, because it may name the erased user.
     await readReason(c);
-    const origin = originOf(c);
-    return jsonResponse(c, await eraseUser(c.get("context"), requireCaller(c), userId, origin));
+    const audit = auditContext(c);
+    return jsonResponse(c, await eraseUser(c.get("context"), requireCaller(c), userId, audit));
   });
 
 async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
   const userId = requireUserId(c);
-  const origin = originOf(c, await readReason(c));
-  return jsonResponse(c, await changeBlock(c.get("context"), requireCaller(c), userId, kind, origin));
+  const audit = auditContext(c, await readReason(c));
+  return jsonResponse(c, await changeBlock(c.get("context"), requireCaller(c), userId, kind, audit));
 }
 
-/** The user of the path. Hono leaves what it cannot decode as it stands, which would be another user. */
+/**
+ * The user of the path. Rejects escapes that Hono cannot decode and leaves unchanged, because they would name another
+ * user.
+ */
 function requireUserId(c: HonoContext<HttpEnv>): string {
   const parsed = userIdSchema.safeParse(c.req.param("id"));
-  if (!parsed.success || decodePercent(new URL(c.req.url).pathname) === null) throw new Refusal("INVALID_USERID");
+  if (!parsed.success || decodePercent(new URL(c.req.url).pathname) === null) throw new ApiError("INVALID_USERID");
   return parsed.data;
 }

@@ -1,15 +1,16 @@
 import type { Context as HonoContext } from "hono";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { withRecentSettings } from "../applications/recent-settings.ts";
 import { checkLogin, identifyUser, type KnownUser, type PresentedUser, type UserCheck } from "../users/user-check.ts";
-import { header, type ProvingDevice, requirePerson } from "./authentication.ts";
+import { header, type ProvingDevice, requireUserCall } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { type CheckedProof, checkProofOfCall, requireKey } from "./proof.ts";
-import { limitPerson } from "./rate-limits.ts";
+import { type CheckedProof, requireKey, verifyProofOfCall } from "./proof.ts";
+import { limitUser } from "./rate-limits.ts";
 
 /** RFC 6750 section 2.1; a scheme is written in any case (RFC 9110 section 11.1). */
 const BEARER = /^bearer(?: +|$)/i;
 
-/** The token of the `Authorization` header; null: none. Another scheme brings no token. */
+/** The token of the `Authorization` header; null without one, and for other schemes. */
 function readToken(c: HonoContext<HttpEnv>): string | null {
   const text = header(c, "authorization")?.trim() ?? "";
   const token = text.replace(BEARER, "");
@@ -21,7 +22,7 @@ function present(c: HonoContext<HttpEnv>, proof: CheckedProof | null): Presented
   return { token: readToken(c), keyThumbprint, hasFaultyProof: proof !== null && keyThumbprint === null };
 }
 
-/** Checks the user whom a login names. See `checkLogin`. */
+/** Checks the user that a login names. See `checkLogin`. */
 export function checkUserOfLogin(
   c: HonoContext<HttpEnv>,
   { application, proof }: ProvingDevice,
@@ -31,17 +32,23 @@ export function checkUserOfLogin(
 }
 
 /**
- * The person who calls, by a user token and without a udid. In the proof that a key-bound token needs, `ath` is that of the
- * token (RFC 9449 section 4.2).
+ * Identifies a user by a user token, without a udid. The proof of a key-bound token has the token's `ath` (RFC 9449
+ * section 4.2).
  *
- * @throws Refusal
+ * @throws ApiError
  */
 export async function requireUser(c: HonoContext<HttpEnv>): Promise<KnownUser & { application: Application }> {
-  const application = await requirePerson(c);
+  return withRecentSettings(c.get("context"), await requireUserCall(c), (application) => identify(c, application));
+}
+
+async function identify(
+  c: HonoContext<HttpEnv>,
+  application: Application,
+): Promise<KnownUser & { application: Application }> {
   const [token, dpop] = [readToken(c), header(c, "dpop")];
-  const proof = token === null || dpop === null ? null : await checkProofOfCall(c, dpop, { application, udid: token });
+  const proof = token === null || dpop === null ? null : await verifyProofOfCall(c, dpop, { application, udid: token });
   const user = await identifyUser(c.get("context"), application, present(c, proof));
-  await limitPerson(c, application, user.userId);
+  await limitUser(c, application, user.userId);
   if (user.isKeyBound) await requireKey(c, { application, proof });
   return { application, ...user };
 }

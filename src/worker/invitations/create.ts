@@ -1,19 +1,20 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { NewInvitation } from "../allocator/commands.ts";
 import { isSame } from "../allocator/decide/invitation.ts";
-import { deriveInvitationToken, type Inviter } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
-import { executeWithSettings } from "../badges/rules.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { deriveInvitationToken, type Inviter } from "../applications/derived-ids.ts";
+import { withRecentSettings } from "../applications/recent-settings.ts";
+import { executeWithSettings } from "../badges/execute-with-settings.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import { findInvitations } from "../storage/invitations.ts";
 
-/** What a caller wants; times exactly as sent, or null when not sent. */
+/** A requested invitation; times are exactly as sent, or null. */
 export interface InvitationRequest {
   expiresAt: string;
   badgeExpiresAt: string | null;
@@ -27,7 +28,7 @@ interface InvitingCaller {
   /** Keyed digest of the udid. */
   device: DeviceId;
   inviter: Inviter;
-  /** Null: none was sent, so a repeated request creates another invitation. */
+  /** Null if none was sent; a repeated request then creates another invitation. */
   idempotencyKey: string | null;
 }
 
@@ -35,12 +36,12 @@ interface InvitingCaller {
 export type CreatedInvitation = { id: string; number: number } | { code: ErrorCode };
 
 /**
- * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an Idempotency-Key, a
- * repeated request gets the same invitations, even after they have ended (contract section 12).
+ * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an
+ * Idempotency-Key, a repeated request gets the same invitations, even after they have ended (contract section 12).
  *
- * @param requests null: this one is not valid
- * @returns what became of each, in the same order
- * @throws Refusal
+ * @param requests null for an invalid request
+ * @returns the result of each, in the same order
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function createInvitations(
@@ -48,7 +49,7 @@ export async function createInvitations(
   application: Application,
   requests: readonly (InvitationRequest | { code: ErrorCode })[],
   caller: InvitingCaller,
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<CreatedInvitation[]> {
   const tokens = await Promise.all(requests.map((_, index) => tokenOf(context, application, caller, index)));
   const digests = await Promise.all(tokens.map(invitationDigestOf));
@@ -76,7 +77,7 @@ export async function createInvitations(
     };
   });
   const invitations = planned.filter((plan): plan is NewInvitation => "digest" in plan);
-  const reserved = await reserve(context, application, invitations, origin);
+  const reserved = await reserve(context, application, invitations, audit);
   return planned.map((plan, index) => {
     const result = "digest" in plan ? reserved.shift() : plan;
     if (!result) throw new Error("the allocator decided fewer invitations");
@@ -86,7 +87,7 @@ export async function createInvitations(
 
 const isByReception = (inviter: Inviter): boolean => inviter.kind === "person" && inviter.role === "reception";
 
-/** Each invitation of a call has a token of its own; the first one's is that of a call for one. */
+/** Each invitation of a call has a token of its own. Index 0 uses the bare key, like a single call. */
 function tokenOf(
   context: Context,
   application: Application,
@@ -95,14 +96,14 @@ function tokenOf(
 ): Promise<string> | string {
   if (idempotencyKey === null) return newInvitationToken();
   return deriveInvitationToken(
-    context.custody,
+    context.unsealedKeys,
     application,
     inviter,
     index === 0 ? idempotencyKey : `${idempotencyKey}\n${index}`,
   );
 }
 
-/** The invitation ends with its badge if that is earlier. Times are milliseconds. */
+/** The invitation ends with its badge if the badge's end is earlier. Times are milliseconds. */
 function checkTimes(
   { expiresAt, badgeExpiresAt, badgeStartsAt }: InvitationRequest,
   now: number,
@@ -126,24 +127,21 @@ function timeAhead(text: string, maxDays: number, now: number): number | null {
   return time > now && time <= now + maxDays * DAY_MILLISECONDS ? time : null;
 }
 
-/** @returns the reserved numbers, or why there is none */
+/** @returns the reserved numbers, or the error code */
 async function reserve(
   context: Context,
   application: Application,
   invitations: readonly NewInvitation[],
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<({ number: number } | { code: ErrorCode })[]> {
   if (invitations.length === 0) return [];
   try {
-    const { result } = await executeWithSettings(
-      context,
-      application,
-      (rules) => ({ kind: "invite", rules, invitations }),
-      origin,
+    const { result } = await withRecentSettings(context, application, (settings) =>
+      executeWithSettings(context, settings, (rules) => ({ kind: "invite", rules, invitations }), audit),
     );
     return [...expectKind(result, "invitations").results];
   } catch (error) {
-    if (error instanceof Refusal) return invitations.map(() => ({ code: error.code }));
+    if (error instanceof ApiError) return invitations.map(() => ({ code: error.code }));
     throw error;
   }
 }

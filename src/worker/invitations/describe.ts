@@ -1,16 +1,16 @@
 import type * as z from "zod";
 import { invitationDigestOf } from "../../shared/identifiers.ts";
 import type { describedInvitation } from "../../shared/responses.ts";
-import type { Application } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import { findDescription } from "../storage/invitation-description.ts";
 
 /**
- * Tells whoever has the token what the invitation is for (contract section 27), and consumes nothing. The user who claimed it is
- * not named: only whom the invitation itself names.
+ * Describes an invitation to the holder of its token (contract section 27), and consumes nothing. It does not return
+ * the user who claimed it, only the invitation's own name.
  *
- * @throws Refusal UNKNOWN_INVITATION
+ * @throws ApiError UNKNOWN_INVITATION
  * @throws Unavailable
  */
 export async function describeInvitation(
@@ -19,7 +19,7 @@ export async function describeInvitation(
   token: string,
 ): Promise<z.infer<typeof describedInvitation>> {
   const found = await findDescription(db, id, await invitationDigestOf(token));
-  if (!found) throw new Refusal("UNKNOWN_INVITATION");
+  if (!found) throw new ApiError("UNKNOWN_INVITATION");
   const { state, expiresAt, expiresAtTime, badgeStartsAt, badgeExpiresAt, name, userId, applicationName } = found;
   return {
     // As in section 19: the allocator records an expiry later.

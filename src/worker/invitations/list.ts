@@ -18,11 +18,11 @@ const position = z.object({ at: z.int(), rowid: z.int() });
 const NEWEST_CURSOR: CursorCodec<InvitationPosition> = cursorCodec("invitations", position);
 const VISIT_CURSOR: CursorCodec<InvitationPosition> = cursorCodec("visits", position);
 
-/** The cursors of a list that is newest first, or of one in the order in which visits begin. */
+/** The cursors of lists with the newest first, and of lists in the order of visits. */
 export const invitationCursor = (span: Pick<InvitationQuery, "from" | "until">): CursorCodec<InvitationPosition> =>
   isByVisit(span) ? VISIT_CURSOR : NEWEST_CURSOR;
 
-/** @returns a page of invitations, and the place after which the next page starts; null on the last page */
+/** @returns a page of invitations, and the position after which the next page starts; null on the last page */
 export async function pageInvitations(
   { db, now }: Context,
   query: InvitationQuery,

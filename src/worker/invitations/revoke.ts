@@ -1,9 +1,9 @@
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { parseBadgeNumber } from "../../shared/badge-life/view.ts";
+import { expectKind } from "../../shared/expect-kind.ts";
 import { type ApplicationId, invitationDigestOf } from "../../shared/identifiers.ts";
-import { expectKind } from "../../shared/kinds.ts";
 import type { Revoker } from "../allocator/commands.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 
 export interface RevokedInvitation {
@@ -17,7 +17,7 @@ export interface RevokedInvitation {
  * Ends a pending invitation; its number is available again (contract section 5).
  *
  * @param id the token; the application's server may also use the number while it is reserved (contract section 12)
- * @throws Refusal
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function revokeInvitation(
@@ -25,28 +25,28 @@ export async function revokeInvitation(
   application: Application,
   id: string,
   revoker: Revoker,
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<RevokedInvitation> {
   const number = revoker.kind === "server" ? parseBadgeNumber(id) : null;
   const command = { kind: "revoke-invitation" as const, id: number ?? (await invitationDigestOf(id)), revoker };
-  const result = await context.allocator.execute(context.db, application.id, command, origin);
+  const result = await context.allocator.execute(context.db, application.id, command, audit);
   return expectKind(result, "invitation-revoked");
 }
 
 /**
- * Deletes whom an invitation names, and revokes it if it is pending (contract section 24).
+ * Deletes the name and user of an invitation, and revokes it if it is pending (contract section 24).
  *
  * @param id the token, or the number while it is reserved
  * @returns the number that it reserves or reserved
- * @throws Refusal
+ * @throws ApiError
  * @throws Unavailable
  */
 export async function eraseInvitation(
   { allocator, db }: Context,
   applicationId: ApplicationId,
   id: string,
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<number> {
   const command = { kind: "erase-invitation" as const, id: parseBadgeNumber(id) ?? (await invitationDigestOf(id)) };
-  return expectKind(await allocator.execute(db, applicationId, command, origin), "invitation-erased").number;
+  return expectKind(await allocator.execute(db, applicationId, command, audit), "invitation-erased").number;
 }

@@ -1,5 +1,5 @@
 import { exportJWK, importSPKI, type JWK } from "jose";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
 
 /**
  * The application's public keys as a JWK Set (RFC 7517 section 5): every key that was ever used, because a badge keeps

@@ -1,5 +1,5 @@
 import { base64Url } from "../../shared/identifiers.ts";
-import type { SigningKey } from "../applications/registry.ts";
+import type { SigningKey } from "../applications/application-cache.ts";
 
 /**
  * JWTs that the service itself signs, by ES256 in the compact form (RFC 7515 section 7.1, RFC 7518 section 3.4). jose would check a

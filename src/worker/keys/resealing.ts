@@ -11,7 +11,7 @@ import {
 } from "../storage/sealed-values.ts";
 import type { SealingKeys } from "./sealing-keys.ts";
 
-/** A value that does not open: its sealing key is missing, or the value was altered. */
+/** A value that cannot be opened, because its sealing key is missing or the value was altered. */
 interface Unreadable {
   value: StoredSealed;
   error: unknown;
@@ -20,15 +20,14 @@ interface Unreadable {
 interface ResealedChunk {
   resealed: number;
   unreadable: Unreadable[];
-  /** Where the next chunk starts; null when nothing is left. */
+  /** Start of the next chunk; null at the end. */
   next: ReadPositions | null;
 }
 
 /**
  * Re-seals one chunk of values to the newest sealing key. The sweep does it, because only the Worker can open sealed
- * values; an administrator adds the new key and watches the count (contract section 9). A row changes only if it still
- * has the value that was opened, so this can be repeated and interrupted. A value that does not open is left unchanged,
- * and the others are still re-sealed.
+ * values. An administrator adds the new key and watches the count (contract section 9). A row changes only if it still
+ * has the opened value, so the work can be repeated and interrupted. A value that cannot be opened is skipped.
  *
  * @param after `next` of the chunk before
  */
@@ -39,7 +38,7 @@ export async function resealChunk(
 ): Promise<ResealedChunk> {
   const { newest, values, through } = await findOldSealed(db, after, RESEAL_CHUNK_ROWS);
   const publicKey = newest && (await keys.findPublicKey(newest));
-  // Without the private half of the newest key, a deployment is still under way.
+  // A deployment is still in progress if the private half of the newest key is missing.
   if (values.length === 0 || !newest || !publicKey) return { resealed: 0, unreadable: [], next: null };
   const made: Resealed[] = [];
   const unreadable: Unreadable[] = [];

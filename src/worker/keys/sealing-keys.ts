@@ -30,7 +30,7 @@ export class SealingKeys {
    * tried: OAEP rejects a wrong key. The key that works is tried first from then on.
    *
    * @param use opens the value with the given key, or throws
-   * @throws when no key of that version opens it: a deployment is still under way, or the secret was deleted too early
+   * @throws if no key of that version opens it: a deployment is in progress, or the secret was deleted too early
    */
   async open<T>(version: number, use: (privateKey: CryptoKey) => Promise<T>): Promise<T> {
     const held = this.#heldOf(version);
@@ -49,10 +49,10 @@ export class SealingKeys {
   }
 
   /**
-   * The public half to seal to, if this Worker holds the private half of exactly this key. It is derived from the private
-   * half, so that nobody who can write to D1 chooses the key that values are sealed to.
+   * The public half to seal to, if this Worker holds the private half of exactly this key. It is derived from the
+   * private half, so that write access to D1 is not enough to choose the key that values are sealed to.
    *
-   * @param wanted what D1 has: the version, and the SPKI DER in base64
+   * @param wanted D1's version, and its SPKI DER in base64
    */
   async findPublicKey(wanted: { version: number; publicKey: string }): Promise<CryptoKey | undefined> {
     for (const each of this.#heldOf(wanted.version)) {

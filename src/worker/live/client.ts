@@ -6,7 +6,10 @@ import { retryPlatform, Unavailable } from "../platform.ts";
 import type { Live } from "./live.ts";
 import { type Listener, type Message, message, type SeenDoor } from "./messages.ts";
 
-/** Calls the objects with which a home's applications tell doors of changes. Each try gets a new stub, because a broken stub stays broken. */
+/**
+ * Calls the objects that send doors the changes of a home's applications. Each try gets a new stub, because a broken
+ * stub stays broken.
+ */
 export class LiveClient {
   readonly #namespace: DurableObjectNamespace<Live>;
   readonly #home: Pick<Home, "number" | "place">;
@@ -17,10 +20,10 @@ export class LiveClient {
   }
 
   /**
-   * Waits until the object has something for the listener.
+   * Waits until the object has a message for the listener.
    *
-   * @returns null: nothing within `LIVE_HOLD_MILLISECONDS`
-   * @throws Unavailable when too many wait already, and when the object ends meanwhile
+   * @returns null after `LIVE_HOLD_MILLISECONDS` without one
+   * @throws Unavailable if too many listeners wait, or the object ends meanwhile
    */
   async listen(applicationId: ApplicationId, listener: Listener): Promise<Message | null> {
     const until = Date.now() + LIVE_HOLD_MILLISECONDS;
@@ -33,7 +36,7 @@ export class LiveClient {
     return firstMessage(socket, until - Date.now());
   }
 
-  /** D1 has a change of status. If that fails, it is found within half a minute. */
+  /** Reports a change of status in D1. If the call fails, the object finds the change within half a minute. */
   async wake(applicationId: ApplicationId): Promise<void> {
     try {
       await this.#stub(applicationId).wake();

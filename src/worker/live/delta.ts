@@ -2,16 +2,16 @@ import { CompactSign } from "jose";
 import { stateAt } from "../../shared/badge-life/states.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import { MAX_DELTA_CHANGES } from "../../shared/limits.ts";
-import type { Application } from "../applications/registry.ts";
-import { INVALID, SUSPENDED, VALID } from "../badges/status-entries.ts";
-import { firstPositionOf, indexesOf, listOf, listsUri } from "../badges/status-index.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { INVALID, SUSPENDED, VALID } from "../badges/status-lists/bits.ts";
+import { firstOrdinalOf, indexesOf, listOf, listsUri } from "../badges/status-lists/list-index.ts";
 import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
 
 /** Content of the response of `GET /v1/live` (contract section 26). */
 export interface Delta {
-  /** It covers the changes after this one. */
+  /** The delta covers the changes after this one. */
   since: number;
   /** And up to this one. */
   change: number;
@@ -20,25 +20,25 @@ export interface Delta {
 
 /** What D1 had at some time. */
 export interface Snapshot extends StatusChanges {
-  /** `changes` has all after this one, or as many as are read. */
+  /** `changes` has the changes after this one, up to the read limit. */
   after: number;
-  /** Doors that have less lack more than changes: the badges were replaced by those of another state. */
+  /** Doors below this change need the lists, because the badges were replaced by those of another state. */
   floor: number;
-  /** When D1 was asked, in milliseconds. */
+  /** Time of the D1 read, in milliseconds. */
   readAt: number;
 }
 
 /**
- * What a door that has the changes up to `have` is told at once.
+ * The immediate delta for a door that has the changes up to `have`.
  *
  * @param have not below `snapshot.after`
- * @returns null: it waits
+ * @returns null if the door has to wait
  */
 export function deltaFor(snapshot: Snapshot, have: number): Delta | null {
   const { isReadable, lastChange, floor } = snapshot;
   if (!isReadable) return null;
   const changes = snapshot.changes.filter(({ change }) => change > have);
-  // Then it needs the lists again: so does a door that has what a restored D1 has lost.
+  // The door then needs the lists again, as does a door with changes that a restored D1 has lost.
   if (have > lastChange || have < floor || changes.length > MAX_DELTA_CHANGES) {
     return { since: lastChange, change: lastChange, changes: [] };
   }
@@ -58,14 +58,14 @@ export const emptyDelta = (have: number): Delta => ({ since: have, change: have,
 const encoder = new TextEncoder();
 
 /**
- * Signs a delta by the key that signs new badges: it is in every key set that is still kept (contract section 10).
+ * Signs a delta with the key of new badges, which every cached key set has (contract section 10).
  *
- * @param at when D1 was asked, in milliseconds
+ * @param at time of the D1 read, in milliseconds
  * @returns a compact JWS
- * @throws Unavailable without `PUBLIC_URL`, and when the key cannot be opened
+ * @throws Unavailable without `PUBLIC_URL`, or if the key cannot be opened
  */
 export async function signDelta(
-  context: Pick<Context, "custody" | "statusIndexes" | "publicUrl">,
+  context: Pick<Context, "unsealedKeys" | "statusIndexes" | "publicUrl">,
   application: Application,
   { since, change, changes }: Delta,
   at: number,
@@ -75,9 +75,9 @@ export async function signDelta(
   const key = currentSigningKey(application.signingKeys, at);
   const entries: [list: number, index: number, status: number][] = [];
   for (const each of changes) {
-    const list = listOf(each.position);
+    const list = listOf(each.ordinal);
     const indexOf = await indexesOf(context, application, list);
-    entries.push([list, indexOf(each.position - firstPositionOf(list)), statusAt(each, at)]);
+    entries.push([list, indexOf(each.ordinal - firstOrdinalOf(list)), statusAt(each, at)]);
   }
   const claims = {
     sub: listsUri(publicUrl, application.id),
@@ -88,7 +88,7 @@ export async function signDelta(
   };
   return new CompactSign(encoder.encode(JSON.stringify(claims)))
     .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: "statusdelta+jwt" })
-    .sign(await context.custody.signingKey(application.id, key.kid, key));
+    .sign(await context.unsealedKeys.signingKey(application.id, key.kid, key));
 }
 
 /** As in the lists (contract section 14). */

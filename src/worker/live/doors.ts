@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
 import { listDoors } from "../storage/door-secrets.ts";
 
-/** By the last name of a page. */
+/** Cursors have a page's last name. */
 export const DOOR_CURSOR = cursorCodec("doors", z.string());
 
 type DoorView = z.infer<typeof doorPage>["doors"][number];

@@ -1,6 +1,6 @@
-import { type Listener, requireStatusLists } from "../applications/authentication.ts";
+import { ApiError } from "../api-error.ts";
+import { applicationForStatusLists, type StatusListener } from "../applications/credentials.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import { emptyDelta, signDelta } from "./delta.ts";
 
 /**
@@ -8,23 +8,23 @@ import { emptyDelta, signDelta } from "./delta.ts";
  *
  * @param have the last change that the caller has
  * @returns a compact JWS
- * @throws Refusal UNKNOWN_STATUSLIST; RATE_LIMITED when a later call has replaced this one; INVALID_CREDENTIALS when the secret was
+ * @throws ApiError UNKNOWN_STATUSLIST; RATE_LIMITED when a later call has replaced this one; INVALID_CREDENTIALS when the secret was
  * retired meanwhile
  * @throws Unavailable
  */
 export async function holdCall(
   context: Context,
-  { application, door }: Listener,
+  { application, door }: StatusListener,
   clientAddress: string,
   have: number,
 ): Promise<string> {
   const { id: applicationId } = application;
-  const current = await requireStatusLists(context, clientAddress, applicationId);
+  const current = await applicationForStatusLists(context, clientAddress, applicationId);
   const message = await context.live.listen(applicationId, { door: door && { id: door.id, name: door.name }, have });
   if (message === null) return signDelta(context, current, emptyDelta(have), context.now());
   if ("refused" in message) {
-    if (door && message.refused === "INVALID_CREDENTIALS") context.registry.forgetDoor(applicationId, door);
-    throw new Refusal(message.refused, { applicationId });
+    if (door && message.refused === "INVALID_CREDENTIALS") context.applicationCache.forgetDoor(applicationId, door);
+    throw new ApiError(message.refused, { applicationId });
   }
   return message.jwt;
 }

@@ -8,8 +8,8 @@ import {
   LIVE_RETRY_MILLISECONDS,
   MAX_LIVE_CALLS,
 } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
-import type { Application } from "../applications/registry.ts";
+import { happenedWithin } from "../../shared/time.ts";
+import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
@@ -25,22 +25,22 @@ interface Waiting extends Attachment {
 }
 
 /**
- * Whoever waits for changes of status in one application (contract section 26); the object is named by the application's ID. It
- * holds a hibernating WebSocket for each call that the Worker holds, so it sleeps while nothing changes. What it sends it reads
- * from D1, whoever wakes it: so a lost wake-up, an eviction or a restored D1 loses nothing.
+ * The listeners for changes of status in one application (contract section 26); the object is named by the
+ * application's ID. It has a hibernating WebSocket for each call that the Worker holds, so it sleeps between changes.
+ * It always reads the changes from D1, so a lost wake-up, an eviction or a restored D1 loses nothing.
  */
 export class Live extends DurableObject<Env> {
   readonly #seen = new SeenDoors(this.ctx.storage.sql);
   #snapshots: Snapshots | undefined;
-  /** Signed deltas of a snapshot by their `since`: doors that have the same get the same. */
+  /** Signed deltas of a snapshot by their `since`, shared by doors with equal changes. */
   readonly #signed = new WeakMap<Snapshot, Map<number, Promise<string>>>();
-  /** When the alarm is due, in milliseconds; null: it is not set; undefined: not read yet. */
+  /** Time of the alarm in milliseconds; null if it is not set; undefined until it is read. */
   #alarmAt: number | null | undefined;
-  /** At most so many wait: those who did when they were counted last, and all who came since. */
+  /** Upper bound of waiting listeners: those of the last count, and all later ones. */
   #most = Number.POSITIVE_INFINITY;
   #doorIds: DoorIds | undefined;
 
-  /** Takes the WebSocket of a call. 503: too many wait already. */
+  /** Accepts the WebSocket of a call; 503 if too many listeners wait. */
   override async fetch(request: Request): Promise<Response> {
     const { searchParams } = new URL(request.url);
     const applicationId = this.#adopt(searchParams.get("application") ?? "");
@@ -59,17 +59,17 @@ export class Live extends DurableObject<Env> {
     return new Response(null, { status: 101, webSocket: client });
   }
 
-  /** D1 has a change of status. What follows at once is sent with it. */
+  /** D1 has a change of status. Changes that follow immediately are sent together with it. */
   async wake(): Promise<void> {
     this.#snapshots?.outdate();
     if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
   }
 
   /**
-   * When doors have called last, and whether they know the last change of status.
+   * The last calls of doors, and whether they have the last change of status.
    *
    * @param ids of doors' secrets
-   * @returns nothing of a door that has not called yet
+   * @returns no entry for a door that has not called yet
    */
   async seen(applicationIdText: string, ids: readonly string[]): Promise<SeenDoor[]> {
     const applicationId = this.#adopt(applicationIdText);
@@ -85,7 +85,7 @@ export class Live extends DurableObject<Env> {
     const snapshot = await snapshots.read(Math.min(...found.map(({ have }) => have)));
     const now = Date.now();
     return found.map((door) => {
-      const isConnected = isYounger(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
+      const isConnected = happenedWithin(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
       return { ...door, isCurrent: isConnected && isCurrent(snapshot, door.have) };
     });
   }
@@ -240,9 +240,9 @@ export class Live extends DurableObject<Env> {
 }
 
 async function findApplication(context: Context, id: ApplicationId): Promise<Application> {
-  const { registry, db, now } = context;
-  const known = registry.recall(id, now());
-  const application = known === undefined || known === "unknown" ? await registry.findFresh(db, id, now()) : known;
+  const { applicationCache, db, now } = context;
+  const known = applicationCache.peek(id, now());
+  const application = known === undefined || known === "unknown" ? await applicationCache.reload(db, id, now()) : known;
   if (!application) throw new Error("there is no such application");
   return application;
 }

@@ -13,7 +13,7 @@ export const attachment = listener.extend({ since: z.int() });
 
 export type Attachment = z.infer<typeof attachment>;
 
-/** The one message that a listener gets: a delta, or why it is sent away. */
+/** The only message that a listener gets: a delta, or the reason why it has to leave. */
 export const message = z.union([
   z.object({ jwt: z.string() }),
   z.object({ refused: z.enum(["RATE_LIMITED", "INVALID_CREDENTIALS"]) }),
@@ -21,7 +21,7 @@ export const message = z.union([
 
 export type Message = z.infer<typeof message>;
 
-/** When a door has called last, and what it had then. */
+/** A door's last call, and the change that it had then. */
 export interface SeenDoor {
   id: string;
   /** Milliseconds. */

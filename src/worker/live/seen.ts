@@ -3,15 +3,15 @@ import { DOOR_SEEN_WRITE_MILLISECONDS } from "../../shared/limits.ts";
 
 const row = z.object({ seen_at: z.number(), have: z.number() });
 
-/** When a door has called last, in milliseconds, and what it had then. */
+/** Time of a door's last call in milliseconds, and the change that it had then. */
 interface Seen {
   seenAt: number;
   have: number;
 }
 
 /**
- * When each door has called last. It is written every ten minutes at most, since each door calls every minute; what an eviction
- * forgets is no more than that.
+ * The last call of each door. It is written at most every ten minutes, since each door calls every minute. An eviction
+ * loses at most these ten minutes.
  */
 export class SeenDoors {
   readonly #sql: SqlStorage;

@@ -2,28 +2,28 @@ import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../shared/initial-head.ts";
 import { LIVE_COMPARE_MILLISECONDS, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
-import { isYounger } from "../../shared/time.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Database } from "../storage/database.ts";
 import { readStatusChanges } from "../storage/status-changes.ts";
 import type { Snapshot } from "./delta.ts";
 
 const epochRow = z.object({ epoch: z.string(), floor: z.number() });
 
-/** A reading of D1 that is under way. */
+/** A running read of D1. */
 interface Reading {
   after: number;
   round: number;
   result: Promise<Snapshot>;
 }
 
-/** What D1 has, read once for all who ask. */
+/** D1's changes of status, read once for all listeners. */
 export class Snapshots {
   readonly #kv: SyncKvStorage;
   readonly #applicationId: ApplicationId;
   readonly #openDatabase: () => Database;
   #newest: { snapshot: Snapshot; round: number } | undefined;
   #reading: Reading | undefined;
-  /** Moves on with every wake-up: what was read before may lack its change. */
+  /** Grows with every wake-up: an earlier read may lack the change. */
   #round = 0;
 
   constructor(kv: SyncKvStorage, applicationId: ApplicationId, openDatabase: () => Database) {
@@ -38,9 +38,9 @@ export class Snapshots {
   }
 
   /**
-   * What D1 has had within the time between two comparisons, and since the last wake-up.
+   * D1's changes, read since the last wake-up and within the interval of comparisons.
    *
-   * @param after the changes after this one are needed
+   * @param after the caller needs the changes after this one
    * @throws Unavailable
    */
   read(after: number): Promise<Snapshot> {
@@ -48,7 +48,7 @@ export class Snapshots {
     const isUsable =
       newest?.round === this.#round &&
       newest.snapshot.after <= after &&
-      isYounger(newest.snapshot.readAt, Date.now(), LIVE_COMPARE_MILLISECONDS);
+      happenedWithin(newest.snapshot.readAt, Date.now(), LIVE_COMPARE_MILLISECONDS);
     if (newest && isUsable) return Promise.resolve(newest.snapshot);
     const reading = this.#reading;
     if (reading && reading.round === this.#round && reading.after <= after) return reading.result;
@@ -58,7 +58,7 @@ export class Snapshots {
   #begin(after: number): Promise<Snapshot> {
     const round = this.#round;
     const readAt = Date.now();
-    const lists = Math.floor((this.#newest?.snapshot.lastPosition ?? 0) / STATUS_LIST_ENTRIES) + 1;
+    const lists = Math.floor((this.#newest?.snapshot.lastOrdinal ?? 0) / STATUS_LIST_ENTRIES) + 1;
     const result = readStatusChanges(this.#openDatabase(), this.#applicationId, after, lists).then((found) => {
       const snapshot = { ...found, after, readAt, floor: this.#floorOf(found) };
       this.#newest = { snapshot, round };
@@ -74,8 +74,8 @@ export class Snapshots {
   }
 
   /**
-   * The change from which on doors know the badges of this epoch: D1's last one when the epoch was first seen. 0: it is the
-   * application's first epoch. A door that has never called may have its lists from an earlier epoch all the same.
+   * The first change of this epoch: D1's last change when the epoch was first seen. 0 in the application's first
+   * epoch. A door that has never called may have lists of an earlier epoch.
    */
   #floorOf({ epoch, lastChange }: { epoch: string; lastChange: number }): number {
     const known = epochRow.optional().parse(this.#kv.get("epoch"));

@@ -4,7 +4,7 @@ import { HOME_RECIPIENT } from "../../shared/script-commands.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { listApplications } from "../storage/application-list.ts";
-import { findRecipients } from "../storage/script-commands.ts";
+import { findRecipients } from "../storage/command-rows.ts";
 
 /** Wakes allocators for which the script has left commands (contract section 21). @throws Unavailable */
 export async function wakeForCommands(context: Context): Promise<void> {
@@ -23,7 +23,7 @@ export async function wakeForCommands(context: Context): Promise<void> {
 }
 
 /**
- * After a restore of D1, has a chunk of the home's allocators compare themselves with it.
+ * After a restore of D1, makes a chunk of the home's allocators compare themselves with it.
  *
  * @param after the last application of the chunk before
  * @returns the same for the next chunk; null: all have compared
@@ -32,7 +32,7 @@ export async function wakeForCommands(context: Context): Promise<void> {
 export async function compareAllocators(context: Context, after: string): Promise<string | null> {
   const applications = await listApplications(context.db, after, TICK_CHUNK_APPLICATIONS);
   const failed = await wake(context, applications, true);
-  // One that fails twice compares when it is called next, or by its alarm.
+  // An allocator that fails twice compares at its next call, or by its alarm.
   await wake(context, failed, true);
   const next = applications.length < TICK_CHUNK_APPLICATIONS ? null : (applications.at(-1) ?? null);
   log("info", {
@@ -44,7 +44,7 @@ export async function compareAllocators(context: Context, after: string): Promis
   return next;
 }
 
-/** Side by side, so that one that hangs delays no other. @returns those that failed */
+/** Calls run side by side, so that a hanging allocator does not delay the others. @returns those that failed */
 async function wake(
   context: Context,
   applications: readonly ApplicationId[],

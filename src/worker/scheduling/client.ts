@@ -1,9 +1,9 @@
 import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
-import type { HomeClock } from "./home-clock.ts";
+import type { HomeScheduler } from "./home-scheduler.ts";
 
-/** Lets a home's clock tick, in an invocation of its own. */
-export async function callHomeClock(env: Env, home: Home): Promise<void> {
+/** Lets a home's scheduler tick, in an invocation of its own. */
+export async function tickHome(env: Env, home: Home): Promise<void> {
   try {
     await stubOf(env, home).tick(home.number);
   } catch (error) {
@@ -11,11 +11,11 @@ export async function callHomeClock(env: Env, home: Home): Promise<void> {
   }
 }
 
-/** Has a home's scheduler carry out commands of the script. @throws what the object throws; the next tick does it again */
-export const wakeHomeClock = (env: Env, home: Home): Promise<void> => stubOf(env, home).wake(home.number);
+/** Makes a home's scheduler carry out commands of the script. @throws the object's errors; the next tick retries */
+export const wakeHomeScheduler = (env: Env, home: Home): Promise<void> => stubOf(env, home).wake(home.number);
 
-function stubOf(env: Env, home: Home): DurableObjectStub<HomeClock> {
+function stubOf(env: Env, home: Home): DurableObjectStub<HomeScheduler> {
   const { locationHint, jurisdiction } = objectPlace(home);
-  const namespace = jurisdiction ? env.HOME_CLOCK.jurisdiction(jurisdiction) : env.HOME_CLOCK;
+  const namespace = jurisdiction ? env.HOME_SCHEDULER.jurisdiction(jurisdiction) : env.HOME_SCHEDULER;
   return namespace.getByName(String(home.number), locationHint && { locationHint });
 }

@@ -2,7 +2,7 @@ import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER } from "../../shared/limits.ts
 import type { NumberRange } from "../../shared/number-range.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 
-/** One of the registrations that has some of these numbers. */
+/** A registration that overlaps these numbers. */
 export const findOwner = (
   registrations: readonly Registration[],
   { first, last }: NumberRange,

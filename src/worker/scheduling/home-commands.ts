@@ -1,16 +1,16 @@
 import { SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
 import { HOME_RECIPIENT, homeRequest } from "../../shared/script-commands.ts";
 import { log } from "../log.ts";
+import { readCommands, storeResult } from "../storage/command-rows.ts";
 import type { Database } from "../storage/database.ts";
-import { readCommands, storeResult } from "../storage/script-commands.ts";
 import type { NumberRegister } from "./number-register.ts";
 import { registerCopy } from "./register-copy.ts";
 
 /**
- * Carries out the script's open commands for home 1's scheduler, in their order (contract section 17). A restored D1 may lack
- * registrations, so both sides are compared before anything is decided.
+ * Carries out the script's open commands for home 1's scheduler, in their order (contract section 17). A restored D1
+ * may lack registrations, so both sides are compared before a command is decided.
  *
- * @throws Unavailable; the next wake-up or tick goes on
+ * @throws Unavailable; the next wake-up or tick continues
  */
 export async function carryOutHomeCommands(db: Database, register: NumberRegister): Promise<void> {
   const copy = registerCopy(db);

@@ -6,7 +6,7 @@ import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { log } from "../log.ts";
 import { findOwner, lowestFreeBlock } from "./free-numbers.ts";
 
-/** What the register needs of the storage of home 1's scheduler. */
+/** The storage of home 1's scheduler, as the register uses it. */
 export interface RegisterStorage {
   exec(query: string, ...values: (string | number)[]): { toArray(): object[] };
 }
@@ -37,9 +37,9 @@ const row = z
 const rangeOf = ({ firstNumber: first, lastNumber: last }: Registration) => ({ first, last });
 
 /**
- * The register of number ranges (contract section 17), which home 1's scheduler keeps in its own storage, so that it survives a
- * restore of D1. It decides alone, in one local transaction, whose numbers are whose; D1 has a copy, for an object that lost its storage.
- * An application gets its numbers only after they are registered here.
+ * The register of number ranges (contract section 17), which home 1's scheduler keeps in its own storage, so that it
+ * survives a restore of D1. It alone assigns ranges, in one local transaction. D1 has a copy for an object that lost
+ * its storage. An application gets its numbers only after they are registered here.
  */
 export class NumberRegister {
   readonly #sql: RegisterStorage;
@@ -55,8 +55,8 @@ export class NumberRegister {
   }
 
   /**
-   * Compares the register with D1's copy: D1 gets back what a restore took from it. If this object is new, or lost its storage, it
-   * takes over all that D1 has.
+   * Compares the register with D1's copy: D1 gets the registrations that a restore has removed. If this object is new,
+   * or lost its storage, it copies all registrations from D1.
    *
    * @throws Unavailable
    */
@@ -70,7 +70,7 @@ export class NumberRegister {
   /**
    * Carries out a command of the script. A repeated one has the same result.
    *
-   * @throws Unavailable when D1 has not got the change; it gets it with the next comparison
+   * @throws Unavailable when D1 lacks the change; the next comparison adds it
    */
   async execute(d1: RegisterCopy, command: HomeCommand): Promise<HomeResult> {
     return command.kind === "register" ? this.#register(d1, command) : this.#release(d1, command.applicationId);
@@ -82,7 +82,7 @@ export class NumberRegister {
     return result;
   }
 
-  /** Nothing waits in here, so no other command comes between. */
+  /** Synchronous, so that no other command runs in between. */
   #decide({ applicationId: id, range, highest }: Extract<HomeCommand, { kind: "register" }>): HomeResult {
     const all = this.#list();
     const own = all.find((each) => each.applicationId === id);
@@ -103,7 +103,7 @@ export class NumberRegister {
     const own = this.#list().find((each) => each.applicationId === id);
     const usedUntil = (own?.registeredAt ?? 0) + UNUSED_REGISTRATION_HOURS * HOUR_MILLISECONDS;
     if (own && this.#now() < usedUntil) return { kind: "kept", registration: own };
-    // D1 first: a comparison would take over again what only D1 has.
+    // D1 first: a comparison would otherwise copy the registration back from D1.
     await d1.delete(id);
     this.#sql.exec("DELETE FROM registration WHERE application_id = ?", id);
     return { kind: "released", registration: own ?? null };

@@ -1,11 +1,11 @@
 import { TICK_GAP_MILLISECONDS } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
-import { stampClock, tickClock } from "../storage/clock.ts";
+import { beat, stampHeartbeat } from "../storage/heartbeat.ts";
 
-/** What a home's scheduler remembers of its last tick. */
+/** A home's last tick, as its scheduler stores it. */
 export interface Tick {
-  /** Of D1's clock row. */
+  /** Of D1's heartbeat. */
   sequence: number;
   /** Milliseconds. */
   tickedAt: number;
@@ -14,19 +14,20 @@ export interface Tick {
 }
 
 /**
- * Ticks D1's clock row. If it is behind, D1 was restored to an older state; if ticks were missed, it may have been. Then every
- * allocator of the home compares itself with D1 (contract section 21), and until all have, replicas are not trusted.
+ * Moves D1's heartbeat on. If the row is behind, D1 was restored to an older state; after missed ticks it may have
+ * been. Then every allocator of the home compares itself with D1 (contract section 21). Replicas are not trusted until
+ * all have.
  *
- * @param before undefined: this is the first tick, or the object lost its storage
+ * @param before undefined for the first tick, and after the object lost its storage
  * @throws Unavailable
  */
 export async function recordTick({ db, home, now }: Context, before: Tick | undefined): Promise<Tick> {
   const tickedAt = now();
-  const sequence = await tickClock(db);
+  const sequence = await beat(db);
   const isBehind = before !== undefined && sequence <= before.sequence;
   if (isBehind) log("warn", { event: "restore-noticed", home, sequence, expected: before.sequence + 1 });
   const wasAway = !before || Math.abs(tickedAt - before.tickedAt) > TICK_GAP_MILLISECONDS;
   const compareAfter = isBehind || wasAway ? "" : before.compareAfter;
-  if (compareAfter === null) await stampClock(db, tickedAt);
+  if (compareAfter === null) await stampHeartbeat(db, tickedAt);
   return { sequence, tickedAt, compareAfter };
 }

@@ -1,8 +1,8 @@
 import { EVENT_RETENTION_DAYS, HISTORY_RETENTION_DAYS, INVITATION_RETENTION_DAYS } from "../../shared/limits.ts";
 
-/** How long old rows are kept, in days (contract section 18); null: the variable is malformed, so nothing is deleted. */
+/** Retention of old rows in days (contract section 18). Null if the variable is malformed; nothing is deleted then. */
 export interface Retention {
-  /** For delivered events; exhausted and held ones are kept three times as long. */
+  /** For delivered events. Exhausted and held events are kept three times as long. */
   eventDays: number | null;
   invitationDays: number | null;
   historyDays: number | null;

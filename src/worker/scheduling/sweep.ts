@@ -10,17 +10,17 @@ import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { resealChunk } from "../keys/resealing.ts";
 import { log } from "../log.ts";
-import { deleteOldCommands } from "../storage/script-commands.ts";
+import { deleteOldCommands } from "../storage/command-rows.ts";
 import type { ReadPositions } from "../storage/sealed-values.ts";
 import { releaseHeldEvents } from "../storage/webhook-backlog.ts";
 import { enqueueDueEvents, findUntriedEvents } from "../webhooks/backlog.ts";
-import { type Checkpoints, type Purge, purge } from "./retention.ts";
+import { type Checkpoints, type Purge, purge } from "./old-rows.ts";
 
 /**
  * One chunk of one kind of work.
  *
- * @param counts for what the log line counts besides
- * @returns how many rows it concerned, and whether there may be more
+ * @param counts further counts of the log line
+ * @returns the number of rows, and whether there may be more
  */
 type Chunk = (context: Context, counts: Record<string, number>) => Promise<{ count: number; more: boolean }>;
 
@@ -35,8 +35,8 @@ const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
 });
 
 /**
- * What a home's D1 needs once a minute besides what its objects do. The kinds of work run side by side, each for its share of
- * time and chunks; the next sweep resumes or retries. All of it may be repeated, even by two sweeps at once.
+ * The work on a home's D1 once a minute that needs no object. The kinds of work run side by side, each for its share of
+ * time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
  *
  * @param checkpoints where the scans for old rows resume
  */
@@ -56,7 +56,7 @@ export async function sweepHome(context: Context, checkpoints: Checkpoints): Pro
       if (more) isFinished = false;
     } catch (error) {
       isFinished = false;
-      log("error", { event: "sweep-part-failed", home: context.home, task: name, error });
+      log("error", { event: "sweep-task-failed", home: context.home, task: name, error });
     }
   };
   await Promise.all(Object.entries(kindsOfWork(checkpoints)).map(([name, chunk]) => run(name, chunk)));
@@ -69,7 +69,7 @@ async function releaseEvents({ db }: Context): Promise<{ count: number; more: bo
   return { count, more: count > 0 };
 }
 
-/** What is due is enqueued once: it stays due until it is leased. What is found in later chunks is due in the next sweep. */
+/** Enqueues each due event once, because it stays due until it is leased. The next sweep enqueues the rest. */
 function enqueueEvents(): Chunk {
   let isEnqueued = false;
   return async (context) => {

@@ -6,13 +6,13 @@ import type { Context } from "../context.ts";
 import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { enqueueDueEvents } from "../webhooks/backlog.ts";
-import { wakeHomeClock } from "./client.ts";
+import { wakeHomeScheduler } from "./client.ts";
 
-/** What a batch of the webhook queue has beside webhook events, and the messages about those. */
+/** The wake-up messages in a batch of the webhook queue, apart from the messages about webhook events. */
 export interface WakeMessages {
-  /** Whether the clock of every home is to tick. */
+  /** Whether the scheduler of every home is to tick. */
   isTick: boolean;
-  /** For whom commands of the script wait. */
+  /** The recipients that have waiting commands of the script. */
   recipients: Recipient[];
   others: MessageBatch;
 }
@@ -40,13 +40,12 @@ const withMessages = (batch: MessageBatch, messages: readonly Message[]): Messag
   ackAll: () => batch.ackAll(),
 });
 
-/** The script also wakes for an event that it has made due. */
+/** The script also sends a message for an event that it has made due. */
 const wakeApplication = (context: Context | undefined, applicationId: ApplicationId) =>
   context && Promise.all([context.allocator.wake(applicationId, false), enqueueDueEvents(context)]);
 
 /**
- * Has each of them carry out the commands of the script that wait for it (contract section 21). The minute's tick repeats what
- * fails.
+ * Makes each recipient carry out its waiting commands of the script (contract section 21). The tick retries failures.
  *
  * @param contextOf a home's context; undefined if the home is not bound
  */
@@ -58,7 +57,7 @@ export async function wakeRecipients(
   await Promise.all(
     recipients.map(async (recipient) => {
       try {
-        if (recipient === HOME_RECIPIENT) await wakeHomeClock(env, firstHome(env));
+        if (recipient === HOME_RECIPIENT) await wakeHomeScheduler(env, firstHome(env));
         else await wakeApplication(contextOf(homeOf(recipient)), recipient);
       } catch (error) {
         log("warn", { event: "recipient-not-woken", recipient, error });

@@ -26,7 +26,7 @@ const FIELDS = {
   userAudience: application.userAudience,
   userClaim: application.userClaim,
   userObserve: application.userObserve,
-  sealedDeviceKey: application.sealedDeviceKey,
+  sealedRootKey: application.sealedRootKey,
   sealingVersion: application.sealingVersion,
   secrets: rowsOf({ digest: applicationSecret.digest }, applicationSecret.applicationId),
   consoleSecrets: rowsOf({ digest, name, role }, consoleSecret.applicationId),

@@ -14,21 +14,21 @@ interface BadgeFilter {
   userId: string | null;
   /** Null: active and suspended ones. */
   state: BadgeState | null;
-  /** Part of the user ID or the name, in any case; null: any. */
+  /** Part of the user ID or the name, in any case; null for all. */
   text: string | null;
-  /** Milliseconds; null: whenever they end, if they do. */
+  /** Milliseconds; null for badges with any end or none. */
   endsBefore: number | null;
 }
 
 export interface BadgePageQuery extends BadgeFilter {
   applicationId: ApplicationId;
   isNewestFirst: boolean;
-  /** The position after which the page starts; null: the first page. */
+  /** The ordinal after which the page starts; null for the first page. */
   after: number | null;
   perPage: number;
 }
 
-/** Which values a page depends on. */
+/** The values that a page's statement binds. */
 type Shape = Readonly<{
   state: BadgeState | null;
   isOfUser: boolean;
@@ -42,7 +42,7 @@ type Shape = Readonly<{
 
 type Values = Placeholders<Omit<BadgePageQuery, "isNewestFirst" | "state" | "text" | "perPage"> & { now: number }>;
 
-/** The newest row of a badge's history: when, and by whom. */
+/** Time and actor of the newest row of a badge's history. */
 interface LastEntry {
   at: number;
   kind: ActorKind;
@@ -53,17 +53,17 @@ interface LastEntry {
 export type ListedBadge = Pick<
   typeof badge.$inferSelect,
   "number" | "name" | "metadata" | "state" | "startsAt" | "expiresAt" | "endedAt" | "issuedAt" | "changedAt"
-> & { userId: string; position: number; lastEntry?: LastEntry | null };
+> & { userId: string; ordinal: number; lastEntry?: LastEntry | null };
 
 const scanned = alias(badge, SCANNED);
 
 const FIELDS = {
   number: scanned.number,
-  // Of an issued badge, as all of a list are.
+  // Columns of an issued badge; a list has only issued badges.
   userId: sql<string>`${scanned.userId}`,
   name: scanned.name,
   metadata: scanned.metadata,
-  position: sql<number>`${scanned.position}`,
+  ordinal: sql<number>`${scanned.ordinal}`,
   state: scanned.state,
   startsAt: scanned.startsAt,
   expiresAt: scanned.expiresAt,
@@ -90,9 +90,9 @@ const PAGES = byShape((shape: Shape) =>
   scanStatements((p: Values) => ({
     table: badge,
     ranges: rangesOf(shape, p).map((range) =>
-      and(eq(badge.applicationId, p.applicationId), sql`${badge.position} IS NOT NULL`, range, startOf(shape, p)),
+      and(eq(badge.applicationId, p.applicationId), sql`${badge.ordinal} IS NOT NULL`, range, startOf(shape, p)),
     ),
-    order: sql`${sql.identifier(badge.position.name)} ${shape.isNewestFirst ? sql`DESC` : sql`ASC`}`,
+    order: sql`${sql.identifier(badge.ordinal.name)} ${shape.isNewestFirst ? sql`DESC` : sql`ASC`}`,
     conditions: conditionsOf(shape, p),
     fields: { ...FIELDS, ...(shape.withEntries && { lastEntry: LAST_ENTRY }) },
   })),
@@ -100,21 +100,21 @@ const PAGES = byShape((shape: Shape) =>
 
 function startOf({ isFirst, isNewestFirst }: Shape, { after }: Values): SQL | undefined {
   if (isFirst) return undefined;
-  return isNewestFirst ? lt(badge.position, after) : gt(badge.position, after);
+  return isNewestFirst ? lt(badge.ordinal, after) : gt(badge.ordinal, after);
 }
 
-/** Ranges of indexes that together have all badges in a state, and of other states as few as possible. */
+/** Index ranges that cover all badges in a state, with as few of other states as possible. */
 function rangesOf({ state, isOfUser }: Shape, p: Values): (SQL | undefined)[] {
   if (state === null || state === "active") return [and(isOfUser ? eq(badge.userId, p.userId) : undefined, IS_LISTED)];
   const recorded = sql`${RECORDED_STATE} = ${state} AND (${badge.state} <> 'active' OR ${badge.endedAt} IS NOT NULL)`;
-  // What expired in the last minute is not recorded yet.
+  // Expiries of the last minute are not recorded yet.
   return state === "expired"
     ? [recorded, sql`${badge.expiresAt} <= ${p.now} AND ${badge.endedAt} IS NULL`]
     : [recorded];
 }
 
 function conditionsOf({ state, letters, hasEnd }: Shape, p: Values): (SQL | undefined)[] {
-  // The clock decides which of the rows recorded in these states are in them.
+  // The clock decides whether rows recorded in these states are in them now.
   const isByClock = state === "active" || state === "suspended";
   return [
     isByClock
@@ -129,7 +129,7 @@ function conditionsOf({ state, letters, hasEnd }: Shape, p: Values): (SQL | unde
  * A page of badges. One round trip.
  *
  * @param now milliseconds
- * @param withEntries whether each comes with the newest row of its history
+ * @param withEntries whether each badge has the newest row of its history
  */
 export function listBadges(
   db: Database,

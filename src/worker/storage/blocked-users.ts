@@ -44,7 +44,7 @@ export function listBlockedUsers(
 interface NamedUser {
   applicationId: ApplicationId;
   userId: string;
-  /** Under which a block outlives the user's erasure. */
+  /** The digest under which a block outlives the user's erasure. */
   userDigest: UserDigest;
 }
 
@@ -58,7 +58,7 @@ const FIND_BLOCK = statement((p: Placeholders<NamedUser>) =>
     ),
 );
 
-/** Whether a user gets no badge (contract section 12). One round trip. */
+/** Whether a user is blocked (contract section 12). One round trip. */
 export async function isBlocked(db: Database, user: NamedUser): Promise<boolean> {
   return (await db.all(FIND_BLOCK, user)).length > 0;
 }

@@ -12,49 +12,52 @@ import {
   statement,
 } from "./statement.ts";
 
-/** A page of a list, as the rows of a table that it looks at and those that it lists. */
+/** A page of a list: the index ranges to scan, and the conditions for rows to be listed. */
 interface Scan<Selected extends Fields> {
-  /** With INDEXED BY where SQLite would otherwise read the whole table in the wanted order, as those WITHOUT ROWID. */
+  /**
+   * INDEXED BY is needed where SQLite would otherwise read the whole table in the wanted order, as it does WITHOUT
+   * ROWID.
+   */
   table: SQLWrapper;
-  /** What of each row is looked at, if not all its columns. */
+  /** The columns to scan, if not all. */
   selected?: SQL;
   /**
-   * Conditions, each of which an index finds without reading other rows. Together they have everything that is listed. They
-   * include where the page starts.
+   * Conditions, each of which is one index range. Together they cover all listed rows. They include the start of the
+   * page.
    */
   ranges: readonly (SQL | undefined)[];
-  /** By which the rows of a range come from its index: names without a table. */
+  /** The order of rows in a range's index, as names without a table. */
   order: SQL;
-  /** Conditions on `scanned` for a row to be listed; none: all are. */
+  /** Conditions on `scanned` for a row to be listed; without any, all rows are. */
   conditions?: readonly (SQL | undefined)[];
-  /** What is listed of each row of `scanned`. */
+  /** The listed fields of each row of `scanned`. */
   fields: Selected;
 }
 
 interface Limits {
-  /** One more than the page has. */
+  /** One more than the page's length. */
   limit: number;
-  /** How many rows it looks at. */
+  /** Maximum number of scanned rows. */
   scanned: number;
 }
 
 /** The statements of a page. */
 export interface ScanStatements<Values, Row> {
   page: Statement<Values & Limits, Row>;
-  /** The last row that a page with conditions looks at; null: every row is listed. */
+  /** The last scanned row of a page with conditions; null if every row is listed. */
   end: Statement<Values & Limits, Row> | null;
 }
 
-/** A page of rows; `last` is the row after which the next page starts, whether or not it is listed; null: nothing follows. */
+/** A page of rows. `last` is the row after which the next page starts, listed or not; null if nothing follows. */
 export interface ScannedPage<Row> {
   items: Row[];
   last: Row | null;
 }
 
-/** How many rows a page may look at: half of what it may read (contract section 24), because they are read twice. */
+/** Rows that a page may scan: half of those that it may read (contract section 24), because each is read twice. */
 export const scanLimit = (perPage: number): number => (MAX_ROWS_PER_ITEM * perPage + MAX_ROWS_PER_PAGE) / 2;
 
-/** What a table is called in `fields` and `conditions`, with `alias` of Drizzle's. */
+/** The table's alias in `fields` and `conditions` (Drizzle's `alias`). */
 export const SCANNED = "scanned";
 
 /** The statements of one shape of a list, built once. */
@@ -70,7 +73,7 @@ export function scanStatements<Values extends object, Selected extends Fields>(
     statement((_: Placeholders<Values & Limits>) =>
       query(scan.fields, (fields) => sql`SELECT ${fields} FROM (${rows}) AS ${sql.identifier(SCANNED)} ${rest}`),
     );
-  // Rows leave the inner statement in its order. To order them again would read all of them before the first is listed.
+  // No outer ORDER BY: it would read all rows before the first is listed. The inner statement's order is kept.
   if (!conditions) return { page: select(sql``), end: null };
   return { page: select(sql`WHERE ${conditions} LIMIT ${limit}`), end: select(sql`LIMIT 1 OFFSET ${scanned} - 1`) };
 }
@@ -90,7 +93,7 @@ function rowsOf({ table, selected = sql`*`, ranges, order }: Scan<Fields>, limit
 /**
  * Reads a page. One round trip.
  *
- * @param scanned for a page with conditions: it ends early when it has looked at so many rows
+ * @param scanned maximum of scanned rows of a page with conditions, which then ends early
  */
 export async function scanPage<Values extends object, Row>(
   db: Database,
@@ -101,7 +104,7 @@ export async function scanPage<Values extends object, Row>(
 ): Promise<ScannedPage<Row>> {
   const bound = { ...values, limit: perPage + 1, scanned };
   if (end === null) return pageOf(await db.all(page, bound), perPage, null);
-  // In one transaction: between two, rows would come and go, and the next page begin too late or too early.
+  // In one transaction. Between two, rows could change, and the next page would begin too late or too early.
   const [rows, last] = await db.run((d1) => d1.batch([page.bind(d1, bound), end.bind(d1, bound)]));
   return pageOf(page.rows(rows), perPage, end.rows(last)[0] ?? null);
 }

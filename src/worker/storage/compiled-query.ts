@@ -1,7 +1,7 @@
 import { Column, is, Param, Placeholder, SQL, type SQLWrapper } from "drizzle-orm";
 import { CasingCache } from "drizzle-orm/casing";
 
-/** What a query of Drizzle's is once it is built: its text, what it binds, and how its rows are read (statement.ts). */
+/** A compiled Drizzle query: its text, its parameters, and the decoders of its rows (statement.ts). */
 export interface CompiledQuery {
   text: string;
   parameters: readonly Parameter[];
@@ -10,16 +10,16 @@ export interface CompiledQuery {
 
 interface Parameter {
   name: string;
-  /** Makes of it what D1 stores. */
+  /** Encodes it as D1 stores it. */
   encode(value: unknown): unknown;
 }
 
 interface Field {
   /** In the row. */
   name: string;
-  /** Under which D1 returns it. */
+  /** The column name in D1's rows. */
   column: string;
-  /** Reads what D1 stores; null: it is used as it is. */
+  /** Decodes D1's value; null if the value is used unchanged. */
   decode: ((stored: unknown) => unknown) | null;
 }
 
@@ -83,13 +83,13 @@ function columnOf(name: string, source: unknown): string {
   throw new Error(`the field ${name} needs an alias`);
 }
 
-/** Drizzle maps most columns by a method that changes nothing: those are not mapped at all. */
+/** Drizzle maps most columns by a method that changes nothing. These columns are left unmapped. */
 function decoderOf(source: unknown): Field["decode"] {
   if (is(source, Column)) {
     const isPlain = source.mapFromDriverValue === Column.prototype.mapFromDriverValue;
     return isPlain ? null : (stored) => source.mapFromDriverValue(stored);
   }
-  // What `mapWith` was given, which Drizzle's types do not declare.
+  // The argument of `mapWith`, which Drizzle's types do not declare.
   const decoder: unknown = Reflect.get(is(source, SQL.Aliased) ? source.sql : Object(source), "decoder");
   if (is(decoder, Column)) return decoderOf(decoder);
   if (decoder === noDecoder || !isDecoder(decoder)) return null;

@@ -6,7 +6,7 @@ import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-s
 import type { Database } from "./database.ts";
 import { byShape, type Placeholders } from "./statement.ts";
 
-/** Somebody who has a console secret. `createdAt`: when the secret was made, milliseconds. */
+/** A person with a console secret. `createdAt` is the secret's creation in milliseconds. */
 export type ConsolePerson = Pick<typeof consoleSecret.$inferSelect, "name" | "role" | "createdAt">;
 
 const scanned = alias(consoleSecret, SCANNED);
@@ -22,7 +22,10 @@ const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
   })),
 );
 
-/** Who has a console secret of the application, by name. One round trip. @param page `after`: the last name of the previous page */
+/**
+ * The people with a console secret of the application, by name. One round trip. @param page `after`: the last name of
+ * the previous page
+ */
 export function listConsolePeople(
   db: Database,
   applicationId: ApplicationId,

@@ -4,15 +4,15 @@ import { retryPlatform, Unavailable, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
- * One home's D1, for one request, one batch of messages or one sweep. Counts far trips and retries transient failures, so
- * every write must be repeatable: it finds its work already done, or does all of it in one transaction.
+ * One home's D1, for one request, one batch of messages or one sweep. Counts round trips and retries transient
+ * failures. So every write must be repeatable: it finds its work done, or does all of it in one transaction.
  *
- * All calls go to the primary, except `allNear`. Those of the badge calls go through sessions (D1: Sessions API), whose
- * bookmarks let the device's next call be served by a copy (contract section 16).
+ * All calls go to the primary, except `allAtNearest`. Badge calls use sessions (D1: Sessions API), whose bookmarks let
+ * a replica serve the device's next call (contract section 16).
  */
 export class Database {
   readonly d1: D1Database;
-  #farTrips = 0;
+  #primaryCalls = 0;
   #bookmark: string | null = null;
 
   constructor(d1: D1Database) {
@@ -20,16 +20,16 @@ export class Database {
   }
 
   /** Calls to D1 so far, retries included, that no copy near the caller answered: of one that failed nobody knows where it went. */
-  get farTrips(): number {
-    return this.#farTrips;
+  get primaryCalls(): number {
+    return this.#primaryCalls;
   }
 
-  /** D1's state that the last session saw or made, as D1 names it; null: there was no session. */
+  /** The bookmark of the last session; null without a session. */
   get bookmark(): string | null {
     return this.#bookmark;
   }
 
-  /** @param bookmark of a session that the allocator had; null: it had none */
+  /** @param bookmark of the allocator's session; null without one */
   noteBookmark(bookmark: string | null): void {
     this.#bookmark = bookmark;
   }
@@ -39,25 +39,25 @@ export class Database {
     return this.run((d1) => statement.all(d1, values));
   }
 
-  /** The same, in a session. */
+  /** The rows of a statement, read in a session. */
   allAtPrimary<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
     return this.atPrimary((session) => statement.all(session, values));
   }
 
-  /** Runs a statement that returns nothing. One round trip. @returns how many rows it changed */
+  /** Runs a statement that returns nothing. One round trip. @returns the number of changed rows */
   async write<Values>(statement: Statement<Values, never>, values: Values): Promise<number> {
     const { meta } = await this.run((d1) => statement.bind(d1, values).run());
     return meta.changes;
   }
 
   /**
-   * Asks the nearest replica of D1, which may be the primary; if that fails or takes a second, the primary itself.
+   * Reads the nearest replica of D1, which may be the primary. If that fails or takes a second, reads the primary.
    *
-   * @param bookmark a copy that is older waits until it is as new; null: any copy will do
-   * @returns the rows, and whether they are the primary's
+   * @param bookmark minimum version, for which an older replica waits; null for any replica
+   * @returns the rows, and whether the primary returned them
    * @throws Unavailable when the primary fails too
    */
-  async allNear<Values, Row>(
+  async allAtNearest<Values, Row>(
     statement: Statement<Values, Row>,
     values: Values,
     bookmark: string | null,
@@ -65,29 +65,29 @@ export class Database {
     const session = this.d1.withSession(bookmark ?? "first-unconstrained");
     try {
       const ask = () => statement.bind(session, values).all();
-      // Without retries: asking the primary is one.
+      // Without retries: the read at the primary is the retry.
       const result = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
-      // D1 reports this with every response of a session (D1: Sessions API); only the local D1, which has no copies,
-      // does not.
+      // D1 reports this with every response of a session (D1: Sessions API). The local D1, which has no replicas, does
+      // not.
       const isPrimary = result.meta.served_by_primary !== false;
-      if (isPrimary) this.#farTrips++;
+      if (isPrimary) this.#primaryCalls++;
       this.#bookmark = session.getBookmark();
       return { rows: statement.rows(result), isPrimary };
     } catch (error) {
-      this.#farTrips++;
-      log("warn", { event: "near-read-failed", error });
+      this.#primaryCalls++;
+      log("warn", { event: "replica-read-failed", error });
       return { rows: await this.allAtPrimary(statement, values), isPrimary: true };
     }
   }
 
   /**
-   * Runs one batch at the primary once: to repeat it, the caller has to find out first what happened to it.
+   * Runs one batch at the primary once. Before a retry, the caller has to find out its outcome.
    *
    * @throws Unavailable when D1 fails or does not respond in time
    */
   async onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
     const session = this.d1.withSession("first-primary");
-    this.#farTrips++;
+    this.#primaryCalls++;
     try {
       const result = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => query(session));
       this.#bookmark = session.getBookmark();
@@ -98,18 +98,19 @@ export class Database {
   }
 
   /**
-   * Runs one query or batch at the primary, in a session of its own: the second read of a session may go to a copy.
+   * Runs one query or batch at the primary, in a session of its own, because the second read of a session may go to a
+   * replica.
    *
    * @throws Unavailable when D1 fails or does not respond in time
    */
   async atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
     let session: D1DatabaseSession | undefined;
     const result = await retryPlatform("D1", () => {
-      this.#farTrips++;
+      this.#primaryCalls++;
       session = this.d1.withSession("first-primary");
       return query(session);
     });
-    // Here, because a try that finishes after the deadline never gets this far.
+    // Set here, because a try that finishes after the deadline does not get this far.
     this.#bookmark = session?.getBookmark() ?? null;
     return result;
   }
@@ -120,7 +121,7 @@ export class Database {
    */
   run<T>(query: (d1: D1Database) => Promise<T>, deadlineMilliseconds?: number): Promise<T> {
     const call = () => {
-      this.#farTrips++;
+      this.#primaryCalls++;
       return query(this.d1);
     };
     return retryPlatform("D1", call, deadlineMilliseconds);

@@ -1,21 +1,21 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId, DeviceId } from "../../shared/identifiers.ts";
-import { applicationHead, badge, clock } from "../../shared/schema.ts";
-import { isRecent } from "./clock.ts";
+import { applicationHead, badge, heartbeat } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
+import { isRecent } from "./heartbeat.ts";
 import { isReadable, requireReadable } from "./readable.ts";
 import { type Fields, type Placeholders, query, type RowOfStatement, type Statement, statement } from "./statement.ts";
 
 /**
- * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of times,
- * however many users and keys the device has had.
+ * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of
+ * times, independent of the device's users and keys.
  *
- * A badge's `turn` is a sequence number: logging in gives it one more than the highest turn of its device's badges, so the
- * badge with the highest turn is the device's current one. The index `badge_device_turn` contains only turns above 1, so
- * that the many devices with a single user cost no index rows. Every query about a device therefore has two parts: that
- * index, and, if it has nothing, `badge_user_device`, which finds the only badge, with turn 1. Both have a device's unbound
- * badges before its bound ones (contract section 15), so each part looks in both places.
+ * A badge's `loginSequence` counts the logins of its device: logging in gives it one more than the highest of its device's badges, so
+ * the badge with the highest is the device's current one. The index `badge_device_login` contains only numbers above
+ * 1, so that the many devices with a single user cost no index rows. Every query about a device therefore has two
+ * parts: that index, and, if it has nothing, `badge_user_device`, which finds the only badge, with number 1. Both have a
+ * device's unbound badges before its bound ones (contract section 15), so each part looks in both places.
  */
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
@@ -32,47 +32,47 @@ const issued = alias(badge, "issued");
 /** Badges of the device that no other badge has superseded. */
 const fromDevice = ({ applicationId, device }: OfDevice): SQL =>
   sql`FROM ${badge} AS ${issued} WHERE ${issued.applicationId} = ${applicationId} AND ${issued.device} = ${device}
-    AND ${issued.position} IS NOT NULL AND ${issued.retiredAt} IS NULL`;
+    AND ${issued.ordinal} IS NOT NULL AND ${issued.supersededAt} IS NULL`;
 
 const isBoundAs = (isBound: 0 | 1): SQL => sql`(${issued.keyThumbprint} IS NOT NULL) = ${isBound}`;
 
-/** The number and turn of the badge with the highest turn above 1, by `badge_device_turn`. */
+/** The number and login sequence number of the badge with the highest above 1, by `badge_device_login`. */
 const last = (p: OfDevice, isBound: 0 | 1): SQL =>
-  sql`SELECT ${issued.number} AS number, ${issued.turn} AS turn ${fromDevice(p)} AND ${isBoundAs(isBound)}
-    AND ${issued.turn} > 1 ORDER BY ${issued.turn} DESC LIMIT 1`;
+  sql`SELECT ${issued.number} AS number, ${issued.loginSequence} AS login_sequence ${fromDevice(p)} AND ${isBoundAs(isBound)}
+    AND ${issued.loginSequence} > 1 ORDER BY ${issued.loginSequence} DESC LIMIT 1`;
 
-/** The number of the only badge, when none has a turn above 1. Naming `user_id` makes SQLite search by `badge_user_device`. */
+/** The number of the only badge, when none has a login sequence number above 1. Naming `user_id` makes SQLite search by `badge_user_device`. */
 const only = (p: OfDevice, isBound: 0 | 1): SQL =>
   sql`(SELECT ${issued.number} ${fromDevice(p)} AND ${isBoundAs(isBound)} AND ${issued.userId} IS NOT NULL LIMIT 1)`;
 
 /** The number of the device's current badge. */
 const current = (p: OfDevice): SQL<number> =>
   sql`coalesce(
-    (SELECT number FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY turn DESC LIMIT 1),
+    (SELECT number FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY login_sequence DESC LIMIT 1),
     ${only(p, 0)}, ${only(p, 1)})`;
 
 /**
- * The number of the badge that signs with a proof (contract section 15): of the badges bound to its key the current one; if
- * there is none, the current unbound one. If there is none either, any badge, whose key is another.
+ * The number of the badge that signs with a proof (contract section 15): the current one of the badges bound to its
+ * key; otherwise the current unbound one; otherwise any badge, which is bound to another key.
  */
 const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>): SQL =>
   sql`coalesce(
-    (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.turn} DESC LIMIT 1),
+    (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.loginSequence} DESC LIMIT 1),
     (SELECT number FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT number FROM (${last(p, 1)})), ${only(p, 1)})`;
 
-/** Result of a look near the caller, and how far it may be trusted (contract section 16). */
-export interface Look<Badge> {
+/** Result of a read at the nearest database, and where it comes from (contract section 16). */
+export interface NearestRead<Badge> {
   badge: Badge | undefined;
-  authority: Authority;
+  source: ReadSource;
 }
 
-type Authority =
-  /** The primary's: it decides. */
+type ReadSource =
+  /** Read from the primary, which decides. */
   | "primary"
-  /** From a copy that is as new as the caller's bookmark and recent: a badge may be accepted, if nothing is to be written. */
-  | "recent-copy"
-  /** From a copy that may be too old: the primary decides. */
-  | "hint";
+  /** From a replica that is as new as the caller's bookmark and recent: it may accept a badge if nothing is to be written. */
+  | "fresh-replica"
+  /** From a replica that may be too old: the primary decides. */
+  | "stale-replica";
 
 /** Whether the device has such a badge; the row is the application's head otherwise. */
 const isFound = sql<number>`${badge.number} IS NOT NULL`;
@@ -88,13 +88,13 @@ function readBadge<Badge extends Flags>(row: Badge | undefined): Badge | undefin
   return row?.isFound === 1 ? row : undefined;
 }
 
-/** A look-up at the primary, and the same in a copy, which also says when the copy's clock row was written. */
+/** A look-up at the primary, and the same at a replica, which also returns the time of the replica's last heartbeat. */
 interface LookUp<Values, Badge> {
   atPrimary: Statement<Values, Badge>;
-  ofCopy: Statement<Values, Badge & { tickedAt: number | null }>;
+  atReplica: Statement<Values, Badge & { tickedAt: number | null }>;
 }
 
-/** All look-ups of a device's badge begin here. */
+/** Builds both statements of a look-up of a device's badge. */
 function lookUp<Values extends { applicationId: ApplicationId }, Selected extends Fields>(
   fieldsOf: (p: Placeholders<Values>) => Selected,
   condition: (p: Placeholders<Values>) => SQL,
@@ -105,10 +105,10 @@ function lookUp<Values extends { applicationId: ApplicationId }, Selected extend
       (columns) => sql`SELECT ${columns} FROM ${applicationHead} LEFT JOIN ${badge} ON ${condition(p)}
         WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
     );
-  const tickedAt = sql<number | null>`(SELECT ${clock.tickedAt} FROM ${clock} WHERE ${clock.id} = 1)`;
+  const tickedAt = sql<number | null>`(SELECT ${heartbeat.tickedAt} FROM ${heartbeat} WHERE ${heartbeat.id} = 1)`;
   return {
     atPrimary: statement((p: Placeholders<Values>) => select(p, fieldsOf(p))),
-    ofCopy: statement((p: Placeholders<Values>) => select(p, { ...fieldsOf(p), tickedAt })),
+    atReplica: statement((p: Placeholders<Values>) => select(p, { ...fieldsOf(p), tickedAt })),
   };
 }
 
@@ -119,60 +119,60 @@ export const OF_USER = lookUp(
     metadata: badge.metadata,
     state: badge.state,
     expiresAt: badge.expiresAt,
-    /** Of the key that it is bound to; null: it is not bound. */
+    /** Thumbprint of the key that it is bound to; null if unbound. */
     keyThumbprint: badge.keyThumbprint,
     rebindUntil: badge.rebindUntil,
-    /** Digest of the token that reserved its number; null: none did. */
+    /** Digest of the token that reserved its number; null if none did. */
     invitation: badge.invitation,
     /** Number of the device's current badge: the one returned by its last login. */
     currentNumber: current(p),
   }),
   (p) => sql`${badge.applicationId} = ${p.applicationId} AND ${badge.device} = ${p.device}
     AND (${badge.keyThumbprint} IS NOT NULL) IN (0, 1) AND ${badge.userId} = ${p.userId}
-    AND ${badge.position} IS NOT NULL AND ${badge.retiredAt} IS NULL`,
+    AND ${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`,
 );
 
 /** A user device's badge, in any state. Times are milliseconds, or null. */
 export type StoredBadge = RowOfStatement<typeof OF_USER.atPrimary>;
 
-/** A user device's badge, in any state, by the primary. One round trip. */
+/** Finds a user device's badge, in any state, at the primary. One round trip. */
 export async function findBadge(db: Database, userDevice: UserDevice): Promise<StoredBadge | undefined> {
   const [found] = await db.allAtPrimary(OF_USER.atPrimary, userDevice);
   return readBadge(found);
 }
 
 /**
- * The same, looked for near the caller. One round trip; two when the copy fails.
+ * The same, at the nearest database. One round trip; two when the replica fails.
  *
- * @param bookmark null: the caller sent none
+ * @param bookmark null if the caller sent none
  * @param now milliseconds
  */
-export const lookForBadge = (
+export const findBadgeAtNearest = (
   db: Database,
   userDevice: UserDevice,
   bookmark: string | null,
   now: number,
-): Promise<Look<StoredBadge>> => lookNear(db, OF_USER, userDevice, bookmark, now);
+): Promise<NearestRead<StoredBadge>> => readAtNearest(db, OF_USER, userDevice, bookmark, now);
 
-async function lookNear<Values, Badge extends Flags>(
+async function readAtNearest<Values, Badge extends Flags>(
   db: Database,
-  { atPrimary, ofCopy }: LookUp<Values, Badge>,
+  { atPrimary, atReplica }: LookUp<Values, Badge>,
   values: Values,
   bookmark: string | null,
   now: number,
-): Promise<Look<Badge>> {
+): Promise<NearestRead<Badge>> {
   if (bookmark === null) {
-    const { rows, isPrimary } = await db.allNear(atPrimary, values, null);
+    const { rows, isPrimary } = await db.allAtNearest(atPrimary, values, null);
     const [found] = rows;
     return isPrimary
-      ? { badge: readBadge(found), authority: "primary" }
-      : { badge: found?.isFound === 1 ? found : undefined, authority: "hint" };
+      ? { badge: readBadge(found), source: "primary" }
+      : { badge: found?.isFound === 1 ? found : undefined, source: "stale-replica" };
   }
-  const { rows, isPrimary } = await db.allNear(ofCopy, values, bookmark);
+  const { rows, isPrimary } = await db.allAtNearest(atReplica, values, bookmark);
   const [found] = rows;
-  if (isPrimary) return { badge: readBadge(found), authority: "primary" };
+  if (isPrimary) return { badge: readBadge(found), source: "primary" };
   const isTrusted = found?.isReadable === 1 && isRecent(found.tickedAt, now);
-  return { badge: found?.isFound === 1 ? found : undefined, authority: isTrusted ? "recent-copy" : "hint" };
+  return { badge: found?.isFound === 1 ? found : undefined, source: isTrusted ? "fresh-replica" : "stale-replica" };
 }
 
 const SIGNING_FIELDS = {
@@ -180,18 +180,18 @@ const SIGNING_FIELDS = {
   signingKeyId: badge.signingKeyId,
   state: badge.state,
   expiresAt: badge.expiresAt,
-  // Of an issued badge, as one that signs is.
-  position: sql<number>`${badge.position}`,
+  // Columns of an issued badge; only issued badges sign.
+  ordinal: sql<number>`${badge.ordinal}`,
   keyThumbprint: badge.keyThumbprint,
-  /** Null: it has begun. */
+  /** Null if it has begun. */
   startsAt: badge.startsAt,
 };
 
-/** Which badge of which device is to sign (contract section 15). */
+/** The device, and the choice of its badge that signs (contract section 15). */
 export interface Signer extends Omit<UserDevice, "userId"> {
-  /** Of the key that was proved; null: none. */
+  /** Thumbprint of the proved key; null without a proof. */
   thumbprint: string | null;
-  /** Of the badge that is to sign, which may have ended; null: the one that the key chooses, or the current one. */
+  /** Number of the badge that signs, which may have ended; null for the badge of the key, or the current one. */
   number: number | null;
 }
 
@@ -203,30 +203,32 @@ export const SIGNING = {
   /** The plus signs keep SQLite from searching by device, which would read all of its badges. */
   numbered: signing(
     (p) => sql`${badge.number} = ${p.number} AND +${badge.applicationId} = ${p.applicationId}
-      AND +${badge.device} = ${p.device} AND ${badge.position} IS NOT NULL`,
+      AND +${badge.device} = ${p.device} AND ${badge.ordinal} IS NOT NULL`,
   ),
 };
 
 /** A badge of a device, as signing needs it. Times are milliseconds, or null. */
 export type SigningBadge = RowOfStatement<typeof SIGNING.current.atPrimary>;
 
-/** The badge that signs, in any state, by the primary; its key may be another than the one that was proved. One round trip. */
+/**
+ * Finds the badge that signs, in any state, at the primary. Its key may differ from the proved one. One round trip.
+ */
 export async function findSigningBadge(db: Database, signer: Signer): Promise<SigningBadge | undefined> {
   const [found] = await db.allAtPrimary(signingOf(signer).atPrimary, signer);
   return readBadge(found);
 }
 
 /**
- * The same, looked for near the caller. One round trip; two when the copy fails.
+ * The same, at the nearest database. One round trip; two when the replica fails.
  *
  * @param now milliseconds
  */
-export const lookForSigningBadge = (
+export const findSigningBadgeAtNearest = (
   db: Database,
   signer: Signer,
   bookmark: string,
   now: number,
-): Promise<Look<SigningBadge>> => lookNear(db, signingOf(signer), signer, bookmark, now);
+): Promise<NearestRead<SigningBadge>> => readAtNearest(db, signingOf(signer), signer, bookmark, now);
 
 function signingOf({ thumbprint, number }: Signer) {
   if (number !== null) return SIGNING.numbered;

@@ -6,7 +6,7 @@ import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-s
 import type { Database } from "./database.ts";
 import { byShape, orm, type Placeholders, statement } from "./statement.ts";
 
-/** A door that has a secret. `createdAt`: when the secret was made, milliseconds. */
+/** A door with a secret. `createdAt` is the secret's creation in milliseconds. */
 export type DoorRow = Pick<typeof doorSecret.$inferSelect, "id" | "name" | "createdAt">;
 
 /** The door whose secret has this digest. */

@@ -7,17 +7,17 @@ import { SCANNED, type ScannedPage, scanPage, scanStatements } from "./bounded-s
 import type { Database } from "./database.ts";
 import { byShape, type Placeholders } from "./statement.ts";
 
-/** A row of the history. `at`: milliseconds; `detail`: JSON. */
+/** A row of the history. `at` is milliseconds, `detail` JSON. */
 export type HistoryRow = Omit<typeof history.$inferSelect, "applicationId">;
 
-/** Which rows a page lists; null: any. */
+/** Filters of a page; null for all rows. */
 export interface HistoryQuery {
   applicationId: ApplicationId;
   badge: number | null;
   userId: string | null;
-  /** From this moment on, milliseconds. */
+  /** At or after this time, milliseconds. */
   since: number | null;
-  /** Before this moment, milliseconds. */
+  /** Before this time, milliseconds. */
   until: number | null;
   actorName: string | null;
   action: HistoryAction | null;
@@ -26,12 +26,12 @@ export interface HistoryQuery {
   perPage: number;
 }
 
-/** Which filters are set. */
+/** The filters that are set. */
 type Shape = Readonly<Record<Filter, boolean>>;
 type Filter = "badge" | "userId" | "since" | "until" | "actorName" | "action" | "after";
 
 interface Values extends Omit<HistoryQuery, "perPage" | "since" | "until"> {
-  /** The lowest ID of the moment, because IDs sort by time. */
+  /** The lowest ID of that time, because IDs sort by time. */
   since: string | null;
   until: string | null;
 }
@@ -74,7 +74,7 @@ function indexedTable({ badge, userId }: Shape): SQLWrapper {
   return userId ? sql`${history} INDEXED BY history_user` : history;
 }
 
-/** What no index finds: few users have had the number of a badge, and most of a time's rows are wanted. */
+/** Conditions without an index: a badge number has had few users, and most rows of a period match. */
 const conditionsOf = (set: Shape, p: Placeholders<Values>): (SQL | undefined)[] => [
   set.badge && set.userId ? eq(scanned.userId, p.userId) : undefined,
   set.actorName ? eq(scanned.actorName, p.actorName) : undefined,

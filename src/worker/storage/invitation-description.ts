@@ -7,16 +7,16 @@ import { orm, type Placeholders, statement } from "./statement.ts";
 const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: ApplicationId; digest: InvitationDigest }>) =>
   orm
     .select({
-      /** As stored: a pending invitation may be past its time. */
+      /** The stored state; a pending invitation may be past its time. */
       state: invitation.state,
       expiresAt: invitation.expiresAt,
       expiresAtTime: invitation.expiresAtTime,
       badgeStartsAt: invitation.badgeStartsAt,
       badgeExpiresAt: invitation.badgeExpiresAt,
       name: invitation.name,
-      /** The user who may claim it; null: whoever has the token. */
+      /** The user who may claim it; null for any holder of the token. */
       userId: invitation.userId,
-      // Under a name of its own: the invitation has a name, too.
+      // Renamed, because the invitation has a name, too.
       applicationName: sql<string>`${application.name}`.as("application_name"),
     })
     .from(invitation)

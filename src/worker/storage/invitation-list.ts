@@ -14,22 +14,24 @@ import type { Database } from "./database.ts";
 import { byShape, type Placeholders } from "./statement.ts";
 import { containsText, searchShape, searchValues } from "./text-search.ts";
 
-/** Which invitations a page lists; null: any. */
+/** Filters of a page; null for all invitations. */
 export interface InvitationQuery {
   applicationId: ApplicationId;
   state: InvitationState | null;
   /** Part of the user ID or the name, in any case. */
   text: string | null;
-  /** The visit ends after this moment, milliseconds. With this or `until`, invitations come in the order of their visits. */
+  /**
+   * The visit ends after this time, milliseconds. With this or `until`, invitations are in the order of their visits.
+   */
   from: number | null;
-  /** The visit begins before this moment, milliseconds. */
+  /** The visit begins before this time, milliseconds. */
   until: number | null;
   /** The last invitation of the previous page. */
   after: InvitationPosition | null;
   perPage: number;
 }
 
-/** An invitation's place in a list: when it was created or, in the order of visits, when the visit begins. */
+/** An invitation's position in a list: its creation or, in the order of visits, the start of its visit. */
 export interface InvitationPosition {
   at: number;
   /** Orders invitations of one millisecond. */
@@ -56,7 +58,7 @@ type Values = Pick<InvitationQuery, "applicationId" | "from" | "until"> &
 
 const scanned = alias(invitation, SCANNED);
 
-/** Of all states but `pending`, which the clock ends. */
+/** Of all states except `pending`, which the clock ends. */
 const isPast = (times: typeof invitation | typeof scanned, now: SQL | Placeholders<Values>["now"]): SQL =>
   sql`${times.expiresAtTime} <= ${now}`;
 
@@ -70,7 +72,7 @@ const fieldsAt = (now: Placeholders<Values>["now"]) => ({
   badgeStartsAt: scanned.badgeStartsAt,
   badgeExpiresAt: scanned.badgeExpiresAt,
   name: scanned.name,
-  /** Who claimed it, or who may. */
+  /** The user who claimed it, or may claim it. */
   userId: USER_ID,
 });
 
@@ -87,7 +89,8 @@ const NEWEST = byShape(({ state, letters, isFirst }: Shape) =>
       state === null ? undefined : eq(invitation.state, state),
       start(sql`${invitation.createdAt}`),
     );
-    // What expired in the last minute is not recorded yet. The plus sign keeps SQLite from walking through all pending ones.
+    // Expiries of the last minute are not recorded yet. The plus sign keeps SQLite from walking through all pending
+    // ones.
     const due = and(
       eq(invitation.applicationId, p.applicationId),
       eq(invitation.state, "pending"),
@@ -108,7 +111,7 @@ const NEWEST = byShape(({ state, letters, isFirst }: Shape) =>
   }),
 );
 
-/** Each class of visits is a range of the index `invitation_visit`, and a page may read as many rows of each. */
+/** Each class of visits is a range of the index `invitation_visit`, and the row limit of a page applies to each. */
 const RANGES_BY_VISIT = VISIT_CLASSES.length + 1;
 
 /** In the order in which visits begin. */
@@ -148,7 +151,8 @@ export type ListedInvitation = Awaited<ReturnType<typeof listInvitations>>["item
 /**
  * A page of an application's invitations. One round trip.
  *
- * @param now milliseconds. A pending invitation past its time is shown as expired; the object records that within a minute
+ * @param now milliseconds. A pending invitation past its time is listed as expired; the allocator records that within a
+ * minute
  */
 export function listInvitations(db: Database, query: InvitationQuery, now: number) {
   const { applicationId, state, text, from, until, after, perPage } = query;

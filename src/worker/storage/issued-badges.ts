@@ -14,8 +14,8 @@ const FIELDS = {
   device: issued<DeviceId>(badge.device),
   userId: issued<string>(badge.userId),
   signingKeyId: issued<number>(badge.signingKeyId),
-  position: issued<number>(badge.position),
-  turn: issued<number>(badge.turn),
+  ordinal: issued<number>(badge.ordinal),
+  loginSequence: issued<number>(badge.loginSequence),
   issuedAt: issued<number>(badge.issuedAt),
   change: issued<number>(badge.change),
   changedAt: issued<number>(badge.changedAt),
@@ -37,7 +37,7 @@ const SELECT_ISSUED = statement((p: Placeholders<{ applicationId: ApplicationId;
     .select(FIELDS)
     .from(badge)
     .where(
-      and(eq(badge.number, p.number), sql`+${badge.applicationId} = ${p.applicationId}`, isNotNull(badge.position)),
+      and(eq(badge.number, p.number), sql`+${badge.applicationId} = ${p.applicationId}`, isNotNull(badge.ordinal)),
     ),
 );
 
@@ -60,15 +60,15 @@ const SELECT_LISTED_OF_USER = statement((p: Placeholders<OfUser>) =>
       and(
         eq(badge.applicationId, p.applicationId),
         eq(badge.userId, p.userId),
-        isNotNull(badge.position),
+        isNotNull(badge.ordinal),
         sql`(${badge.endedAt} IS NOT NULL) = 0`,
       ),
     )
-    .orderBy(desc(badge.position))
+    .orderBy(desc(badge.ordinal))
     .limit(p.limit),
 );
 
-/** A user's badges that are not noted to have ended, newest first. One round trip. */
+/** A user's badges without a recorded end, newest first. One round trip. */
 export function findListedOfUser(
   db: Database,
   applicationId: ApplicationId,
@@ -92,7 +92,7 @@ const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId
   orm
     .select(FIELDS)
     .from(badge)
-    .where(and(eq(badge.applicationId, p.applicationId), isNotNull(badge.position), gt(badge.change, p.after)))
+    .where(and(eq(badge.applicationId, p.applicationId), isNotNull(badge.ordinal), gt(badge.change, p.after)))
     .orderBy(badge.change)
     .limit(p.limit),
 );

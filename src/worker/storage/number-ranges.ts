@@ -5,11 +5,11 @@ import type { Registration } from "../../shared/script-commands.ts";
 import type { Database } from "./database.ts";
 import { eachOf, orm, type Placeholders, statement } from "./statement.ts";
 
-/** D1's copy of the register of number ranges, in home 1 (contract section 17). Home 1's scheduler alone writes it. */
+/** D1's copy of the register of number ranges, in home 1 (contract section 17). Only home 1's scheduler writes it. */
 
 const SELECT = statement(() => orm.select().from(numberRange));
 
-/** All that is registered. One round trip. */
+/** All registrations. One round trip. */
 export const listRegistrations = (db: Database): Promise<Registration[]> => db.all(SELECT, {});
 
 const PUT = statement(
@@ -21,10 +21,10 @@ const PUT = statement(
       last_number = excluded.last_number, registered_at = excluded.registered_at`,
 );
 
-/** Rows in one statement, so that their JSON stays below D1's limit for a bound value. */
+/** Rows per statement, so that their JSON stays below D1's limit for a bound value. */
 const CHUNK_ROWS = 5000;
 
-/** Makes D1's rows of these applications what is given. One round trip for 5,000 of them. */
+/** Replaces D1's rows of these applications. One round trip per 5,000 rows. */
 export async function putRegistrations(db: Database, registrations: readonly Registration[]): Promise<void> {
   for (let start = 0; start < registrations.length; start += CHUNK_ROWS) {
     await db.write(PUT, { rows: registrations.slice(start, start + CHUNK_ROWS) });

@@ -6,7 +6,7 @@ import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, statement } from "./statement.ts";
 
-/** Logins by what their user tokens would be worth. */
+/** Logins by the validity of their user tokens. */
 type LoginCounts = Pick<typeof observedLogins.$inferSelect, "withToken" | "withoutToken" | "withWrongToken">;
 
 const sumOf = (column: (typeof observedLogins)[keyof LoginCounts]): SQL =>
@@ -39,8 +39,8 @@ const DELETE_OLD = statement((p: Placeholders<{ applicationId: ApplicationId; fi
 );
 
 /**
- * Adds logins to the present hour, and deletes the hours that no longer count. One round trip. A retry after a lost response
- * counts twice, which these numbers can bear.
+ * Adds logins to the present hour, and deletes hours that no longer count. One round trip. A retry after a lost
+ * response counts twice, which these statistics tolerate.
  *
  * @param now milliseconds
  */

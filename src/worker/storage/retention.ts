@@ -52,17 +52,20 @@ const OLD_EVENTS = purgeOf<{ delivered: string; undelivered: string }>(webhookEv
 
 const OLD_HISTORY = purgeOf<{ before: string }>(history, (p) => sql`${history.id} < ${p.before}`);
 
-/** What a chunk of a scan did: how many rows it deleted, and where the next one begins; null at the end of the table. */
+/**
+ * The result of a chunk of a scan: the number of deleted rows, and the start of the next chunk; null at the end of the
+ * table.
+ */
 export interface PurgedChunk {
   deleted: number;
   next: Checkpoint | null;
 }
 
 /**
- * Scans the next events, and deletes the old ones of them. One round trip.
+ * Scans the next events, and deletes the old ones. One round trip.
  *
  * @param before event IDs before these are old: of delivered events, and of exhausted and held ones
- * @param after the last row that was scanned; null: from the beginning
+ * @param after the last scanned row; null for the beginning
  */
 export const purgeEvents = (
   db: Database,

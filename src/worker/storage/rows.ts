@@ -9,12 +9,20 @@ export type InvitationRow = RowOf<typeof schema.invitation>;
 export type BlockRow = RowOf<typeof schema.blockedUser>;
 export type FreedRow = RowOf<typeof schema.freedNumber>;
 
-/** What an issued badge always has. */
-type IssuedColumns = "device" | "userId" | "signingKeyId" | "position" | "turn" | "issuedAt" | "change" | "changedAt";
+/** Columns that every issued badge has. */
+type IssuedColumns =
+  | "device"
+  | "userId"
+  | "signingKeyId"
+  | "ordinal"
+  | "loginSequence"
+  | "issuedAt"
+  | "change"
+  | "changedAt";
 
 /** A badge that was issued, in any state. */
 export type IssuedBadge = BadgeRow & { [Column in IssuedColumns]: NonNullable<BadgeRow[Column]> };
 
 /** Whether the row is a badge, not a number that an invitation reserves. */
 export const isIssued = <Row extends BadgeRow>(row: Row | undefined): row is Row & IssuedBadge =>
-  row !== undefined && row.position !== null;
+  row !== undefined && row.ordinal !== null;

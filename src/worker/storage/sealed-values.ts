@@ -7,7 +7,7 @@ import { eachOf, orm, type Placeholders, query, statement } from "./statement.ts
 const PURPOSES = ["application-secret", "signing-key", "device-key"] as const;
 type SealedPurpose = (typeof PURPOSES)[number];
 
-/** Where sealed values are. `applicationId` and `id` are those of their labels. */
+/** Columns with sealed values. `applicationId` and `id` are those of their labels. */
 interface SealedColumns {
   table: typeof application | typeof applicationSecret | typeof signingKey;
   applicationId: Column;
@@ -32,7 +32,7 @@ const COLUMNS: Readonly<Record<SealedPurpose, SealedColumns>> = {
     table: application,
     applicationId: application.id,
     id: application.id,
-    sealed: application.sealedDeviceKey,
+    sealed: application.sealedRootKey,
   },
 };
 
@@ -138,7 +138,7 @@ interface Replacement {
 
 /**
  * Compare-and-set: a value that was replaced since it was read stays, so a slow sweep cannot return a value to an older
- * key. Nor does it write values sealed to a key that has been removed since.
+ * key. It also does not write values sealed to a key that was removed since.
  */
 const REPLACE = forEachPurpose((purpose) =>
   statement((p: Placeholders<{ made: readonly Replacement[]; version: number }>) => {
@@ -155,7 +155,10 @@ const REPLACE = forEachPurpose((purpose) =>
   }),
 );
 
-/** Replaces the values that have not changed since they were read. One transaction, one round trip. @returns how many */
+/**
+ * Replaces the values that have not changed since they were read. One transaction, one round trip. @returns their
+ * number
+ */
 export async function writeResealed(db: Database, made: readonly Resealed[], version: number): Promise<number> {
   const byPurpose = Map.groupBy(made, ({ value }) => value.purpose);
   const written = await db.run((d1) =>

@@ -1,17 +1,17 @@
 import { type Column, is, type Placeholder, SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import { drizzle } from "drizzle-orm/sqlite-proxy";
-import { BoundedCache } from "../bounded-cache.ts";
+import { LruCache } from "../lru-cache.ts";
 import { type CompiledQuery, compileQuery, rowOfArray, rowOfObject } from "./compiled-query.ts";
 
 /**
- * The one manner in which D1 is reached: a query is built with Drizzle once, with placeholders, and afterwards only bound.
- * To build it for each call would cost 50 to 100 µs, more than all else that the Worker does for a signature.
+ * All D1 queries are built here, once, with Drizzle and placeholders. Calls only bind values. Building a query for each
+ * call would cost 50 to 100 µs, more than the Worker's other work for a signature.
  */
 
 /**
- * Builds inserts, updates, deletes and selects from src/shared/schema.ts. It runs none: a statement is bound to the session of
- * its call.
+ * Builds inserts, updates, deletes and selects from src/shared/schema.ts. It runs none of them: a statement is bound to
+ * its call's session.
  */
 export const orm = drizzle(() => Promise.reject(new Error("a statement is bound to a session, not run by Drizzle")));
 
@@ -21,7 +21,7 @@ export type Placeholders<Values> = { readonly [Name in keyof Values & string]: P
 /** Columns and expressions by the names of a row's fields. An `sql` text that has another type than D1's value has `mapWith`. */
 export type Fields = Record<string, Column | SQL | SQL.Aliased>;
 
-/** A select of Drizzle's, or an SQL text with the fields that it returns: what Drizzle cannot express. */
+/** A Drizzle select, or, where Drizzle cannot express the query, an SQL text with its fields. */
 type Query = Select | Returning<Fields> | SQLWrapper;
 
 interface Select extends SQLWrapper {
@@ -34,7 +34,7 @@ export interface Returning<Selected extends Fields> {
   query: SQLWrapper;
 }
 
-/** The row of a query. Of one without fields there is none. */
+/** The row of a query; a query without fields has no row. */
 export type RowOf<Of> =
   Of extends Returning<infer Selected>
     ? SelectResultFields<Selected>
@@ -45,14 +45,14 @@ export type RowOf<Of> =
 /** The row of a statement. */
 export type RowOfStatement<Of> = Of extends Statement<never, infer Row> ? Row : never;
 
-/** What a statement is bound to: D1 itself or a session. */
+/** D1 itself or a session, to which statements are bound. */
 export type Session = Pick<D1DatabaseSession, "prepare">;
 
 /** A query that is bound to the values of a call. */
 export interface Statement<Values, Row> {
-  /** As D1 gets it. Built at the first use. */
+  /** The prepared statement, built at the first use. */
   readonly sql: string;
-  /** To be run, alone or in a batch. Drizzle's own errors have the values in them; D1's do not. */
+  /** Binds it, to be run alone or in a batch. Drizzle's own errors contain the values; D1's do not. */
   bind(session: Session, values: Values): D1PreparedStatement;
   /** Rows of a batch or of `all()`, which come as objects by column name. */
   rows(result: { results: unknown[] } | undefined): Row[];
@@ -63,8 +63,8 @@ export interface Statement<Values, Row> {
 /**
  * A query of one shape, built at its first use.
  *
- * A value that is not a placeholder is a constant: it stands in the text, so that SQLite sees which partial index fits. A
- * placeholder is bound once, however often it is used (D1: at most 100 parameters a statement).
+ * A value that is not a placeholder is a constant in the text, so that SQLite can choose a partial index. A placeholder
+ * is bound once, however often it is used (D1: at most 100 parameters a statement).
  *
  * @param build from the placeholders, whose names and types are those of `Values`
  * @throws Error at the first use, if two fields have the same column name: a batch would give one value for both
@@ -99,10 +99,11 @@ export function statement<Values extends object, Of extends Query>(
 const typed = <Row>(rows: object[]): Row[] => rows as Row[];
 
 /**
- * What Drizzle's builder lacks (INDEXED BY, json_each, RETURNING of a selection): an SQL text with columns of the schema. Also for
- * a field with a subquery that names the outer table: a select of one table drops the table's name there.
+ * An SQL text with columns of the schema, for features that Drizzle's builder lacks (INDEXED BY, json_each, RETURNING
+ * of a selection). It also serves fields with a subquery that names the outer table, because a select of one table
+ * drops the table's name there.
  *
- * @param write gets the fields as what follows SELECT or RETURNING, each under its own name
+ * @param write gets the fields as the list after SELECT or RETURNING, each under its own name
  */
 export function query<Selected extends Fields>(
   fields: Selected,
@@ -115,14 +116,14 @@ export function query<Selected extends Fields>(
 }
 
 /**
- * Statements of one query by their shape: a filter that is not set leaves no trace in the statement.
+ * Statements of one query by shape: the set filters decide the shape, and unset filters do not appear in the text.
  *
  * @param build for a shape; shapes with the same values are the same
  */
 export function byShape<Shape extends Readonly<Record<string, string | number | boolean | null>>, Built>(
   build: (shape: Shape) => Built,
 ): (shape: Shape) => Built {
-  const known = new BoundedCache<{ built: Built }>(MAX_SHAPES);
+  const known = new LruCache<{ built: Built }>(MAX_SHAPES);
   return (shape) => {
     const key = JSON.stringify(Object.values(shape));
     const found = known.get(key);
@@ -133,14 +134,14 @@ export function byShape<Shape extends Readonly<Record<string, string | number | 
   };
 }
 
-/** More than any list has with its filters; the letters of a search make more (text-search.ts). */
+/** More shapes than any list has with its filters; the letters of a search add shapes (text-search.ts). */
 const MAX_SHAPES = 500;
 
 /** The members of a list that is bound as one value. */
 export const eachOf = <Name extends string>(list: Placeholder<Name, readonly unknown[]>): SQL =>
   sql`json_each(${sql.param(list, { mapToDriverValue: JSON.stringify })})`;
 
-/** Each is made when it is named; those of one name are the same parameter of a statement. */
+/** Placeholders are made on access; equal names are the same parameter of a statement. */
 export const placeholdersOf = <Values>(): Placeholders<Values> =>
   new Proxy(Object.create(null), { get: (_, name) => sql.placeholder(String(name)) });
 

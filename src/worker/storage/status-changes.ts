@@ -11,7 +11,7 @@ const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>
     .select({
       sequence: applicationHead.sequence,
       readableFrom: applicationHead.readableFrom,
-      lastPosition: applicationHead.lastPosition,
+      lastOrdinal: applicationHead.lastOrdinal,
       lastChange: applicationHead.lastChange,
       epoch: applicationHead.epoch,
     })
@@ -25,11 +25,14 @@ interface ListRange {
   after: number;
 }
 
-/** The newest changes of one list. INDEXED BY makes the statement fail where it would otherwise read other badges. */
+/**
+ * The newest changes of one list. Without the index, INDEXED BY makes the statement fail instead of reading other
+ * badges.
+ */
 const SELECT_CHANGED = statement((p: Placeholders<ListRange>) =>
   query(
     {
-      position: sql<number>`${badge.position}`,
+      ordinal: sql<number>`${badge.ordinal}`,
       change: sql<number>`${badge.statusChange}`,
       state: badge.state,
       expiresAt: badge.expiresAt,
@@ -47,19 +50,20 @@ export type StatusChange = ReturnType<typeof SELECT_CHANGED.rows>[number];
 export interface StatusChanges {
   /** Whether D1 may be read: after a restore it lacks changes until the allocator has sent them again. */
   isReadable: boolean;
-  lastPosition: number;
+  lastOrdinal: number;
   /** The last change that D1 has. */
   lastChange: number;
-  /** Another one: the badges were replaced by those of another state (contract section 21). */
+  /** The feed's epoch. Another epoch means that the badges were replaced (contract section 21). */
   epoch: string;
-  /** Newest first; one more than a delta takes, if there are more. */
+  /** Newest first; one more than a delta takes, if more follow. */
   changes: StatusChange[];
 }
 
 /**
- * The newest changes of status after a change number, of all lists, as one state of D1. One round trip to the primary, or two.
+ * The newest changes of status after a change number, of all lists, as one state of D1. One round trip to the primary,
+ * or two.
  *
- * @param lists how many lists there are, as far as is known
+ * @param lists the known number of lists
  * @throws Unavailable
  */
 export async function readStatusChanges(
@@ -78,7 +82,7 @@ export async function readStatusChanges(
   const [head] = SELECT_HEAD.rows(heads);
   if (!head) throw new Error("an application is made together with its head");
   const { sequence, readableFrom, ...counters } = head;
-  const needed = Math.floor(head.lastPosition / STATUS_LIST_ENTRIES) + 1;
+  const needed = Math.floor(head.lastOrdinal / STATUS_LIST_ENTRIES) + 1;
   if (needed > lists) return readStatusChanges(db, applicationId, after, needed);
   const changes = results.flatMap((result) => SELECT_CHANGED.rows(result));
   changes.sort((one, other) => other.change - one.change);

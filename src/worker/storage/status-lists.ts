@@ -11,22 +11,22 @@ interface StatusListKey {
   list: number;
 }
 
-/** Badges of a list whose state has changed, as the offsets of their positions from the list's first. */
+/** Badges of a list whose state has changed, as the offsets of their ordinals from the list's first. */
 interface ChangedBadges {
   active: number[];
   /** Revoked or replaced. */
   ended: number[];
   /** Suspended or expired. */
   paused: number[];
-  /** The highest of their change numbers; 0 when there are none. */
+  /** The highest of their change numbers; 0 without changes. */
   through: number;
-  /** How many there are. */
+  /** Their number. */
   rows: number;
 }
 
 /** As the indexes `badge_status` and `badge_status_expiry` have it. */
 export const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
-  sql`${badge.applicationId} = ${applicationId} AND (${badge.position} / ${STATUS_LIST_ENTRIES}) = ${list}`;
+  sql`${badge.applicationId} = ${applicationId} AND (${badge.ordinal} / ${STATUS_LIST_ENTRIES}) = ${list}`;
 
 const isList = ({ applicationId, list }: Placeholders<StatusListKey>) =>
   and(eq(statusList.applicationId, applicationId), eq(statusList.list, list));
@@ -40,7 +40,10 @@ const offsetsOf = (joined: SQL): SQL<number[] | null> =>
 
 const offsetsIn = (value: string) => offsetsOf(sql`group_concat(list_offset) FILTER (WHERE value = ${value})`);
 
-/** Since the list was saved. INDEXED BY makes the statement fail where it would otherwise read other badges. */
+/**
+ * Changes since the list was saved. Without the index, INDEXED BY makes the statement fail instead of reading other
+ * badges.
+ */
 const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: number }>) =>
   query(
     {
@@ -51,7 +54,7 @@ const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: numbe
       rows: sql<number>`count(*)`,
     },
     (fields) => sql`SELECT ${fields} FROM (
-      SELECT ${badge.position} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS status_change,
+      SELECT ${badge.ordinal} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS status_change,
         CASE WHEN ${badge.state} IN ('revoked', 'replaced') THEN 'ended'
           WHEN ${badge.state} = 'suspended' OR ${badge.endedAt} IS NOT NULL THEN 'paused' ELSE 'active' END AS value
       FROM ${badge} INDEXED BY badge_status
@@ -63,39 +66,39 @@ const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: numbe
 
 const SELECT_EXPIRED = statement((p: Placeholders<StatusListKey & { now: number }>) =>
   query(
-    { expired: offsetsOf(sql`group_concat(${badge.position} % ${STATUS_LIST_ENTRIES})`) },
+    { expired: offsetsOf(sql`group_concat(${badge.ordinal} % ${STATUS_LIST_ENTRIES})`) },
     (fields) => sql`SELECT ${fields} FROM ${badge} INDEXED BY badge_status_expiry
       WHERE ${isInList(p)} AND ${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL AND ${badge.expiresAt} <= ${p.now}`,
   ),
 );
 
 const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) => {
-  const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.position} FROM ${badge}
+  const last = (isEnded: 0 | 1) => sql`coalesce((SELECT ${badge.ordinal} FROM ${badge}
     WHERE ${badge.applicationId} = ${p.applicationId} AND (${badge.endedAt} IS NOT NULL) = ${isEnded}
-      AND ${badge.position} IS NOT NULL
-    ORDER BY ${badge.position} DESC LIMIT 1), 0)`;
+      AND ${badge.ordinal} IS NOT NULL
+    ORDER BY ${badge.ordinal} DESC LIMIT 1), 0)`;
   return query(
-    { isReadable, lastPosition: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
+    { isReadable, lastOrdinal: sql<number>`max(${last(0)}, ${last(1)})`, lastChange: applicationHead.lastChange },
     (fields) =>
       sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
   );
 });
 
 interface StatusRows {
-  /** `lst` of the saved list; null: it was never saved. */
+  /** `lst` of the saved list; null if it was never saved. */
   saved: string | null;
-  /** Since then, in the order of their changes. */
+  /** Changes since then, in their order. */
   changed: ChangedBadges;
-  /** Offsets of badges that have expired without that being recorded. */
+  /** Offsets of badges whose expiry is not recorded yet. */
   expired: number[];
-  /** The application's last position; 0 when it has issued no badge. */
-  lastPosition: number;
-  /** Its last change, which is in what was read. */
+  /** The application's last ordinal; 0 when it has issued no badge. */
+  lastOrdinal: number;
+  /** Its last change, which these rows include. */
   lastChange: number;
 }
 
 /**
- * What a list is built from. One round trip.
+ * The rows that a list is built from. One round trip.
  *
  * @param now milliseconds
  * @param limit of changed badges
@@ -124,12 +127,12 @@ export async function readStatusRows(
     saved: SELECT_SAVED.rows(savedResult)[0]?.lst ?? null,
     changed: { active: active ?? [], ended: ended ?? [], paused: paused ?? [], through, rows },
     expired: SELECT_EXPIRED.rows(expiredResult)[0]?.expired ?? [],
-    lastPosition: head.lastPosition,
+    lastOrdinal: head.lastOrdinal,
     lastChange: head.lastChange,
   };
 }
 
-/** Not when the change is gone: then D1 was restored meanwhile to a state that the list may not fit. */
+/** Not if D1 was restored meanwhile, which shows when the change is gone: the list may not fit D1's state. */
 const SAVE = statement((p: Placeholders<StatusListKey & { through: number; lst: string }>) => {
   const { applicationId, list, through, lst } = statusList;
   const columns = sql.join(
@@ -146,7 +149,7 @@ const SAVE = statement((p: Placeholders<StatusListKey & { through: number; lst: 
     WHERE excluded.${sql.identifier(through.name)} > ${through}`;
 });
 
-/** Saves a list for the next time that it is built; an older one never takes the place of a newer one. */
+/** Saves a list for its next build. An older list never replaces a newer one. */
 export async function saveStatusList(
   db: Database,
   list: StatusListKey & { through: number; lst: string },

@@ -4,7 +4,10 @@ import { casedLetters } from "../../shared/text-search.ts";
 /** Values that a statement with `containsText` binds: the text, and letters that SQLite cannot lower. */
 export type SearchValues = Readonly<Record<`search${string}`, string>>;
 
-/** How many letters of the text SQLite cannot lower: part of a statement's shape. Null: nothing is searched for. */
+/**
+ * The number of the text's letters that SQLite cannot lower, which is part of a statement's shape. Null without a
+ * search.
+ */
 export const searchShape = (text: string | null): number | null => (text === null ? null : casedLetters(text).length);
 
 export function searchValues(text: string | null): SearchValues {
@@ -21,8 +24,8 @@ const upperName = (place: number) => `search ${place} upper`;
 const lowerName = (place: number) => `search ${place} lower`;
 
 /**
- * Whether one of these columns has a text in it, in any case. SQLite lowers ASCII alone, so those other letters that the text has are
- * replaced one by one. (LIKE takes patterns of 50 bytes at most in D1.)
+ * Whether one of these columns contains a text, in any case. SQLite lowers only ASCII, so the text's other letters are
+ * replaced one by one. (In D1, LIKE takes patterns of at most 50 bytes.)
  *
  * @param letters as `searchShape` says; `searchValues` has what is bound
  */

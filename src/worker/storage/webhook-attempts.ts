@@ -5,17 +5,17 @@ import type { Database } from "./database.ts";
 import { eachOf, type Placeholders, statement } from "./statement.ts";
 import type { Endpoint, EndpointHealth, LeasedEvent } from "./webhook-events.ts";
 
-/** An attempt and what follows from it, as it is stored. Times are milliseconds. */
+/** An attempt and its consequence, as stored. Times are milliseconds. */
 export interface CompletedAttempt {
   event: LeasedEvent;
   status: number | null;
   /** One word. */
   outcome: string;
-  /** What `webhook list` and `webhook test` show of the response. */
+  /** The part of the response that `webhook list` and `webhook test` show. */
   response: string | null;
   milliseconds: number;
   state: EventState;
-  /** Of the next attempt; null: the due time stays as it is. */
+  /** Time of the next attempt; null if the due time is unchanged. */
   dueAt: number | null;
   deliveredAt: number | null;
 }
@@ -26,8 +26,8 @@ const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL(
 const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`)}`;
 
 /**
- * A success counts from any sender, so that no attempt follows it; a failure only if nobody has leased, tried or replayed the event
- * since. The response to a payload whose person was erased meanwhile may repeat it.
+ * A success counts from any sender, so that no attempt follows it. A failure counts only if the event was not leased,
+ * tried or replayed since. The response is dropped if the user was erased meanwhile, because it may repeat the payload.
  */
 const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[] }>) => {
   const event = webhookEvent;
@@ -55,8 +55,8 @@ interface HealthValues extends EndpointHealth {
 }
 
 /**
- * A success or a new hold is always written; another failure only if the count has not changed since it was read. Nothing is
- * written if the application's URL has changed.
+ * A success or a new hold is always written. Another failure is written only if the count has not changed since it was
+ * read. Nothing is written if the application's URL has changed.
  */
 const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
   const { webhookFailingSince, webhookFailures, webhookHeldAt } = application;

@@ -1,7 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { eventIdPrefix, eventIdTime } from "../../shared/identifiers.ts";
-import { application, clock, webhookEvent } from "../../shared/schema.ts";
+import { application, heartbeat, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";
 import type { EventId } from "./webhook-events.ts";
@@ -33,8 +33,8 @@ const SELECT_DUE = statement((p: Placeholders<{ now: number; perApplication: num
 });
 
 /**
- * Due events whose message may have been lost, or was too far away for the queue: each application's longest due first, and those
- * due at once oldest first. Disabled applications' events wait. One round trip.
+ * Due events whose message may have been lost, or was too far ahead for the queue. Each application's longest due
+ * events come first, and events due at once by age. Disabled applications' events wait. One round trip.
  *
  * @param now milliseconds
  */
@@ -44,8 +44,9 @@ export const findDueEvents = (
 ): Promise<EventId[]> => db.all(SELECT_DUE, values);
 
 /**
- * The second condition on the state repeats that of the index `webhook_event_stopped`: without it SQLite reads every event of the
- * application. `due_at` becomes 0, as for events that were never tried, so that they are sent in the order in which they were made.
+ * The second condition on the state repeats that of the index `webhook_event_stopped`. Without it SQLite reads every
+ * event of the application. `due_at` becomes 0, as for events that were never tried, so that they are sent in the order
+ * in which they were made.
  */
 const RELEASE_HELD = statement((p: Placeholders<{ perApplication: number }>) => {
   const held = sql`SELECT ${own.id} FROM ${webhookEvent} AS own
@@ -62,19 +63,19 @@ const RELEASE_HELD = statement((p: Placeholders<{ perApplication: number }>) => 
  * Makes held events due again once their endpoint is released, oldest first. One round trip.
  *
  * @param perApplication maximum number of events of one application
- * @returns how many events became due
+ * @returns the number of events that became due
  */
 export const releaseHeldEvents = (db: Database, perApplication: number): Promise<number> =>
   db.write(RELEASE_HELD, { perApplication });
 
 interface UntriedValues {
-  /** IDs begin with these; those that begin with `until` are not concerned. */
+  /** Prefixes of IDs; `until` is exclusive. */
   from: string;
   until: string;
   limit: number;
 }
 
-/** Also those of disabled applications, so that nothing has to be done when they are enabled. */
+/** Includes events of disabled applications, so that enabling needs no further work. */
 const GIVE_DUE_TIMES = statement(
   (p: Placeholders<UntriedValues>) =>
     sql`UPDATE ${webhookEvent} SET ${nameOf(own.dueAt)} = 0
@@ -85,16 +86,16 @@ const GIVE_DUE_TIMES = statement(
 );
 
 /**
- * Gives pending events that have none a due time: at once.
+ * Makes pending events without a due time due at once.
  *
- * @param between when they were made: from the first moment on, and before the second, in milliseconds
- * @returns how many; if `limit`, there may be more
+ * @param between the events' creation in milliseconds: from the first time on, before the second
+ * @returns their number; if it is `limit`, there may be more
  */
 export const giveDueTimes = (db: Database, [from, until]: readonly [number, number], limit: number): Promise<number> =>
   db.write(GIVE_DUE_TIMES, { from: eventIdPrefix(from), until: eventIdPrefix(until), limit });
 
 const SELECT_UNTRIED_FROM = statement((_: Placeholders<Record<never, never>>) =>
-  orm.select({ untriedFrom: clock.untriedFrom }).from(clock).where(eq(clock.id, 1)),
+  orm.select({ untriedFrom: heartbeat.untriedFrom }).from(heartbeat).where(eq(heartbeat.id, 1)),
 );
 
 /** The lowest ID, or its start, that a pending event without a due time may have. One round trip. */
@@ -105,16 +106,16 @@ export async function readUntriedFrom(db: Database): Promise<string> {
 
 const NOTE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFrom: string }>) =>
   orm
-    .update(clock)
+    .update(heartbeat)
     .set({ untriedFrom: sql`${p.untriedFrom}` })
-    .where(and(eq(clock.id, 1), eq(clock.untriedFrom, p.before))),
+    .where(and(eq(heartbeat.id, 1), eq(heartbeat.untriedFrom, p.before))),
 );
 
 /**
- * Moves it, unless D1 was restored meanwhile. One round trip.
+ * Moves the checkpoint, unless D1 was restored meanwhile. One round trip.
  *
  * @param before as it was read
- * @param moment pending events that were made before have due times, in milliseconds
+ * @param moment milliseconds; earlier pending events have due times
  */
 export async function noteUntriedFrom(db: Database, before: string, moment: number): Promise<void> {
   await db.write(NOTE_UNTRIED_FROM, { before, untriedFrom: eventIdPrefix(moment) });
@@ -129,7 +130,7 @@ const SELECT_NEXT = statement((p: Placeholders<{ from: string }>) =>
   ),
 );
 
-/** When the first event from this moment on was made, in milliseconds; null: there is none. One round trip. */
+/** Creation of the first event from this time on, in milliseconds; null if there is none. One round trip. */
 export async function findNextEvent(db: Database, from: number): Promise<number | null> {
   const [row] = await db.all(SELECT_NEXT, { from: eventIdPrefix(from) });
   return row?.id == null ? null : eventIdTime(row.id);

@@ -10,7 +10,7 @@ export interface EventId {
   eventId: string;
 }
 
-/** How an endpoint has been doing. Times are milliseconds since 1970-01-01 UTC. */
+/** An endpoint's health. Times are milliseconds since 1970-01-01 UTC. */
 export interface EndpointHealth {
   /** First failure since the last success. */
   failingSince: number | null;
@@ -26,7 +26,7 @@ interface LeaseValues {
   /** Milliseconds. */
   now: number;
   leaseUntil: number;
-  /** Whether an earlier try may have leased events already. */
+  /** Whether an earlier try may have leased events. */
   isRepeated: number;
 }
 
@@ -49,8 +49,8 @@ const isDue = ({ now }: Pick<Placeholders<LeaseValues>, "now">): SQL =>
   sql`(${dueAt} IS NULL OR ${dueAt} <= ${now}) AND ${leaseUntil} <= ${now}`;
 
 /**
- * Holds due events that have no endpoint, or one that is held. Test events are sent to a held endpoint too, to find out whether
- * it works again; without a URL they are exhausted.
+ * Holds due events whose endpoint is missing or held. Test events are sent to a held endpoint too, to find out whether
+ * it works again. Without a URL they are exhausted.
  */
 const HOLD = statement((p: Placeholders<Pick<LeaseValues, "ids" | "now">>) => {
   const isTest = sql`${webhookEvent.event} = 'webhook:test'`;
@@ -86,8 +86,8 @@ const LEASE = statement((p: Placeholders<LeaseValues>) =>
 );
 
 /**
- * Events that nobody has tried need no lease, which would be a second written row of every delivery: two messages for one are
- * rare, and a receiver that gets it twice recognizes its ID (contract section 8).
+ * Untried events need no lease, which would be a second written row for every delivery. Two messages for one event are
+ * rare, and a receiver recognizes a repeated event by its ID (contract section 8).
  */
 const SELECT_UNTRIED = statement((p: Placeholders<Pick<LeaseValues, "ids">>) =>
   query(
@@ -132,11 +132,11 @@ const SELECT_ENDPOINTS = statement(({ ids }: Placeholders<Pick<LeaseValues, "ids
 export type Endpoint = RowOfStatement<typeof SELECT_ENDPOINTS>;
 
 /**
- * Takes the events that are due, and loads their endpoints. Events that have a due time are leased; those that nobody has tried
- * are only read. Events of a disabled application stay as they are. One round trip.
+ * Takes due events, and loads their endpoints. Events with a due time are leased; untried events are only read. Events
+ * of a disabled application stay unchanged. One round trip.
  *
- * @param random in [0, 1): varies the end of the lease, so that a repeated try recognizes the events it has leased and they
- *   need not wait for the lease to end
+ * @param random in [0, 1): varies the end of the lease, so that a repeated try recognizes its own leases and need not
+ * wait for their end
  * @returns the events oldest first
  * @throws Unavailable
  */

@@ -1,6 +1,6 @@
 import { and, eq, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import { historyId } from "../../shared/history.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.ts";
@@ -9,7 +9,7 @@ import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts"
 import type { Database } from "./database.ts";
 import { byShape, orm, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
-/** Events as an application's server sees them (contract section 19). */
+/** Events for an application's server (contract section 19). */
 
 const SELECT_ENDPOINT = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
   orm
@@ -40,7 +40,7 @@ const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
     ranges: [
       and(
         eq(webhookEvent.applicationId, p.applicationId),
-        // The second condition is that of the index.
+        // The second condition repeats the index's.
         isStopped
           ? sql`${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')`
           : undefined,
@@ -59,7 +59,7 @@ const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
       payload: scanned.payload,
       state: scanned.state,
       attempts: scanned.attempts,
-      /** When the next attempt is due, or if one is running, when it would be repeated should its result not come. */
+      /** Time of the next attempt. If one is running, the time of its retry if its result is lost. */
       dueAt: sql<number>`max(coalesce(${scanned.dueAt}, 0), ${scanned.leaseUntil})`,
       lastStatus: scanned.lastStatus,
       lastOutcome: scanned.lastOutcome,
@@ -74,7 +74,7 @@ const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
 export type EventRow = Awaited<ReturnType<typeof listEvents>>["items"][number];
 
 /**
- * An application's events, newest first, and the endpoint they go to. Two round trips, or three of pending events.
+ * An application's events, newest first, and their endpoint. Two round trips, or three for pending events.
  *
  * @param page `after`: the last event of the previous page
  */
@@ -92,12 +92,15 @@ export async function listEvents(
   return { ...events, endpoint };
 }
 
-/** No index has the pending events by ID. So a few are all read and put into order; of many, the newest events have enough. */
+/**
+ * No index has pending events by ID. So a few are all read and sorted; if there are many, the newest events have enough
+ * of them.
+ */
 const COUNT_PENDING = statement((p: Placeholders<{ applicationId: ApplicationId; limit: number }>) =>
   query({ rows: pendingEventRows(p.applicationId, p.limit) }, (fields) => sql`SELECT ${fields}`),
 );
 
-/** How many rows reading all of an application's pending events takes, counted to twice the limit. */
+/** The number of rows with all of an application's pending events, counted up to twice the limit. */
 async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
   const [row] = await db.all(COUNT_PENDING, { applicationId, limit });
   return row?.rows ?? 0;
@@ -109,12 +112,12 @@ interface ReplayValues {
   /** Of the row of history. */
   historyId: string;
   at: number;
-  actorKind: Origin["actor"]["kind"];
+  actorKind: AuditContext["actor"]["kind"];
   actorName: string | null;
   requestId: string | null;
 }
 
-/** `due_at` -1: before all other events of its application, because somebody is waiting for it. */
+/** `due_at` -1 sorts it before all other events of its application, because somebody is waiting for it. */
 const REPLAY = statement((p: Placeholders<Pick<ReplayValues, "applicationId" | "eventId">>) => {
   const { state, attempts, dueAt, leaseUntil, deliveredAt } = webhookEvent;
   const isReady = sql`(SELECT ${application.webhookUrl} IS NOT NULL AND ${application.webhookHeldAt} IS NULL
@@ -127,7 +130,7 @@ const REPLAY = statement((p: Placeholders<Pick<ReplayValues, "applicationId" | "
   );
 });
 
-/** In the same transaction, and before it. */
+/** In the same transaction, before the change. */
 const NOTE_REPLAY = statement((p: Placeholders<ReplayValues>) => {
   const { applicationId, id, at, action, actorKind, actorName, requestId, detail } = history;
   const columns = [applicationId, id, at, action, actorKind, actorName, requestId, detail].map(nameOf);
@@ -143,10 +146,10 @@ const isEvent = (p: Pick<Placeholders<ReplayValues>, "applicationId" | "eventId"
 const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
 /**
- * Makes an event due at once with all its attempts ahead of it, whatever its state; held if the application has no endpoint
- * or a held one. It does not wait for a running attempt, so the receiver may get the event twice. One round trip.
+ * Makes an event of any state due at once, with all its attempts. It is held if the application has no endpoint or a
+ * held one. It does not wait for a running attempt, so the receiver may get the event twice. One round trip.
  *
- * @param origin who replays it, for the history
+ * @param audit who replays it, for the history
  * @param now milliseconds
  * @returns the event's new state; undefined if the application has no such event
  */
@@ -154,7 +157,7 @@ export async function replayEvent(
   db: Database,
   applicationId: ApplicationId,
   eventId: string,
-  { actor, requestId = null }: Origin,
+  { actor, requestId = null }: AuditContext,
   now: number,
 ): Promise<"pending" | "held" | undefined> {
   const event = { applicationId, eventId };

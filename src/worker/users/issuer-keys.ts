@@ -10,10 +10,10 @@ import {
 } from "../../shared/limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { fetchVerificationKeys } from "../../shared/openid/provider.ts";
-import { isYounger } from "../../shared/time.ts";
-import { BoundedCache } from "../bounded-cache.ts";
+import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
+import { LruCache } from "../lru-cache.ts";
 
 /** The keys of one fetch. */
 export interface KnownKeys {
@@ -22,58 +22,57 @@ export interface KnownKeys {
   fetchedAt: number;
 }
 
-/** What an isolate knows of one issuer. Times are milliseconds. */
+/** An isolate's state about one issuer. Times are milliseconds. */
 interface Issuer {
   known: KnownKeys | null;
-  /** When the last fetch failed; null: it did not. */
+  /** When the last fetch failed; null if it succeeded. */
   failedAt: number | null;
   /** When keys were last fetched for an unknown key ID. */
   unknownKeyAt: number | null;
-  /** The fetch that is under way. */
+  /** The running fetch. */
   fetch: { begunAt: number } | null;
 }
 
-type Parts = Pick<Context, "now" | "defer" | "isLocal">;
+type Deps = Pick<Context, "now" | "defer" | "isLocal">;
 
 /**
- * Keys of OpenID providers, by issuer (contract section 22). A fetch is made for all callers that wait for it: they look
- * whether it is over, because a shared promise would belong to the request that made it. While older keys can be used, only
- * the caller that fetches waits.
+ * Keys of OpenID providers, by issuer (contract section 22). One fetch serves all callers that wait for it. They poll,
+ * because a promise cannot cross requests. While older keys can be used, only the caller that fetches waits.
  */
 export class IssuerKeys {
-  readonly #issuers = new BoundedCache<Issuer>(MAX_CACHED_ISSUERS);
+  readonly #issuers = new LruCache<Issuer>(MAX_CACHED_ISSUERS);
 
-  /** @returns the issuer's keys; null: none are known, and they cannot be fetched */
-  async find(parts: Parts, url: string): Promise<KnownKeys | null> {
+  /** @returns the issuer's keys; null if none are known and they cannot be fetched */
+  async find(deps: Deps, url: string): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
-    const now = parts.now();
-    if (isYounger(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
+    const now = deps.now();
+    if (happenedWithin(issuer.known?.fetchedAt, now, ISSUER_KEYS_REFRESH_SECONDS * 1000)) return issuer.known;
     const usable = usableKeys(issuer, now);
     const patience = usable === null ? UNAVAILABLE_RETRY_SECONDS : ISSUER_PATIENCE_SECONDS;
     if (isUnderWay(issuer, now)) {
       if (usable !== null) return usable;
-      await untilFetched(parts, issuer);
-    } else if (!isYounger(issuer.failedAt, now, patience * 1000)) {
-      await fetchKeys(parts, url, issuer);
+      await untilFetched(deps, issuer);
+    } else if (!happenedWithin(issuer.failedAt, now, patience * 1000)) {
+      await fetchKeys(deps, url, issuer);
     }
-    return usableKeys(issuer, parts.now());
+    return usableKeys(issuer, deps.now());
   }
 
   /**
-   * Keys for a token whose key is not among those that were seen: the issuer may have a new one. Made-up key IDs make one
-   * fetch a minute.
+   * Keys for a token with an unknown key, since the issuer may have a new one. Made-up key IDs cause at most one fetch
+   * a minute.
    *
-   * @returns null: there are no others
+   * @returns null if there are no other keys
    */
-  async findOthers(parts: Parts, url: string, seen: KnownKeys): Promise<KnownKeys | null> {
+  async findOthers(deps: Deps, url: string, seen: KnownKeys): Promise<KnownKeys | null> {
     const issuer = this.#issuer(url);
-    const now = parts.now();
+    const now = deps.now();
     if (issuer.known === seen) {
       if (isUnderWay(issuer, now)) {
-        await untilFetched(parts, issuer);
-      } else if (!isYounger(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
+        await untilFetched(deps, issuer);
+      } else if (!happenedWithin(issuer.unknownKeyAt, now, ISSUER_PATIENCE_SECONDS * 1000)) {
         issuer.unknownKeyAt = now;
-        await fetchKeys(parts, url, issuer);
+        await fetchKeys(deps, url, issuer);
       }
     }
     return issuer.known === seen ? null : issuer.known;
@@ -89,13 +88,13 @@ export class IssuerKeys {
 }
 
 const usableKeys = ({ known }: Issuer, now: number): KnownKeys | null =>
-  isYounger(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
+  happenedWithin(known?.fetchedAt, now, ISSUER_KEYS_LIFETIME_SECONDS * 1000) ? known : null;
 
-/** A fetch whose invocation was ended by the platform is never over. */
+/** Times out: a fetch never ends if the platform has ended its invocation. */
 const isUnderWay = ({ fetch }: Issuer, now: number): boolean =>
-  isYounger(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
+  happenedWithin(fetch?.begunAt, now, 2 * ISSUER_DEADLINE_MILLISECONDS);
 
-async function untilFetched({ now }: Parts, issuer: Issuer): Promise<void> {
+async function untilFetched({ now }: Deps, issuer: Issuer): Promise<void> {
   const awaited = issuer.fetch;
   while (awaited !== null && issuer.fetch === awaited && isUnderWay(issuer, now())) {
     await scheduler.wait(ISSUER_POLL_MILLISECONDS);
@@ -103,7 +102,7 @@ async function untilFetched({ now }: Parts, issuer: Issuer): Promise<void> {
 }
 
 /** Fetches the keys, or notes that it failed. */
-async function fetchKeys({ now, defer, isLocal }: Parts, url: string, issuer: Issuer): Promise<void> {
+async function fetchKeys({ now, defer, isLocal }: Deps, url: string, issuer: Issuer): Promise<void> {
   const begunAt = now();
   const fetch = { begunAt };
   issuer.fetch = fetch;
@@ -123,7 +122,7 @@ async function fetchKeys({ now, defer, isLocal }: Parts, url: string, issuer: Is
     }
   };
   const done = work();
-  // It goes on when the caller hangs up: others wait for it.
+  // Continues when the caller hangs up, because other callers wait for it.
   defer(done);
   await done;
 }

@@ -2,8 +2,8 @@ import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { blockedUserPage } from "../../shared/responses.ts";
 import { isoTime } from "../../shared/time.ts";
-import { userDigestOf } from "../applications/devices.ts";
-import type { Application } from "../applications/registry.ts";
+import type { Application } from "../applications/application-cache.ts";
+import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
 import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { type BlockedUserRow, isBlocked, listBlockedUsers } from "../storage/blocked-users.ts";
@@ -15,17 +15,20 @@ export const BLOCKED_USER_CURSOR: CursorCodec<BlockedUserRow> = cursorCodec(
 
 type BlockedView = z.infer<typeof blockedUserPage>["users"][number];
 
-/** Whether a user gets no badge (contract section 12), even after the user was erased. */
+/** Whether a user is blocked (contract section 12), even after the user was erased. */
 export async function isUserBlocked(
-  { db, custody }: Context,
+  { db, unsealedKeys }: Context,
   application: Application,
   userId: string,
 ): Promise<boolean> {
-  const userDigest = await userDigestOf(custody, application, userId);
+  const userDigest = await hashUserId(unsealedKeys, application, userId);
   return isBlocked(db, { applicationId: application.id, userId, userDigest });
 }
 
-/** @returns a page of blocked users (contract section 24), and the one after whom the next page starts; null on the last page */
+/**
+ * @returns a page of blocked users (contract section 24), and the user after whom the next page starts; null on the
+ * last page
+ */
 export async function pageBlockedUsers(
   { db }: Context,
   applicationId: ApplicationId,

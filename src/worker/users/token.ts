@@ -4,7 +4,7 @@ import { MAX_USER_TOKEN_CHARACTERS, USER_TOKEN_LEEWAY_SECONDS } from "../../shar
 import { USER_TOKEN_ALGORITHMS } from "../../shared/openid/provider.ts";
 import { parseJsonObject } from "../json-object.ts";
 
-/** What a token must say, by the application's settings. */
+/** The application's requirements for tokens. */
 interface TokenRules {
   issuer: string;
   /** One of the values of `aud`. */
@@ -13,11 +13,11 @@ interface TokenRules {
   claim: string;
 }
 
-/** The issuer says that this user has logged in. */
+/** The issuer confirms that this user has logged in. */
 export interface VerifiedToken {
   ok: true;
   userId: string;
-  /** Of the key whose proof the call must have (`cnf.jkt`, RFC 9449 section 6.1); null: it needs none. */
+  /** Thumbprint of the key whose proof the call needs (`cnf.jkt`, RFC 9449 section 6.1); null if it needs none. */
   keyThumbprint: string | null;
 }
 
@@ -27,7 +27,7 @@ export interface RefusedToken {
   reason: TokenFailure;
 }
 
-/** Why a call has no verified user. The last four depend on the call and on the application, not on the token alone. */
+/** Reasons why a call has no verified user. The last four also depend on the call and the application. */
 export type TokenFailure =
   | "oversized-token"
   | "malformed-token"
@@ -80,7 +80,7 @@ async function verifySignature(token: string, keys: CompactVerifyGetKey): Promis
     return await compactVerify(token, keys, options);
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return failureOf(error);
-    // Several keys fit a token that names none, or an ID that the issuer uses twice.
+    // Several keys fit a token without a key ID, or an ID that the issuer uses twice.
     for await (const key of error) {
       const verified = await compactVerify(token, key, options).catch(() => null);
       if (verified !== null) return verified;
@@ -94,13 +94,13 @@ function failureOf(error: unknown): TokenFailure {
   if (error instanceof errors.JWSSignatureVerificationFailed) return "token-signature";
   if (error instanceof errors.JOSEAlgNotAllowed) return "token-algorithm";
   if (error instanceof errors.JOSEError) return "malformed-token";
-  // WebCrypto's: the issuer has published a key that is none, or too short.
+  // WebCrypto's error: the issuer has published an invalid or short key.
   return "unusable-key";
 }
 
 /**
- * A JWT for another purpose by the same key, such as a logout token, is no user token (RFC 8725 section 3.11). Most ID tokens
- * have no type or `JWT`, access tokens have `at+jwt` (RFC 9068 section 2.1).
+ * A JWT by the same key for another purpose, such as a logout token, is not a user token (RFC 8725 section 3.11). Most
+ * ID tokens have no type or `JWT`, access tokens have `at+jwt` (RFC 9068 section 2.1).
  */
 function isTokenType(type: string | undefined): boolean {
   return type === undefined || /^(application\/)?(at\+)?jwt$/i.test(type);
@@ -114,7 +114,7 @@ const claims = z.object({
   exp: numericDate,
   nbf: numericDate.optional(),
   iat: numericDate.optional(),
-  // A confirmation by anything else than a key's thumbprint cannot be checked, so the token is not accepted as a bearer's.
+  // Only a key's thumbprint can be checked, so a token with another confirmation is refused.
   cnf: z.object({ jkt: z.string() }).optional(),
 });
 

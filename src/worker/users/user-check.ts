@@ -1,36 +1,36 @@
 import { WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
-import type { Application, UserSettings } from "../applications/registry.ts";
+import { ApiError } from "../api-error.ts";
+import type { Application, UserSettings } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
-import { Refusal } from "../refusal.ts";
 import type { KnownKeys } from "./issuer-keys.ts";
 import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./token.ts";
 
-/** What a call presents to say who has logged in. */
+/** The user credentials of a call. */
 export interface PresentedUser {
-  /** Of the `Authorization` header; null: none. */
+  /** The token of the `Authorization` header; null without one. */
   token: string | null;
-  /** Of the key whose proof the call has; null: no key can be told from it. */
+  /** Thumbprint of the key in the call's proof; null without a readable key. */
   keyThumbprint: string | null;
-  /** The call has a proof that no key can be told from: what is wrong with it is reported as such, later. */
+  /** The call has an invalid proof, which is reported later. */
   hasFaultyProof: boolean;
 }
 
-/** Whether a login may go on as far as its user is concerned, or why not. */
+/** Whether the user check lets a login continue, or its refusal. */
 export type UserCheck = { isAccepted: true } | RefusedUser;
 
 interface RefusedUser {
   isAccepted: false;
-  refusal: Refusal;
+  refusal: ApiError;
 }
 
-/** Of a login that needs no user token. */
+/** The result of a login that needs no user token. */
 export const ACCEPTED: UserCheck = { isAccepted: true };
 
 /**
- * Checks that the user whom a login names is the one who has logged in to the application (contract section 22). With
- * `--observe` the login goes on at once, and its token is checked and counted afterwards.
+ * Checks that the user whom a login names has logged in to the application (contract section 22). With `--observe` the
+ * login continues at once, and its token is checked and counted afterwards.
  *
- * @returns the refusal, which does not hold for an invitation that vouches for its user: see `refusalOfUser`
+ * @returns the refusal, which an invitation that vouches for its user overrides: see `refusalOfUser`
  */
 export async function checkLogin(
   context: Context,
@@ -38,58 +38,48 @@ export async function checkLogin(
   presented: PresentedUser,
   userId: string,
 ): Promise<UserCheck> {
-  const checkWith = async (settings: UserSettings | null): Promise<UserCheck> => {
-    if (settings === null) return ACCEPTED;
-    if (settings.observe) {
-      context.defer(observe(context, application, settings, presented, userId));
-      return ACCEPTED;
-    }
-    const outcome = await checkToken(context, settings, presented, userId);
-    return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
-  };
-  const check = await checkWith(application.users);
-  if (check.isAccepted) return check;
-  const recent = await recentSettings(context, application);
-  return isSame(recent, application.users) ? check : checkWith(recent);
+  const settings = application.users;
+  if (settings === null) return ACCEPTED;
+  if (settings.observe) {
+    context.defer(observe(context, application, settings, presented, userId));
+    return ACCEPTED;
+  }
+  const outcome = await checkToken(context, settings, presented, userId);
+  return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
 }
 
-/** Why a claim was refused, if it was because no invitation vouches for its user; null: another reason. */
-export function refusalOfUser(check: UserCheck, error: unknown): Refusal | null {
-  const isRefusal = error instanceof Refusal && error.code === "INVALID_USERTOKEN";
+/** The refusal of a claim whose invitation does not vouch for its user; null for another reason. */
+export function refusalOfUser(check: UserCheck, error: unknown): ApiError | null {
+  const isRefusal = error instanceof ApiError && error.code === "INVALID_USERTOKEN";
   return isRefusal && !check.isAccepted ? check.refusal : null;
 }
 
-/** A person who looks after badges of their own. */
+/** A user who calls about their own badges. */
 export interface KnownUser {
   userId: string;
-  /** The token is bound to a key, whose proof the call must have. */
+  /** The token is bound to a key, and the call needs its proof. */
   isKeyBound: boolean;
 }
 
 /**
  * The user whom a call's token names.
  *
- * @throws Refusal INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
+ * @throws ApiError INVALID_USERTOKEN, also for an application without an issuer; UNAVAILABLE
  */
 export async function identifyUser(
   context: Context,
   application: Application,
   presented: PresentedUser,
 ): Promise<KnownUser> {
-  const identifyWith = (settings: UserSettings | null) =>
-    settings === null ? refused("no-issuer") : checkToken(context, settings, presented, null);
-  let outcome = await identifyWith(application.users);
-  if (outcome === "no-issuer-keys" || !outcome.ok) {
-    const recent = await recentSettings(context, application);
-    if (!isSame(recent, application.users)) outcome = await identifyWith(recent);
-  }
+  const { users } = application;
+  const outcome = users === null ? refused("no-issuer") : await checkToken(context, users, presented, null);
   if (outcome === "no-issuer-keys" || !outcome.ok) throw refusedUser(outcome, presented).refusal;
   return { userId: outcome.userId, isKeyBound: outcome.keyThumbprint !== null };
 }
 
 type Outcome = VerifiedToken | RefusedToken | "no-issuer-keys";
 
-/** @param userId whom the token must name; null: anybody */
+/** @param userId the user that the token must name; null for any user */
 async function checkToken(
   context: Context,
   settings: UserSettings,
@@ -106,7 +96,7 @@ async function checkToken(
   return isProved ? outcome : refused("other-key");
 }
 
-/** An issuer may sign with a key that is newer than those that are known. */
+/** An issuer may sign with a key that is newer than the known keys. */
 async function verifyWithLatest(
   context: Context,
   settings: UserSettings,
@@ -127,34 +117,18 @@ async function observe(
   userId: string,
 ): Promise<void> {
   const outcome = await checkToken(context, settings, presented, userId);
-  // Nobody knows what such a token is worth.
+  // The token cannot be verified without keys, so it is not counted.
   if (outcome === "no-issuer-keys") return;
   const kind = outcome.ok ? "withToken" : presented.token === null ? "withoutToken" : "withWrongToken";
-  context.observedLogins.count(context, id, kind);
-}
-
-/** A refusal rests on settings at most a second old: an administrator may just have changed them. */
-async function recentSettings({ registry, db, now }: Context, application: Application): Promise<UserSettings | null> {
-  const recent = await registry.findForDenial(db, application.id, now());
-  return recent === undefined ? application.users : recent.users;
-}
-
-function isSame(one: UserSettings | null, other: UserSettings | null): boolean {
-  if (one === null || other === null) return one === other;
-  return (
-    one.issuer === other.issuer &&
-    one.audience === other.audience &&
-    one.claim === other.claim &&
-    one.observe === other.observe
-  );
+  context.loginCounter.count(context, id, kind);
 }
 
 const refused = (reason: TokenFailure): RefusedToken => ({ ok: false, reason });
 
 function refusedUser(outcome: RefusedToken | "no-issuer-keys", { token }: PresentedUser): RefusedUser {
   if (outcome === "no-issuer-keys") {
-    return { isAccepted: false, refusal: new Refusal("UNAVAILABLE", { detail: outcome }) };
+    return { isAccepted: false, refusal: new ApiError("UNAVAILABLE", { detail: outcome }) };
   }
   const challenge = token === null ? undefined : WRONG_TOKEN_CHALLENGE;
-  return { isAccepted: false, refusal: new Refusal("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
+  return { isAccepted: false, refusal: new ApiError("INVALID_USERTOKEN", { detail: outcome.reason, challenge }) };
 }

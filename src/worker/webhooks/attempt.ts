@@ -15,7 +15,7 @@ export interface Attempt {
   milliseconds: number;
 }
 
-/** Sends one webhook once. Never throws: whatever goes wrong is an outcome. */
+/** Sends one webhook once. Never throws: every failure is an outcome. */
 export async function attemptDelivery(request: {
   url: string;
   headers: Record<string, string>;
@@ -49,8 +49,8 @@ export async function attemptDelivery(request: {
 }
 
 /**
- * The start of a response body. Only the status decides, so a body that never ends or breaks off changes nothing. The
- * connection is always released, because an invocation has only six.
+ * The start of a response body. Only the status decides, so an endless or broken body is ignored. The connection is
+ * always released, because an invocation has only six.
  */
 async function readPrefix(response: Response): Promise<string> {
   const reader = response.body?.getReader();
@@ -74,13 +74,13 @@ async function readPrefix(response: Response): Promise<string> {
   return text;
 }
 
-/** Shorter pieces of a signature reveal nothing, and occur in ordinary text. */
+/** Shorter pieces of a signature reveal nothing, and may occur in ordinary text. */
 const MIN_SECRET_CHARACTERS = 4;
 
 /**
  * The part of a response that is stored: at most 1 KiB, without control characters (it is printed on a terminal) and
  * without our signatures, which an endpoint may echo. Escaping (`\/`, `%2B`, `&#61;`) leaves runs of letters and digits
- * intact, so those are what is removed.
+ * intact, so these runs are removed.
  */
 function sanitizeResponse(text: string, headers: Record<string, string>): string {
   if (text === "") return "";

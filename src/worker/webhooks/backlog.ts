@@ -17,12 +17,13 @@ import {
 } from "../storage/webhook-backlog.ts";
 import { enqueueAll } from "./delivery-message.ts";
 
-/** What a tick does so that no event is forgotten, whatever messages were lost (contract section 8). */
+/** The tick's work on events, so that no event depends on its queue message (contract section 8). */
 
 /**
- * Enqueues due events: a message was lost, or a retry was too far away for the queue. They stay due until they are leased.
+ * Enqueues due events whose message was lost, or whose retry was too far ahead for the queue. They stay due until they
+ * are leased.
  *
- * @returns how many
+ * @returns their number
  * @throws Unavailable
  */
 export async function enqueueDueEvents({ db, queue, now }: Context): Promise<number> {
@@ -36,11 +37,11 @@ export async function enqueueDueEvents({ db, queue, now }: Context): Promise<num
 }
 
 /**
- * Gives events that nobody has tried a due time, one chunk. It walks through the time up to now, and D1 remembers how far it has
- * come, so that events are found however long the scheduler or the queue was down. Each tick walks through the last ten minutes
- * again, because an event may reach D1 late.
+ * Gives one chunk of untried events a due time. It scans events by creation time up to now. D1 stores the progress, so
+ * events are found after any outage of the scheduler or the queue. Each tick scans the last ten minutes again, because
+ * an event may reach D1 late.
  *
- * @returns whether it has come up to now
+ * @returns whether the scan has reached the present
  * @throws Unavailable
  */
 export async function findUntriedEvents({ db, now }: Context): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { parseMetadata } from "../../shared/badge-life/view.ts";
 import { isoTime } from "../../shared/time.ts";
-/** What a `badge:created` webhook reports (contract section 8). */
+/** The content of a `badge:created` webhook (contract section 8). */
 export interface BadgeCreated {
   eventId: string;
   /** Milliseconds. */
@@ -9,10 +9,10 @@ export interface BadgeCreated {
   userId: string;
   /** JSON text as stored, or null. */
   metadata: string | null;
-  /** Of the key that the badge is bound to, if it is. */
+  /** Thumbprint of the key that the badge is bound to, if any. */
   keyThumbprint?: string | null;
   name?: string | null;
-  /** Milliseconds; null: it has begun. */
+  /** Milliseconds; null if it has begun. */
   startsAt?: number | null;
   invitationId?: string;
   /** The number that the invitation's number replaced. */

@@ -19,8 +19,8 @@ export const consumeDeliveries = (contextOf: ContextOf, batch: MessageBatch): Pr
   inEachHome(contextOf, batch, deliverEvents);
 
 /**
- * Handles messages that the queue gave up on after D1 had failed for too long. The tick finds their events in D1; this makes the
- * failure visible.
+ * Handles messages that the queue gave up on because D1 failed for too long. The tick finds their events in D1; this
+ * logs the failure.
  */
 export const consumeDeadLetters = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
   inEachHome(contextOf, batch, async ({ db }, ids) => {

@@ -9,11 +9,11 @@ import { type AttemptOutcome, healthAfter, maxAttemptsOf, type NextStep, nextSte
 import { signWebhook } from "./signature.ts";
 
 /**
- * Leases the events that are due and starts sending them, each application's by itself: none waits for another's receiver, and
- * neither does the queue's next batch. The platform gives deferred work 30 s, and an attempt takes at most half of that. After
- * a crash the tick finds the events again, so delivery is at least once.
+ * Leases due events and starts sending them, one task per application. So no application, and no later batch of the
+ * queue, waits for another's receiver. The platform gives deferred work 30 s, and an attempt takes at most half of
+ * that. After a crash the tick finds the events again, so delivery is at least once.
  *
- * @throws Unavailable when D1 fails; events that were leased nevertheless are due again when their leases end
+ * @throws Unavailable if D1 fails; events that were leased nevertheless are due again when their leases end
  */
 export async function deliverEvents(context: Context, ids: readonly EventId[]): Promise<void> {
   const { events, endpoints } = await leaseEvents(context.db, ids, { now: context.now(), random: Math.random() });
@@ -52,9 +52,9 @@ async function deliverToEndpoint(context: Context, endpoint: Endpoint, events: r
   }
 }
 
-/** @returns null if a secret cannot be opened, so that nothing was sent: the tick tries again */
+/** @returns null if a secret cannot be opened; nothing was sent then, and the tick retries */
 async function attempt(
-  { custody, isLocal, now }: Context,
+  { unsealedKeys, isLocal, now }: Context,
   endpoint: Endpoint,
   event: LeasedEvent,
 ): Promise<Result | null> {
@@ -62,8 +62,8 @@ async function attempt(
   const body = new TextEncoder().encode(event.payload);
   try {
     const secrets = endpoint.secrets.map(async (secret) => ({
-      sha1: await custody.webhookKey(applicationId, secret.id, secret, "SHA-1"),
-      sha256: await custody.webhookKey(applicationId, secret.id, secret, "SHA-256"),
+      sha1: await unsealedKeys.webhookKey(applicationId, secret.id, secret, "SHA-1"),
+      sha256: await unsealedKeys.webhookKey(applicationId, secret.id, secret, "SHA-256"),
     }));
     const timestampSeconds = Math.floor(now() / 1000);
     const headers = await signWebhook({ eventId, timestampSeconds, body, secrets: await Promise.all(secrets) });
@@ -97,7 +97,7 @@ function stateAfter({ event }: LeasedEvent, step: NextStep): CompletedAttempt["s
     case "retry":
       return "pending";
     case "gone":
-      // The administrator has seen the result of a test, so the test is not held for later.
+      // A test is not held for later, because the administrator has seen its result.
       return event === "webhook:test" ? "exhausted" : "held";
   }
 }
@@ -123,10 +123,10 @@ function outcomeLabel(outcome: AttemptOutcome): string {
   return outcome.kind === "refused" ? `refused:${outcome.reason}` : outcome.kind;
 }
 
-/** Empty for a retry that is too far away for the queue: the tick enqueues it when it is due. */
+/** Empty for a retry that is too far ahead for the queue; the tick enqueues it when it is due. */
 function retryMessage({ event: { applicationId, eventId }, step }: Result): DelayedMessage[] {
   if (step.kind !== "retry") return [];
-  // Rounded up: a message that comes before the event is due does nothing.
+  // Rounded up, because a message before the due time has no effect.
   const delaySeconds = Math.ceil(step.afterMilliseconds / 1000);
   return delaySeconds <= MAX_QUEUE_DELAY_SECONDS ? [{ body: { applicationId, eventId }, delaySeconds }] : [];
 }

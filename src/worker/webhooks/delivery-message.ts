@@ -42,7 +42,7 @@ export async function enqueueDelayed(
   }
 }
 
-/** @throws Unavailable at the first batch that the queue does not take; later ones are not sent */
+/** @throws Unavailable at the first batch that the queue refuses; later batches are not sent */
 export async function enqueueAll(queue: Queue<DeliveryMessage>, messages: readonly DeliveryMessage[]): Promise<void> {
   for (const batch of batchesOf(messages.map((body) => ({ body })))) await sendBatch(queue, batch);
 }

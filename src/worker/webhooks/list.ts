@@ -1,19 +1,19 @@
 import * as z from "zod";
-import type { Origin } from "../../shared/actor.ts";
+import type { AuditContext } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import type { eventPage } from "../../shared/overview-responses.ts";
 import type { EventState } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
+import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
 import { cursorCodec } from "../cursor.ts";
-import { Refusal } from "../refusal.ts";
 import { type EndpointState, type EventRow, listEvents, replayEvent } from "../storage/webhook-list.ts";
 import { enqueueDeliveries } from "./delivery-message.ts";
 
 /** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
 type EventView = z.infer<typeof eventPage>["events"][number];
 
-/** By the ID of the last event of a page. */
+/** Cursors have the ID of a page's last event. */
 export const EVENT_CURSOR = cursorCodec("events", z.string());
 
 /** @returns a page of events, newest first, and the ID after which the next page starts; null on the last page */
@@ -49,16 +49,16 @@ function isToBeSent({ state, event }: EventRow, endpoint: EndpointState | undefi
 /**
  * Sends an event again at once, or as soon as the endpoint is released.
  *
- * @throws Refusal UNKNOWN_EVENT
+ * @throws ApiError UNKNOWN_EVENT
  */
 export async function replay(
   context: Context,
   applicationId: ApplicationId,
   eventId: string,
-  origin: Origin,
+  audit: AuditContext,
 ): Promise<{ id: string; state: "pending" | "held" }> {
-  const state = await replayEvent(context.db, applicationId, eventId, origin, context.now());
-  if (state === undefined) throw new Refusal("UNKNOWN_EVENT");
+  const state = await replayEvent(context.db, applicationId, eventId, audit, context.now());
+  if (state === undefined) throw new ApiError("UNKNOWN_EVENT");
   if (state === "pending") context.defer(enqueueDeliveries(context.queue, applicationId, [eventId]));
   return { id: eventId, state };
 }

@@ -11,8 +11,8 @@ import type { UrlRefusal } from "../../shared/webhook-url.ts";
 import type { EndpointHealth } from "../storage/webhook-events.ts";
 
 /**
- * The delivery policy (contract section 8): what an attempt's outcome means, when the next attempt is due, and when an
- * endpoint is held. Pure: time and randomness are passed in, and nothing here waits, sends or stores.
+ * The delivery policy (contract section 8): the meaning of an attempt's outcome, the time of the next attempt, and the
+ * hold of an endpoint. Pure: time and randomness are passed in, and no function waits, sends or stores.
  */
 
 /** The outcome of one attempt. `refused`: the URL check failed right before sending, so nothing was sent. */
@@ -23,8 +23,8 @@ export type AttemptOutcome =
   | { kind: "refused"; reason: UrlRefusal };
 
 /**
- * What happens to the event next. `gone`: the receiver responded 410, so the event is held with its endpoint.
- * `exhausted`: no attempts are left; the event is kept and can be replayed.
+ * The next step of an event. `gone`: the receiver responded 410, so the event is held with its endpoint. `exhausted`:
+ * no attempts are left; the event is kept and can be replayed.
  */
 export type NextStep =
   | { kind: "delivered" }
@@ -32,10 +32,13 @@ export type NextStep =
   | { kind: "exhausted" }
   | { kind: "gone" };
 
-/** One attempt, then one after each delay of the table. */
+/** The first attempt, and one after each delay of the table. */
 export const MAX_ATTEMPTS = RETRY_DELAYS_SECONDS.length + 1;
 
-/** How many attempts an event of this kind gets. A test is never repeated: an administrator waits for its result. */
+/**
+ * The number of attempts of an event of this kind. A test is never repeated, because an administrator waits for its
+ * result.
+ */
 export function maxAttemptsOf(event: (typeof webhookEvent.$inferSelect)["event"]): number {
   return event === "webhook:test" ? 1 : MAX_ATTEMPTS;
 }
@@ -64,7 +67,7 @@ export function nextStepAfter(attempt: {
     case "failure": {
       const delay = RETRY_DELAYS_SECONDS[attemptsBefore];
       if (delay === undefined || attemptsBefore + 1 >= maxAttempts) return { kind: "exhausted" };
-      // Raised before jitter is added, so that events that were throttled together are not retried together.
+      // Raised before jitter is added, so that events throttled together are not retried together.
       const raised = meaning === "overload" ? Math.max(delay, SLOW_RETRY_SECONDS) : delay;
       return { kind: "retry", afterMilliseconds: waitMilliseconds(raised, random, requestedSeconds(outcome)) };
     }
@@ -82,7 +85,7 @@ function requestedSeconds(outcome: AttemptOutcome): number {
   return Math.min(outcome.retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
 }
 
-/** `overload`: the receiver is up but too busy, so it gets at least a minute. */
+/** `overload`: the receiver is too busy, so it gets at least a minute. */
 type Meaning = "success" | "gone" | "overload" | "failure";
 
 function meaningOf(outcome: AttemptOutcome): Meaning {
@@ -108,9 +111,9 @@ function meaningOfStatus(status: number): Meaning {
 export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt: null };
 
 /**
- * The endpoint's health after attempts that ended together, which count as one: a success if there is one, else a 410, else a
- * failure. A success resets it and ends a hold. 410 holds the endpoint at once; so do at least `HOLD_AFTER_ATTEMPTS` failures
- * without a success in `HOLD_AFTER_SECONDS`.
+ * The endpoint's health after attempts that ended together. They count as one: a success if there is one, else a 410,
+ * else a failure. A success resets the health and ends a hold. A 410 holds the endpoint at once; so do at least
+ * `HOLD_AFTER_ATTEMPTS` failures without a success in `HOLD_AFTER_SECONDS`.
  */
 export function healthAfter(
   health: EndpointHealth,

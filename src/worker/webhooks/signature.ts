@@ -6,7 +6,7 @@ export interface WebhookSecret {
   sha256: CryptoKey;
 }
 
-/** What is signed. `body` is signed byte for byte: receivers check before they parse. */
+/** The signed content. `body` is signed byte for byte, because receivers check before they parse. */
 interface WebhookToSign {
   eventId: string;
   /** The time of this attempt, in whole seconds since 1970-01-01 UTC. */
@@ -20,7 +20,7 @@ interface WebhookToSign {
  * The headers of a webhook (contract section 8): `Signature`, base64 of HMAC-SHA1 over the body, and beside it the
  * three headers of Standard Webhooks 1.0, whose HMAC-SHA256 also covers the event's ID and the time.
  *
- * @throws Error without a secret: nothing is sent unsigned
+ * @throws Error without a secret, so that no webhook is unsigned
  */
 export async function signWebhook(webhook: WebhookToSign): Promise<Record<string, string>> {
   const { eventId, timestampSeconds, body, secrets } = webhook;

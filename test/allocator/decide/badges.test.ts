@@ -21,17 +21,17 @@ import {
 } from "./support.ts";
 
 describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
-  it("gets the next fresh number, list position, change number and turn, and tells of itself once", () =>
+  it("gets the next fresh number, ordinal, change number and login sequence number, and tells of itself once", () =>
     inAllocator((open) => {
       const scene = open();
       const told = decideBadge(scene, DEVICE, request({ metadata: '{"os":"iOS"}', keyThumbprint: "key-1" }));
       expect(told).toEqual({ kind: "created", number: 1010, keyThumbprint: "key-1" });
       expect(scene.tables.badge(1010)).toMatchObject({
-        ...{ device: PHONE, userId: "alice", position: 21, change: 41, turn: 1, state: "active" },
+        ...{ device: PHONE, userId: "alice", ordinal: 21, change: 41, loginSequence: 1, state: "active" },
         ...{ issuedAt: NOW, changedAt: NOW, signingKeyId: 5, statusChange: null, eventId: scene.events[0]?.id },
       });
-      expect(scene.counters).toMatchObject({ lastPosition: 21, lastChange: 41 });
-      expect(scene.counters.fresh).toEqual([{ first: 1000, size: 100, used: 11 }]);
+      expect(scene.counters).toMatchObject({ lastOrdinal: 21, lastChange: 41 });
+      expect(scene.counters.rangeSegments).toEqual([{ first: 1000, size: 100, used: 11 }]);
       const data = { id: "1010", userId: "alice", metadata: { os: "iOS" }, keyThumbprint: "key-1" };
       expect(eventsOf(scene)).toEqual([{ event: "badge:created", data }]);
       expect(scene.actions).toEqual([]);
@@ -43,7 +43,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       scene.loadBadge();
       expect(decideBadge(scene, DEVICE, request({ userId: "bob" }))).toMatchObject({ kind: "created", number: 1010 });
       expect(decideBadge(scene, DEVICE, request({ userId: "carol" }))).toMatchObject({ kind: "created", number: 1011 });
-      expect([1001, 1010, 1011].map((number) => scene.issued(number)?.turn)).toEqual([1, 2, 3]);
+      expect([1001, 1010, 1011].map((number) => scene.issued(number)?.loginSequence)).toEqual([1, 2, 3]);
     }));
 
   it("is asked for twice in one group, and is one badge", () =>
@@ -61,14 +61,14 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
     [
       "when no number is left",
       "NUMBERS_EXHAUSTED",
-      (open) => open({ fresh: [{ first: 1000, size: 100, used: 100 }] }),
+      (open) => open({ rangeSegments: [{ first: 1000, size: 100, used: 100 }] }),
       {},
     ],
   ])("is refused %s, and uses nothing up", (_, code, prepare, more) =>
     inAllocator((open) => {
       const scene = prepare(open);
       expect(decideBadge(scene, DEVICE, request(more))).toEqual(refused(code));
-      expect([scene.entries, scene.counters.lastChange, scene.counters.lastPosition]).toEqual([[], 40, 20]);
+      expect([scene.entries, scene.counters.lastChange, scene.counters.lastOrdinal]).toEqual([[], 40, 20]);
     }),
   );
 
@@ -127,9 +127,9 @@ describe("a login (contract sections 1, 2 and 12)", () => {
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
-      scene.loadBadge({ number: 1002, userId: "bob", turn: 4 });
+      scene.loadBadge({ number: 1002, userId: "bob", loginSequence: 4 });
       decideBadge(scene, DEVICE, request());
-      expect(scene.changes("badge").updated).toEqual([{ key: 1001, columns: { turn: 5 } }]);
+      expect(scene.changes("badge").updated).toEqual([{ key: 1001, columns: { loginSequence: 5 } }]);
       expect(scene.counters.lastChange).toBe(40);
     }));
 
@@ -228,7 +228,7 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
     ["suspend", { expiresAt: NOW }],
     ["resume", { expiresAt: NOW, state: "suspended" }],
     ["suspend", { state: "revoked", endedAt: NOW }],
-    ["revoke", { state: "replaced", endedAt: NOW, retiredAt: NOW }],
+    ["revoke", { state: "replaced", endedAt: NOW, supersededAt: NOW }],
     ["rebind", { state: "revoked", endedAt: NOW }],
   ] as const)("%s of %o is refused", (kind, more) =>
     inAllocator((open) => {

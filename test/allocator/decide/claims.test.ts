@@ -12,8 +12,8 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
         name: "Ada",
         startsAt: NOW + 1,
         expiresAt: NOW + HOUR,
-        position: 21,
-        turn: 1,
+        ordinal: 21,
+        loginSequence: 1,
         invitation: DIGEST,
       };
       expect(scene.tables.badge(1050)).toMatchObject({ ...badge, device: PHONE, userId: "alice" });
@@ -24,7 +24,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
       ]);
       expect(eventsOf(scene)[0]?.data).not.toHaveProperty("replacedBadgeId");
       expect(scene.actions).toEqual(["badge:created"]);
-      expect(scene.counters.fresh).toEqual([{ first: 1000, size: 100, used: 10 }]);
+      expect(scene.counters.rangeSegments).toEqual([{ first: 1000, size: 100, used: 10 }]);
     }));
 
   it("again by the same user device is a login; by another one a conflict", () =>
@@ -116,17 +116,17 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
   ])("which is %s retires that one for ever, and the events name it", (_, more) =>
     inAllocator((open) => {
       const scene = open();
-      scene.loadBadge({ turn: 3, ...more });
+      scene.loadBadge({ loginSequence: 3, ...more });
       scene.loadInvitation({ withSecret: false });
       expect(decideBadge(scene, DEVICE, claimOf())).toMatchObject({ kind: "created", number: 1050 });
       expect(scene.issued(1001)).toMatchObject({
         state: "replaced",
-        retiredAt: NOW,
+        supersededAt: NOW,
         endedAt: NOW,
         change: 41,
         statusChange: 41,
       });
-      expect(scene.issued(1050)).toMatchObject({ change: 42, turn: 1 });
+      expect(scene.issued(1050)).toMatchObject({ change: 42, loginSequence: 1 });
       expect(eventsOf(scene)).toMatchObject([
         { event: "badge:replaced", data: { id: "1001", state: "replaced", change: 41 } },
         { event: "badge:created", data: { id: "1050", replacedBadgeId: "1001" } },
@@ -149,7 +149,7 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
       expect(vouchedFor.issued(1001)).toMatchObject({
         state: "revoked",
         endedAt: NOW - HOUR,
-        retiredAt: NOW,
+        supersededAt: NOW,
         change: 10,
       });
       expect(eventsOf(vouchedFor)).toHaveLength(1);

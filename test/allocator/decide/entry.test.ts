@@ -5,7 +5,7 @@ import { decideInvite, decideRevocation } from "../../../src/worker/allocator/de
 import { NetChanges } from "../../../src/worker/allocator/net-changes.ts";
 import { claimOf, DEVICE, DIGEST, inAllocator, NEW_INVITATION, RULES, request, SERVER } from "./support.ts";
 
-const FULL = { fresh: [{ first: 1000, size: 100, used: 100 }] };
+const FULL = { rangeSegments: [{ first: 1000, size: 100, used: 100 }] };
 
 describe("the changes of a row in one group", () => {
   it.each<[string, ["insert" | "update" | "delete", object][], object | null]>([
@@ -66,20 +66,20 @@ describe("an entry (contract section 21)", () => {
       decideBadge(scene, DEVICE, claimOf());
       const badges = scene.changes("badge").updated;
       expect(badges.map(({ key }) => key)).toEqual([1001, 1050]);
-      expect(badges[0]?.columns).toHaveProperty("retiredAt");
+      expect(badges[0]?.columns).toHaveProperty("supersededAt");
     }));
 
   it("names no column that is null in a new row, and of a changed one only what differs", () =>
     inAllocator((open) => {
       const scene = open();
-      scene.loadBadge({ turn: 3 });
-      scene.loadBadge({ number: 1002, position: 2, userId: "bob", turn: 4 });
+      scene.loadBadge({ loginSequence: 3 });
+      scene.loadBadge({ number: 1002, ordinal: 2, userId: "bob", loginSequence: 4 });
       decideBadge(scene, DEVICE, request());
       decideBadge(scene, DEVICE, request({ userId: "carol" }));
       const { inserted, updated } = scene.changes("badge");
       expect(inserted).toMatchObject([{ number: 1010, userId: "carol" }]);
       expect(inserted[0]).not.toHaveProperty("keyThumbprint");
-      expect(updated).toEqual([{ key: 1001, columns: { turn: 5 } }]);
+      expect(updated).toEqual([{ key: 1001, columns: { loginSequence: 5 } }]);
     }));
 
   it("gives a number that was freed and reserved again in one group to its new invitation alone (contract section 5)", () =>

@@ -31,7 +31,7 @@ const invite = (scene: Scene, ...more: Partial<NewInvitation>[]) =>
 
 const digest = (name: string) => invitationDigest.parse(name);
 
-const FULL = { fresh: [{ first: 1000, size: 100, used: 100 }] };
+const FULL = { rangeSegments: [{ first: 1000, size: 100, used: 100 }] };
 
 describe("inviting (contract sections 5, 12 and 24)", () => {
   it("reserves a number for each invitation, which is no badge yet and no event", () =>
@@ -42,9 +42,9 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
         results: [{ number: 1010 }, { number: 1011 }],
       });
       expect(scene.issued(1010)).toBeUndefined();
-      expect(scene.tables.badge(1010)).toMatchObject({ invitation: "a", position: null, change: null });
+      expect(scene.tables.badge(1010)).toMatchObject({ invitation: "a", ordinal: null, change: null });
       expect(scene.tables.invitation(digest("b"))).toMatchObject({ state: "pending", number: 1011, userId: "bob" });
-      expect([scene.events, scene.counters.lastPosition, scene.counters.lastChange]).toEqual([[], 20, 40]);
+      expect([scene.events, scene.counters.lastOrdinal, scene.counters.lastChange]).toEqual([[], 20, 40]);
       expect(scene.history).toMatchObject([
         { badge: 1010 },
         { action: "invitation:created", badge: 1011, userId: "bob" },
@@ -101,7 +101,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
 
   it("refuses those for which no number is left, and the whole call only if that is true of all", () =>
     inAllocator((open) => {
-      const scene = open({ fresh: [{ first: 1000, size: 100, used: 99 }] });
+      const scene = open({ rangeSegments: [{ first: 1000, size: 100, used: 99 }] });
       const results = [{ number: 1099 }, { code: "NUMBERS_EXHAUSTED" }];
       expect(invite(scene, { digest: digest("a") }, { digest: digest("b") })).toEqual({ kind: "invitations", results });
       expect(invite(scene, { digest: digest("c") })).toEqual(refused("NUMBERS_EXHAUSTED"));
@@ -185,9 +185,9 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
     inAllocator((open) => {
       const scene = open();
       for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
-        scene.loadBadge({ number: 2000 + place, position: place, device: device(`${place}`), expiresAt: NOW - 1 });
+        scene.loadBadge({ number: 2000 + place, ordinal: place, device: device(`${place}`), expiresAt: NOW - 1 });
       }
-      scene.loadBadge({ number: 1002, position: 900, device: device("other"), expiresAt: NOW });
+      scene.loadBadge({ number: 1002, ordinal: 900, device: device("other"), expiresAt: NOW });
       expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: false });
       expect(scene.issued(1002)?.endedAt).toBeNull();
       expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
@@ -230,7 +230,7 @@ describe("which number is next (contract sections 1, 5 and 21)", () => {
 
   it("is a fresh one before any that was freed", () =>
     inAllocator((open) => {
-      const scene = open({ fresh: [{ first: 1000, size: 100, used: 99 }] });
+      const scene = open({ rangeSegments: [{ first: 1000, size: 100, used: 99 }] });
       scene.loadFreed(1001, 0);
       expect([take(scene), take(scene), take(scene)]).toEqual([1099, 1001, null]);
       expect(scene.changes("freedNumber").deleted).toEqual([1001]);
@@ -255,7 +255,7 @@ describe("which number is next (contract sections 1, 5 and 21)", () => {
       const scene = open(FULL);
       expect(take(scene)).toBeNull();
       expect(take(scene, { range: { first: 1000, last: 1149 } })).toBe(1100);
-      expect(scene.counters.fresh).toEqual([...FULL.fresh, { first: 1100, size: 50, used: 1 }]);
+      expect(scene.counters.rangeSegments).toEqual([...FULL.rangeSegments, { first: 1100, size: 50, used: 1 }]);
       expect(take(scene)).toBe(1101);
     }));
 });

@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { BY_CLOCK, type Origin } from "../../../src/shared/actor.ts";
+import { type AuditContext, BY_CLOCK } from "../../../src/shared/actor.ts";
 import {
   type DeviceId,
   deviceId,
@@ -22,8 +22,8 @@ import { allocatorOf } from "../../support/allocator.ts";
 
 export const NOW = Date.UTC(2026, 10, 22, 12);
 export const HOUR = 3600 * 1000;
-export const SERVER: Origin = { actor: { kind: "server" } };
-export const DEVICE: Origin = { actor: { kind: "device" } };
+export const SERVER: AuditContext = { actor: { kind: "server" } };
+export const DEVICE: AuditContext = { actor: { kind: "device" } };
 export { BY_CLOCK };
 
 export const PHONE = deviceId.parse("phone");
@@ -31,8 +31,8 @@ export const DIGEST = invitationDigest.parse("digest");
 
 const COUNTERS: Counters = {
   ...INITIAL_HEAD,
-  fresh: [{ first: 1000, size: 100, used: 10 }],
-  lastPosition: 20,
+  rangeSegments: [{ first: 1000, size: 100, used: 10 }],
+  lastOrdinal: 20,
   lastChange: 40,
   lastSigningKey: 5,
   epoch: "epoch",
@@ -129,7 +129,7 @@ export const RULES: Rules = {
   requireProof: false,
   bindUntil: null,
   newBadgesPerHour: null,
-  deviceKey: { sealed: "sealed", sealingVersion: 1 },
+  rootKey: { sealed: "sealed", sealingVersion: 1 },
   signingKey: { id: 5, kid: "kid", publicKey: "key", sealed: "sealed", sealingVersion: 1, createdAt: 0, signsFrom: 0 },
 };
 
@@ -140,8 +140,8 @@ const BADGE: IssuedBadge = {
   metadata: null,
   signingKeyId: 5,
   eventId: "evt_1",
-  position: 1,
-  turn: 1,
+  ordinal: 1,
+  loginSequence: 1,
   invitation: null,
   issuedAt: NOW - HOUR,
   state: "active",
@@ -149,7 +149,7 @@ const BADGE: IssuedBadge = {
   startsAt: null,
   name: null,
   endedAt: null,
-  retiredAt: null,
+  supersededAt: null,
   keyThumbprint: null,
   rebindUntil: null,
   change: 10,

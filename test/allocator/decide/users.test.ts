@@ -18,17 +18,17 @@ import {
   SERVER,
 } from "./support.ts";
 
-/** Three of alice's badges at the positions 3, 1 and 2, and one of bob's. */
+/** Three of alice's badges at the ordinals 3, 1 and 2, and one of bob's. */
 function loadBadges(scene: Scene) {
-  for (const [number, position] of [
+  for (const [number, ordinal] of [
     [1003, 3],
     [1001, 1],
     [1002, 2],
   ] as const) {
-    const state = position === 2 ? "suspended" : "active";
-    scene.loadBadge({ number, position, device: device(`phone-${number}`), state });
+    const state = ordinal === 2 ? "suspended" : "active";
+    scene.loadBadge({ number, ordinal, device: device(`phone-${number}`), state });
   }
-  scene.loadBadge({ number: 1004, position: 4, device: device("phone-4"), userId: "bob" });
+  scene.loadBadge({ number: 1004, ordinal: 4, device: device("phone-4"), userId: "bob" });
 }
 
 const statesOf = (scene: Scene) => [1001, 1002, 1003, 1004].map((number) => scene.issued(number)?.state);
@@ -57,8 +57,8 @@ describe("blocking a user (contract section 12)", () => {
       const scene = open();
       const metadata = JSON.stringify({ os: "x".repeat(1000) });
       const count = 200;
-      for (let position = 1; position <= count; position++) {
-        scene.loadBadge({ number: 2000 + position, position, metadata, device: device(`${position}`) });
+      for (let ordinal = 1; ordinal <= count; ordinal++) {
+        scene.loadBadge({ number: 2000 + ordinal, ordinal, metadata, device: device(`${ordinal}`) });
       }
       expect(block(scene)).toMatchObject({ numbers: { length: count } });
       expect(scene.entries.length).toBeGreaterThan(1);
@@ -110,14 +110,14 @@ describe("a user's ten thousand badges that have not ended (contract section 7)"
     inAllocator((open) => {
       const scene = open();
       for (let place = 1; place <= MAX_USER_BADGES; place++) {
-        scene.loadBadge({ number: 10_000 + place, position: place, device: device(`${place}`), state: "suspended" });
+        scene.loadBadge({ number: 10_000 + place, ordinal: place, device: device(`${place}`), state: "suspended" });
       }
       scene.loadInvitation();
       const another = { device: device("another") };
       expect(decideBadge(scene, DEVICE, request(another))).toEqual(refused("TOO_MANY_BADGES"));
       expect(decideBadge(scene, DEVICE, claimOf(another))).toEqual(refused("TOO_MANY_BADGES"));
       expect(scene.entries).toEqual([]);
-      scene.loadBadge({ number: 10_001, position: 1, device: device("1"), state: "revoked", endedAt: NOW });
+      scene.loadBadge({ number: 10_001, ordinal: 1, device: device("1"), state: "revoked", endedAt: NOW });
       expect(decideBadge(scene, DEVICE, request(another))).toMatchObject({ kind: "created" });
     }));
 });
@@ -128,7 +128,7 @@ describe("erasing a person (contract section 24)", () => {
       const scene = open();
       loadBadges(scene);
       const revoked = { state: "revoked", endedAt: NOW - 1, metadata: '{"os":"iOS"}', name: "Ada" } as const;
-      scene.loadBadge({ number: 1005, position: 5, ...revoked, device: device("phone-5") });
+      scene.loadBadge({ number: 1005, ordinal: 5, ...revoked, device: device("phone-5") });
       expect(erase(scene)).toEqual({ kind: "erased", userId: "erased:1", erased: 4, isDone: true });
       for (const number of [1001, 1002, 1003, 1005]) {
         const blank = { userId: "erased:1", state: "revoked", metadata: null, name: null };

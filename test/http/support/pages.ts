@@ -62,7 +62,7 @@ export async function insert(application: TestApplication, userIds: readonly str
   const d1 = homeDatabase();
   const { id, firstNumber } = application;
   const badges = d1.prepare(
-    `INSERT INTO badge (number, application_id, device, user_id, position, turn, change)
+    `INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, change)
      SELECT ?3 + key, ?2, 'device ' || key, value, key + 1, 1, key + 1 FROM json_each(?1)`,
   );
   const head = countBadges(application, userIds.length);

@@ -35,12 +35,12 @@ class InterceptedDatabase extends Database {
     return this.#intercept({ part: "D1" }, () => super.atPrimary(query));
   }
 
-  override allNear<Values, Row>(
+  override allAtNearest<Values, Row>(
     statement: Statement<Values, Row>,
     values: Values,
     bookmark: string | null,
   ): Promise<{ rows: Row[]; isPrimary: boolean }> {
-    return this.#intercept({ part: "D1" }, () => super.allNear(statement, values, bookmark));
+    return this.#intercept({ part: "D1" }, () => super.allAtNearest(statement, values, bookmark));
   }
 }
 

@@ -37,21 +37,23 @@ export function rowFaults(rows: ApplicationRows): string[] {
 }
 
 /** Neither reserved nor replaced. */
-export const isLive = ({ position, retiredAt }: BadgeRow): boolean => position !== null && retiredAt === null;
-export const isReserved = ({ position }: BadgeRow): boolean => position === null;
+export const isLive = ({ ordinal, supersededAt }: BadgeRow): boolean => ordinal !== null && supersededAt === null;
+export const isReserved = ({ ordinal }: BadgeRow): boolean => ordinal === null;
 
 function badgeFaults(row: BadgeRow): string[] {
   const { number, device, userId, signingKeyId, issuedAt, eventId, change, changedAt } = row;
   const parts = [device, userId, signingKeyId, issuedAt, eventId, change, changedAt];
   const isSound = isReserved(row)
-    ? [...parts, row.retiredAt, row.endedAt].every((part) => part === null) && row.state === "active"
+    ? [...parts, row.supersededAt, row.endedAt].every((part) => part === null) && row.state === "active"
     : parts.every((part) => part !== null) && isEndSound(row);
   return isSound ? [] : [`${number} is neither reserved, issued nor retired`];
 }
 
 /** A badge that another one has replaced has ended at that moment. */
-function isEndSound({ state, endedAt, retiredAt }: BadgeRow): boolean {
-  return retiredAt === null ? state !== "replaced" : endedAt !== null && (state === "replaced" || state === "revoked");
+function isEndSound({ state, endedAt, supersededAt }: BadgeRow): boolean {
+  return supersededAt === null
+    ? state !== "replaced"
+    : endedAt !== null && (state === "replaced" || state === "revoked");
 }
 
 function ownerFaults(badges: readonly BadgeRow[]): string[] {
@@ -63,7 +65,7 @@ function ownerFaults(badges: readonly BadgeRow[]): string[] {
 function numberingFaults(badges: readonly BadgeRow[]): string[] {
   const issued = badges.filter((row) => !isReserved(row));
   return [
-    ...repeated(issued.map(({ position }) => `position ${position}`)),
+    ...repeated(issued.map(({ ordinal }) => `ordinal ${ordinal}`)),
     ...repeated(issued.map(({ change }) => `change ${change}`)),
   ].map((numbering) => `${numbering} twice`);
 }

@@ -62,7 +62,7 @@ export async function freedNumbers({ id }: { id: string }): Promise<number[]> {
 export async function usedNumbers({ id }: { id: string }): Promise<number> {
   const used = await homeDatabase()
     .prepare(
-      "SELECT coalesce(sum(part.value ->> 'used'), 0) AS used FROM application_head, json_each(fresh) AS part WHERE application_id = ?1",
+      "SELECT coalesce(sum(part.value ->> 'used'), 0) AS used FROM application_head, json_each(range_segments) AS part WHERE application_id = ?1",
     )
     .bind(id)
     .first<number>("used");

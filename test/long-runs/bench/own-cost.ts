@@ -1,3 +1,5 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { APPLICATION_CACHE_SECONDS } from "../../../src/shared/limits.ts";
 import { table } from "../command-line.ts";
 import { existing, newBadgeOne, type Operation, pageOf100, sign } from "./operations.ts";
 import { startProvider } from "./provider.ts";
@@ -61,6 +63,8 @@ export async function measureVerifiedLogin(sides: readonly Side[]) {
       // The first user of a contestant's clients.
       clients.loginHeaders.authorization = `Bearer ${await provider.logIn("user-0", "bench")}`;
     }
+    // Both sides have cached the applications without an issuer.
+    await wait(APPLICATION_CACHE_SECONDS * 1000);
     return await inRounds(PLAN, VERIFIED, contestants, drive);
   } finally {
     provider.close();

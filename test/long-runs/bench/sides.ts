@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { z } from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
@@ -88,7 +89,8 @@ async function start(name: SideName, directory: string, running: Running, starte
       ...options,
       name,
       rootPath,
-      modules: modulesOf(rootPath, `${basename(entry, ".ts")}.js`),
+      modulesRoot: rootPath,
+      modules: bundledModules(rootPath, `${basename(entry, ".ts")}.js`),
       bindings: { ...z.record(z.string(), z.string()).parse(options.bindings), SEALING_KEY_1: privateKey },
       ratelimits: Object.fromEntries(unlimited),
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
@@ -128,10 +130,13 @@ async function start(name: SideName, directory: string, running: Running, starte
   };
 }
 
-/** The built Worker, and the text of the allocator's tables, which it imports. */
-function modulesOf(folder: string, main: string) {
-  const tables = readdirSync(folder).filter((file) => file.endsWith(".sql"));
-  return [{ type: "ESModule" as const, path: main }, ...tables.map((path) => ({ type: "Text" as const, path }))];
+/** The bundle's script, and the migrations of an allocator's tables that it imports. */
+function bundledModules(directory: string, script: string): { type: "ESModule" | "Text"; path: string }[] {
+  const migrations = readdirSync(directory).filter((file) => file.endsWith(".sql"));
+  return [
+    { type: "ESModule", path: join(directory, script) },
+    ...migrations.map((file) => ({ type: "Text" as const, path: join(directory, file) })),
+  ];
 }
 
 /** A Worker that a driver calls in its own isolate. @returns the path of the file */
@@ -152,12 +157,12 @@ const METADATA = JSON.stringify({ deviceModel: "Pixel 9", os: "Android", osVersi
 let nextOldNumber = 500_000_000;
 const INSERT_BADGES = `
   WITH RECURSIVE places (place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < ${OLD_BADGES})
-  INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn, issued_at,
+  INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at,
     change, changed_at)
   SELECT ?1 + place, ?2, 'old-device-' || place, 'old-user-' || place, ?3, 1, 'evt_' || place, place, 1, ?4, place, ?4
   FROM places`;
 /** Before the allocator has copied its application's rows, so that the next badge comes after them. */
-const COUNT_BADGES = `UPDATE application_head SET last_position = ${OLD_BADGES}, last_change = ${OLD_BADGES},
+const COUNT_BADGES = `UPDATE application_head SET last_ordinal = ${OLD_BADGES}, last_change = ${OLD_BADGES},
   statistics = json_set(statistics, '$.badges.active', ${OLD_BADGES}) WHERE application_id = ?1`;
 const INSERT_PEER_BADGES = `INSERT INTO peer_badge
   SELECT number, application_id, device, user_id, metadata, issued_at FROM badge WHERE application_id = ?1`;
@@ -165,7 +170,7 @@ const INSERT_PEER_APPLICATION = `INSERT INTO peer_application
   SELECT id, ?2, webhook_url, first_number FROM application WHERE id = ?1`;
 
 /** Makes the same rows on every side. @param home 2 on the service's side alone */
-export async function makeApplication({ homes, submit }: Side, webhookUrl: string | null, home: 1 | 2 = 1) {
+export async function makeApplication({ homes, submit, port }: Side, webhookUrl: string | null, home: 1 | 2 = 1) {
   const created = await createApplication(homes, submit, {
     name: "Benchmark",
     webhookUrl,
@@ -181,7 +186,20 @@ export async function makeApplication({ homes, submit }: Side, webhookUrl: strin
     [INSERT_PEER_APPLICATION, id, secret],
   ] as const;
   await homes.of(id).run((_, d1) => d1.batch(inserts.map(([sql, ...values]) => d1.prepare(sql).bind(...values))));
+  await awaitCopy(port, id);
   return { id, secret };
+}
+
+/** Until the allocator has copied those badges: before, it responds 503. The peer has none, and responds 404. */
+async function awaitCopy(port: number, applicationId: string): Promise<void> {
+  const headers = { applicationid: applicationId, udid: "first-device", "content-type": "application/json" };
+  const body = JSON.stringify({ expiresAt: new Date(Date.now() + 24 * 3600 * 1000).toISOString() });
+  for (let call = 0; call < 20; call++) {
+    const { status } = await fetch(`http://127.0.0.1:${port}/v1/invitation`, { method: "POST", headers, body });
+    if (status === 201 || status === 404) return;
+    await wait(250);
+  }
+  throw new Error("an allocator did not copy its application's badges");
 }
 
 /**

@@ -17,10 +17,10 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/storage\/(badges|blocked|bounded|invitation-list|text|settings)/, "http/ storage/rows-read storage/costs"],
   [/worker\/storage\/(device|status|issued)/, BADGES, LIFE, "bound/", "badges/near- badges/status- users/"],
   [/worker\/storage\//, BADGES, INVITATIONS, "bound/", RESTORED, "storage/"],
-  [/worker\/proofs\//, "proofs/"],
-  [/worker\/(applications|keys)\//, "applications/", DOOR, RESTORED, "proofs/nonce invitations/idempotency"],
+  [/worker\/dpop\//, "dpop/"],
+  [/worker\/(applications|keys)\//, "applications/", DOOR, RESTORED, "dpop/nonce invitations/idempotency"],
   [/worker\/http\//, DOOR, "http/openapi http/lists http/overview", "bound/ users/ badges/near-"],
-  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep bounded-cache"],
+  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep lru-cache"],
   [/shared\/(badge-life|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
   [/shared\//, "applications/", DOOR, "http/openapi", "webhooks/", "node/admin-"],
@@ -46,7 +46,7 @@ export const isInPages = (file: string): boolean => /^src\/(console|pass|docs-pa
 
 /** Whether the file runs in the simulation. */
 export const isSimulated = (file: string): boolean =>
-  /^src\/worker\/(allocator|scheduling|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!client|refused))/.test(
+  /^src\/worker\/(allocator|scheduling|invitations|badges|webhooks|storage|[\w-]+\.ts$|applications\/(?!address-prefix|auth-failure))/.test(
     file,
   );
 

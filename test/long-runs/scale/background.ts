@@ -34,9 +34,9 @@ export function backgroundLines(month: Month): Line[] {
   const mostAlarms = (applications * SECONDS_A_MONTH * 1000) / COMPARE_AFTER_MILLISECONDS;
   const alarms = Math.min(entries, mostAlarms);
   return [
-    { name: "clocks: ticks", cost: BACKGROUND_COSTS.idleTick, count: MINUTES_A_MONTH * homes },
+    { name: "schedulers: ticks", cost: BACKGROUND_COSTS.idleTick, count: MINUTES_A_MONTH * homes },
     {
-      name: "clocks: ticks, for each application",
+      name: "schedulers: ticks, for each application",
       cost: BACKGROUND_COSTS.idleTickOfApplication,
       count: MINUTES_A_MONTH * applications,
     },

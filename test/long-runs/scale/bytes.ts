@@ -10,7 +10,7 @@ import { type EntryChanges, NO_CHANGES } from "../../../src/worker/allocator/ent
 export type Bytes = Record<"badge" | "event" | "invitation" | "entry" | "ownBadge" | "ownInvitation", number>;
 
 /** As `npm run scale -- --measure 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
-export const BYTES: Bytes = { badge: 574, event: 455, invitation: 420, entry: 4106, ownBadge: 395, ownInvitation: 216 };
+export const BYTES: Bytes = { badge: 574, event: 455, invitation: 420, entry: 2053, ownBadge: 395, ownInvitation: 216 };
 
 const text = (length: number): string => `substr(hex(randomblob(${length})), 1, ${length})`;
 const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
@@ -30,13 +30,13 @@ const ALLOCATOR_MIGRATIONS = join(import.meta.dirname, "../../../src/worker/allo
 const STATISTICS: Counters["statistics"] = {
   badges: { active: COUNTED, suspended: 1000, revoked: 1000, replaced: 0, expired: 1000 },
   invitations: { pending: 1000, claimed: 1000, revoked: 1000, expired: 1000 },
-  ...{ retired: 1000, freed: 1000, newBadges: { from: 20_414, counts: Array.from({ length: 90 }, () => 1000) } },
+  ...{ retired: 1000, freed: 1000, newBadges: { day: 20_414, count: 1000 } },
 };
 
 /** A new badge as its entry has it. */
 const BADGE_COLUMNS = {
   ...{ number: 1_004_831_324, device: "0".repeat(22), userId: "0".repeat(36), metadata: METADATA.slice(1, -1) },
-  ...{ signingKeyId: SIGNING_KEY_ID, eventId: "evt_01JD7X2M8Q4V6W000000000000", position: COUNTED, turn: 1 },
+  ...{ signingKeyId: SIGNING_KEY_ID, eventId: "evt_01JD7X2M8Q4V6W000000000000", ordinal: COUNTED, loginSequence: 1 },
   ...{ issuedAt: 1_763_730_000_000, state: "active", change: COUNTED, changedAt: 1_763_730_000_000 },
 };
 
@@ -47,8 +47,8 @@ function newBadgeEntry(): { counters: Counters; changes: EntryChanges; calls: ob
   const payload = JSON.stringify({ id, event: "badge:created", createdAt: new Date(createdAt).toISOString(), data });
   return {
     counters: {
-      ...{ lastPosition: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID, epoch: "0".repeat(16) },
-      fresh: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
+      ...{ lastOrdinal: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID, epoch: "0".repeat(16) },
+      rangeSegments: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
       ...{ hour: 489_925, hourUsed: 100, statistics: STATISTICS },
     },
     changes: {
@@ -69,7 +69,7 @@ const ENTRY = newBadgeEntry();
 
 /** Rows as the service writes them: user IDs as long as a UUID, random numbers of a default range, delivered events. */
 const INSERTS: Record<keyof Bytes, string> = {
-  badge: `INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn,
+  badge: `INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence,
       issued_at, change, changed_at)
     SELECT ${NUMBER}, ${APPLICATION}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
   event: `INTO webhook_event (application_id, id, event, payload, state, attempts, due_at, last_status, last_outcome,
@@ -82,7 +82,7 @@ const INSERTS: Record<keyof Bytes, string> = {
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
   entry: `INTO entry (sequence, id, counters, changes, calls, kept_at)
     SELECT n, ${text(16)}, ${json(ENTRY.counters)}, ${json(ENTRY.changes)}, ${json(ENTRY.calls)}, ${NOW}`,
-  ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, position, turn, issued_at, change, changed_at)
+  ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
     SELECT ${NUMBER}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
   ownInvitation: `INTO invitation (digest, number, state, creator_device, expires_at, expires_at_time, created_at)
     SELECT ${text(43)}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,

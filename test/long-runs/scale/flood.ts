@@ -85,7 +85,7 @@ export function measureLargest(rows: number): number {
   for (const file of migrationFiles()) d1.exec(readFileSync(file, "utf8"));
   const before = sizeOf(d1);
   d1.prepare(
-    `${EACH} INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, position, turn,
+    `${EACH} INSERT INTO badge (number, application_id, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence,
        issued_at, change, changed_at)
      SELECT 1000000000 + n * 7919 % 10000000, 'app_7x2m8q4v6w9y3z5a7b1c', hex(randomblob(11)), ${USER_ID}, ${METADATA}, 1,
        'evt_01JD7X2M8Q4V6W' || printf('%012d', n), n, 1, 1763730000000 + n, n, 1763730000000 + n FROM row`,

@@ -1,25 +1,25 @@
 /**
- * Trips that a call makes one after the other; what the Worker and D1 take for themselves is the same everywhere. `before`: when every query went to the primary, and the application's object
- * was on one of the two sides. `nearCopy`: to a copy of D1 beside the phone, and to the primary or the object beside it, as
- * test/badges/near-trips.test.ts counts them. `nearPrimary`: where the primary is nearer than any copy.
+ * Consecutive round trips of a call. The time of the Worker and of D1 is the same everywhere, so it is left out.
+ * `before`: if every query goes to the primary. `nearCopy`: with a replica beside the phone, as test/badges/near-trips.test.ts
+ * counts them; `far` trips go to the primary or the object beside it. `nearPrimary`: if the primary is nearer than any replica.
  */
 export const CALLS = [
   { name: "login, with a bookmark", before: 1, nearCopy: { copy: 1, far: 0 }, nearPrimary: 1 },
   { name: "signature, with a bookmark", before: 1, nearCopy: { copy: 1, far: 0 }, nearPrimary: 1 },
-  { name: "login, without", before: 1, nearCopy: { copy: 1, far: 1 }, nearPrimary: 1 },
-  { name: "signature, without", before: 1, nearCopy: { copy: 0, far: 1 }, nearPrimary: 1 },
+  { name: "login, no bookmark", before: 1, nearCopy: { copy: 1, far: 1 }, nearPrimary: 1 },
+  { name: "signature, no bookmark", before: 1, nearCopy: { copy: 0, far: 1 }, nearPrimary: 1 },
   { name: "new badge", before: 2, nearCopy: { copy: 1, far: 1 }, nearPrimary: 2 },
   { name: "claim", before: 2, nearCopy: { copy: 1, far: 1 }, nearPrimary: 2 },
   { name: "invitation", before: 1, nearCopy: { copy: 0, far: 1 }, nearPrimary: 1 },
   { name: "key set, status list, cached", before: 1, nearCopy: { copy: 0, far: 0 }, nearPrimary: 0 },
 ];
 
-/** From a phone to the edge and back. */
+/** Phone to edge and back. */
 const EDGE_MILLISECONDS = 5;
 
 /**
- * From the edge to the primary and to the next copy and back, in milliseconds, of applications whose home is in western
- * Europe: assumed. D1 has copies in North America, Europe, Asia-Pacific and Oceania. No copy: the primary is nearer.
+ * Assumed milliseconds from the edge to the primary and to the nearest replica, and back, for a home in western Europe. D1 has
+ * replicas in North America, Europe, Asia-Pacific and Oceania. Without `copy`, the primary is nearer.
  */
 const PLACES: { name: string; primary: number; copy?: number }[] = [
   { name: "Paris", primary: 10 },

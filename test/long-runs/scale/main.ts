@@ -5,7 +5,7 @@ import { PARAMETERS, type Parameters } from "./model.ts";
 import { report } from "./report.ts";
 
 const command = new Command("npm run scale --")
-  .description("What the service costs, and which limit of the platform it meets first (docs/scale.md).")
+  .description("Costs of the service, and its first bottleneck (docs/scale.md).")
   .option("--measure <rows>", "only measure the bytes of a row, on as many rows in a local SQLite", positiveNumber);
 for (const [name, [value, description]] of Object.entries(PARAMETERS)) {
   const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

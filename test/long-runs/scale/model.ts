@@ -4,7 +4,7 @@ import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost } from "./cost.ts";
 import * as prices from "./prices.ts";
 
-/** What the model can be asked, each with its default and its description. */
+/** Parameters of the model, with defaults and descriptions. */
 export const PARAMETERS = {
   devices: [100_000_000, "devices of all applications"],
   applications: [1000, "applications"],
@@ -15,11 +15,14 @@ export const PARAMETERS = {
   invitationsPerMonth: [0.02, "invitations for each device in a month; each is claimed"],
   peakShare: [0.3, "share of a day's requests in its busiest hour, which all applications have at once"],
   burst: [2, "busiest second of that hour, as a multiple of its average"],
-  nearShare: [0.9, "share of logins and signatures that a near copy of D1 answers; the others ask the primary too"],
-  places: [3, "regions of D1, each with one copy, over which the devices of an application are spread evenly"],
+  nearShare: [
+    0.9,
+    "share of logins and signatures that a replica of D1 serves alone; the others also read the primary",
+  ],
+  places: [3, "regions of D1, each with one replica, over which an application's devices are spread evenly"],
   years: [3, "years of badges that are stored, since badges are never deleted"],
-  logSample: [50, "LOG_SAMPLE of wrangler.toml: of so many requests one line is written"],
-  fill: [0.7, "how much of its first limit a home may use in its busiest second"],
+  logSample: [50, "LOG_SAMPLE of wrangler.toml: one line per N requests"],
+  fill: [0.7, "share of its first limit that a home may use in its busiest second"],
 } as const;
 
 export type Parameters = Record<keyof typeof PARAMETERS, number>;
@@ -27,7 +30,7 @@ export type Parameters = Record<keyof typeof PARAMETERS, number>;
 const WORKING_DAYS = 22;
 const BADGES_A_PAGE = 100;
 
-/** An operation, how often a device causes it in a month, and what it asks of D1's copies, its primary and the queue. */
+/** An operation, how often a device causes it in a month, and its load on D1's replicas, the primary and the queue. */
 interface Kind extends Partial<Record<"near" | "reads" | "writes" | "messages", number>> {
   name: string;
   cost: Cost;
@@ -78,7 +81,7 @@ function kindsOf({ newShare, loginsPerDay, signaturesPerDay, invitationsPerMonth
 
 const isRequest = (cost: Cost): boolean => cost !== COSTS["delivery, alone in its batch"];
 
-/** What so many devices ask for in their busiest second, and what is stored for them. */
+/** The load of `devices` in their busiest second, and the bytes stored for them. */
 export function loadOf(devices: number, parameters: Parameters) {
   const { peakShare, burst, newShare, invitationsPerMonth, years } = parameters;
   const perSecond = ((devices / WORKING_DAYS) * peakShare * burst) / 3600;
@@ -107,17 +110,17 @@ export function loadOf(devices: number, parameters: Parameters) {
 const entriesOf = (devices: number, { newShare, invitationsPerMonth }: Parameters): number =>
   devices * (newShare + 2 * invitationsPerMonth);
 
-/** How many devices each limit of a home would allow. All grow with the devices, so one load tells. */
+/** Devices that each limit of a home allows. The load is proportional to the devices, so one calculation is enough. */
 export function limitsOf(parameters: Parameters) {
   const devices = 1e6;
   const { near, reads, writes, d1Gigabytes } = loadOf(devices, parameters);
-  // Every copy executes all writes as well.
+  // Every replica executes all writes as well.
   const secondsOf = (queries: number) =>
     (queries * prices.D1_READ_MILLISECONDS + writes * prices.D1_WRITE_MILLISECONDS) / 1000;
   return {
-    "primary's time": devices / secondsOf(reads),
-    "a copy's time": devices / secondsOf(near / parameters.places),
-    "writes alone": devices / secondsOf(0),
+    "primary time": devices / secondsOf(reads),
+    "replica time": devices / secondsOf(near / parameters.places),
+    writes: devices / secondsOf(0),
     storage: (devices * prices.GIGABYTES) / d1Gigabytes,
   };
 }
@@ -192,12 +195,12 @@ export function month(parameters: Parameters): Map<string, string> {
   const beyondDefaultRange = sizes.filter((size) => loadOf(size, parameters).badges > DEFAULT_RANGE_SIZE);
   return new Map([
     ["requests/s", whole(all.requests)],
-    ["reads/s: copies, primaries", whole(all.near, all.reads)],
+    ["reads/s: replicas, primaries", whole(all.near, all.reads)],
     ["writes/s, allocator calls/s", whole(all.writes, all.objectCalls)],
     ["queue messages/s", whole(all.messages)],
     ["D1 GB, allocator GB", whole(all.d1Gigabytes, owned)],
     ["devices in a home", whole(capacity)],
-    ["  and what ends it", limit],
+    ["  bottleneck", limit],
     ["homes", whole(homes)],
     ["largest application, devices", whole(largest)],
     ["  allocator of a part: calls/s, GB", whole(part.objectCalls, allocatorGigabytes(part))],

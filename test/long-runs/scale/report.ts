@@ -15,7 +15,10 @@ const STORED = {
   "  invitation": BYTES.ownInvitation,
 };
 
-/** All that the model says, as text: the prices, what is stored, what a home holds, and two months. */
+const regions = (places: number): string => (places === 1 ? "1 region" : `${places} regions`);
+const percent = (share: number): number => Math.round(share * 100);
+
+/** The model's results as text: prices, stored bytes, devices per home, and two months. */
 export function report(parameters: Parameters): string {
   const priced = Object.entries(COSTS).map(([name, cost]) => {
     const bill = billOf([[cost, 1e6 / (name.includes(`, ${MANY} a`) ? MANY : 1)]], false);
@@ -37,28 +40,32 @@ export function report(parameters: Parameters): string {
     table(["dollars a million", "Worker", "D1", "alloc.", "queue", "logs", "all"], priced),
     table(["bytes stored, with indexes", "", "10 GB hold"], stored),
     table(
-      ["devices that a full home holds", "usual month", "roll-out month"],
+      ["devices per home", "usual month", "roll-out month"],
       [
-        ["by reads, all at the primary", ...limit("primary's time", { nearShare: 0 })],
-        [`by reads, ${nearShare} of them near: primary`, ...limit("primary's time")],
-        ...[1, 3, 6].map((places) => [`  copies, callers in ${places}`, ...limit("a copy's time", { places })]),
-        ["by writes alone", ...limit("writes alone")],
-        ["by storage, after a year", ...limit("storage", { years: 1 })],
+        ["reads, all at the primary", ...limit("primary time", { nearShare: 0 })],
+        [`reads, ${percent(nearShare)} % at replicas: primary`, ...limit("primary time")],
+        ...[1, 3, 6].map((places) => [
+          `  replicas, callers in ${regions(places)}`,
+          ...limit("replica time", { places }),
+        ]),
+        ["writes", ...limit("writes")],
+        ["storage, after 1 year", ...limit("storage", { years: 1 })],
         ...[3, 5].map((years) => [`  after ${years} years`, ...limit("storage", { years })]),
       ],
     ),
-    `${whole(devices)} devices in ${whole(applications)} applications, Zipf ${skew}; ${nearShare} of logins and
-signatures near, callers in ${places} places; homes filled to ${fill} of a limit. The busiest second:`,
+    `${whole(devices)} devices in ${whole(applications)} applications, Zipf ${skew}. Replicas serve ${percent(nearShare)} % of
+logins and signatures, callers are in ${regions(places)}, homes use ${percent(fill)} % of their first limit.
+The busiest second:`,
     table(
       ["", "usual month", "roll-out month"],
       [...usual].map(([name, figure]) => [name, figure, rollOutMonth.get(name) ?? ""]),
     ),
-    `What the month is billed for, in dollars, before what the plan includes. Largest: ${lines[0]?.name}.`,
+    `The month's bill by item, in dollars, before the plan's allowance. Largest: ${lines[0]?.name}.`,
     table(
       ["", "usual month", "roll-out month"],
       lines.map(({ name, dollars }) => [name, dollars.toFixed(2), (ofRollOut.get(name) ?? 0).toFixed(2)]),
     ),
-    `Connected doors of one application, a month, LOG_SAMPLE ${parameters.logSample}, before what the plan includes:`,
+    `Connected doors of one application in a month with LOG_SAMPLE ${parameters.logSample}, before the plan's allowance:`,
     table(
       ["doors", "calls", "object requests", "hours awake", "dollars"],
       doorsTable([100, 1000, 5000], parameters.logSample),

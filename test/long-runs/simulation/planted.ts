@@ -80,14 +80,14 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     file: "allocator/decide/block.ts",
     from: `const numbers = tables.badgesOfUser(userId, "revocable", MAX_USER_BADGES).map((badge) => {
     transaction.allowSplit();
-    return applyTransition(transaction, origin, badge, { kind: "revoke" }).number;
+    return applyTransition(transaction, audit, badge, { kind: "revoke" }).number;
   });
   // Last: while D1 has only a part of this, nobody sees a blocked user with badges.
   transaction.insertBlock({ userId, blockedAt: now, userDigest: null });`,
     to: `transaction.insertBlock({ userId, blockedAt: now, userDigest: null });
   const numbers = tables.badgesOfUser(userId, "revocable", MAX_USER_BADGES).map((badge) => {
     transaction.allowSplit();
-    return applyTransition(transaction, origin, badge, { kind: "revoke" }).number;
+    return applyTransition(transaction, audit, badge, { kind: "revoke" }).number;
   });`,
   },
   // D1 is behind.
@@ -98,14 +98,14 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "compares-by-no-alarm": { file: "allocator/allocator.ts", from: "engine.doubt();\n      if (await", to: "if (await" },
   "notices-no-restoration": {
-    file: "scheduling/home-clock.ts",
+    file: "scheduling/home-scheduler.ts",
     from: "tick?.compareAfter == null",
     to: "tick !== null",
   },
   "stamps-the-clock-too-early": {
     file: "scheduling/restores.ts",
-    from: "if (compareAfter === null) await stampClock",
-    to: "await stampClock",
+    from: "if (compareAfter === null) await stampHeartbeat",
+    to: "await stampHeartbeat",
   },
   "catches-up-in-view-of-readers": { file: REPLICATOR, from: "this.#readableFrom = newest.sequence;", to: "" },
   "lowers-the-readers-flag": {
@@ -128,8 +128,8 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "counts-the-copied-rows": {
     file: COPY,
-    from: "const counters = { ...countersOf(from), epoch",
-    to: "const counters = { ...countersOf(from), lastChange: Math.max(0, from.lastChange - 1), epoch",
+    from: "...(isNew ? {} : renewed) };",
+    to: "...(isNew ? {} : { ...renewed, lastChange: Math.max(0, from.lastChange - 1) }) };",
   },
   "is-ready-before-the-last-page": {
     file: COPY,
@@ -141,7 +141,11 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     from: "if (head?.entry !== begun.entry) {",
     to: "if (head === undefined) {",
   },
-  "keeps-the-feeds-epoch": { file: COPY, from: "isNew ? from.epoch : newRandomId()", to: "from.epoch" },
+  "keeps-the-feeds-epoch": {
+    file: COPY,
+    from: "renewed = { epoch: newRandomId(),",
+    to: "renewed = { epoch: from.epoch,",
+  },
   "decides-calls-of-before-the-copy": {
     file: ENGINE,
     from: "const isOld = until !== null && until - CALL_DEADLINE_MILLISECONDS <= copiedAt;",
@@ -175,7 +179,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     from: "lastChange: Math.max(own.lastChange, other.lastChange),",
     to: "lastChange: Math.max(0, own.lastChange - 1),",
   },
-  "keeps-the-epoch-when-it-republishes": { file: REPUBLISH, from: "epoch: newRandomId() };", to: "};" },
+  "keeps-the-epoch-when-it-republishes": { file: REPUBLISH, from: "epoch: newRandomId(), ", to: "" },
   "leaves-rows-when-it-republishes": {
     file: REPUBLISH,
     from: "for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);",
@@ -226,7 +230,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "writes-columns-of-the-wrong-place": {
     file: "allocator/net-changes.ts",
-    from: 'const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.retiredAt != null);',
+    from: 'const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.supersededAt != null);',
     to: 'const gives = ({ op }: NetChange) => op === "insert";',
   },
   "combines-changes-wrongly": {

@@ -75,12 +75,12 @@ const LEFT_OVER = [
     WHERE state = 'held' AND webhook_held_at IS NULL AND webhook_url IS NOT NULL`,
   "'invitation', digest, expires_at_time FROM invitation WHERE state = 'pending'",
   `'badge', number, expires_at FROM badge
-    WHERE expires_at IS NOT NULL AND ended_at IS NULL AND position IS NOT NULL`,
+    WHERE expires_at IS NOT NULL AND ended_at IS NULL AND ordinal IS NOT NULL`,
   "'command', id, created_at FROM script_command WHERE result IS NULL",
 ];
 
 const leftOver = ({ d1, timeline }: World) => {
-  // Older commands are ignored (src/worker/storage/script-commands.ts).
+  // Older commands are ignored (src/worker/storage/command-rows.ts).
   const isKept = (row: Row) => row.what !== "command" || Number(row.due) > timeline.now - HOUR;
   return d1.look(LEFT_OVER.map((rows) => `SELECT ${rows}`).join(" UNION ALL ")).filter(isKept);
 };

@@ -32,7 +32,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   "worker/http": [
     ...["shared", WORKER_MODULES, "worker/applications", "worker/badges", "worker/history", "worker/invitations"],
-    ...["worker/proofs", "worker/users", "worker/webhooks", "worker/live"],
+    ...["worker/dpop", "worker/users", "worker/webhooks", "worker/live"],
     ...["worker/allocator/decide/states.ts", "worker/storage/settings.ts"],
   ],
   "worker/badges": domain(
@@ -40,24 +40,24 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/allocator/decide",
     "worker/applications",
     "worker/keys",
-    "worker/proofs",
+    "worker/dpop",
   ),
   "worker/invitations": domain(
     "worker/allocator",
     "worker/allocator/decide",
     "worker/applications",
-    "worker/badges/rules.ts",
+    "worker/badges/execute-with-settings.ts",
   ),
   "worker/history": domain(),
   "worker/users": domain("worker/applications"),
   "worker/applications": domain("worker/keys"),
   "worker/webhooks": domain(),
-  "worker/keys": domain("worker/applications/registry.ts"),
-  "worker/proofs": ["shared", WORKER_MODULES, "worker/keys/derivation.ts"],
+  "worker/keys": domain("worker/applications/application-cache.ts"),
+  "worker/dpop": ["shared", WORKER_MODULES, "worker/keys/derivation.ts"],
   "worker/scheduling": domain("worker/keys/resealing.ts", "worker/webhooks/backlog.ts"),
   "worker/allocator": domain(
     "worker/allocator/decide",
-    ...["worker/applications/registry.ts", "worker/applications/devices.ts", "worker/keys"],
+    ...["worker/applications/application-cache.ts", "worker/applications/derived-ids.ts", "worker/keys"],
     ...["worker/live/client.ts", "worker/scheduling/retention-days.ts", "worker/webhooks/badge-created-payload.ts"],
     "worker/webhooks/delivery-message.ts",
   ),
@@ -69,13 +69,17 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/json-object.ts",
     "worker/webhooks/badge-created-payload.ts",
   ],
-  "worker/live": domain("worker/applications", "worker/badges/status-entries.ts", "worker/badges/status-index.ts"),
+  "worker/live": domain(
+    "worker/applications",
+    "worker/badges/status-lists/bits.ts",
+    "worker/badges/status-lists/list-index.ts",
+  ),
   "worker/storage": ["shared", WORKER_MODULES],
   // `context.ts` has one of each part; the others are small.
   [WORKER_MODULES]: [
     ...["shared", "worker/storage", "worker/keys", "worker/applications", "worker/badges", "worker/users"],
     ...[
-      "worker/proofs/proof.ts",
+      "worker/dpop/verify.ts",
       "worker/webhooks/delivery-message.ts",
       "worker/scheduling",
       "worker/allocator/client.ts",

@@ -1,4 +1,4 @@
-import type { Origin } from "../../../shared/actor.ts";
+import type { AuditContext } from "../../../shared/actor.ts";
 import { MAX_USER_BADGES } from "../../../shared/limits.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
@@ -9,8 +9,8 @@ import { logIn } from "./login.ts";
 import { takeLimitedNumber } from "./numbers.ts";
 
 /** `POST /v1/badge` (contract sections 2, 12 and 15): the badge of a user device, a new one, or an invitation's. */
-export function decideBadge(transaction: Transaction, origin: Origin, command: BadgeCommand): Result {
-  if (command.invitation !== null) return decideClaim(transaction, origin, command, command.invitation);
+export function decideBadge(transaction: Transaction, audit: AuditContext, command: BadgeCommand): Result {
+  if (command.invitation !== null) return decideClaim(transaction, audit, command, command.invitation);
   if (!command.isVerified) return refused("INVALID_USERTOKEN");
   const own = transaction.tables.badgeOf(command.device, command.userId);
   return own ? logIn(transaction, command, own) : issue(transaction, command);

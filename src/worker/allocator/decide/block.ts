@@ -1,17 +1,21 @@
-import type { Origin } from "../../../shared/actor.ts";
+import type { AuditContext } from "../../../shared/actor.ts";
 import { MAX_USER_BADGES } from "../../../shared/limits.ts";
 import type { BlockCommand, Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyTransition } from "./transition.ts";
 
 /** Blocks a user and revokes all of the user's badges (contract section 12). */
-export function decideBlock(transaction: Transaction, origin: Origin, { userId, userDigest }: BlockCommand): Result {
+export function decideBlock(
+  transaction: Transaction,
+  audit: AuditContext,
+  { userId, userDigest }: BlockCommand,
+): Result {
   const { tables, now } = transaction;
   if (tables.isBlocked(userId, userDigest)) return { kind: "user", userId, numbers: [] };
-  transaction.addHistory("user:blocked", origin, { userId });
+  transaction.addHistory("user:blocked", audit, { userId });
   const numbers = tables.badgesOfUser(userId, "revocable", MAX_USER_BADGES).map((badge) => {
     transaction.allowSplit();
-    return applyTransition(transaction, origin, badge, { kind: "revoke" }).number;
+    return applyTransition(transaction, audit, badge, { kind: "revoke" }).number;
   });
   // Last: while D1 has only a part of this, nobody sees a blocked user with badges.
   transaction.insertBlock({ userId, blockedAt: now, userDigest: null });
@@ -19,11 +23,15 @@ export function decideBlock(transaction: Transaction, origin: Origin, { userId, 
 }
 
 /** Lifts a block, even of a user who was erased. Revoked badges stay revoked. */
-export function decideUnblock(transaction: Transaction, origin: Origin, { userId, userDigest }: BlockCommand): Result {
+export function decideUnblock(
+  transaction: Transaction,
+  audit: AuditContext,
+  { userId, userDigest }: BlockCommand,
+): Result {
   const block = transaction.tables.block(userId, userDigest);
   if (block) {
     transaction.deleteBlock(block);
-    transaction.addHistory("user:unblocked", origin, { userId: block.userId });
+    transaction.addHistory("user:unblocked", audit, { userId: block.userId });
   }
   return { kind: "user", userId, numbers: [] };
 }

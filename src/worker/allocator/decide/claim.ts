@@ -1,4 +1,4 @@
-import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
+import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import { stateAt } from "../../../shared/badge-life/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import { MAX_USER_BADGES, VISITOR_PREFIX } from "../../../shared/limits.ts";
@@ -14,7 +14,7 @@ import { logIn } from "./login.ts";
 /** A token is presented (contract sections 2, 5, 12, 15, 22 and 24). */
 export function decideClaim(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   command: BadgeCommand,
   { digest, token }: NonNullable<BadgeCommand["invitation"]>,
 ): Result {
@@ -39,7 +39,7 @@ export function decideClaim(
         endInvitation(transaction, BY_CLOCK, invitation, "expired");
         return refused("EXPIRED_INVITATION");
       }
-      return claim(transaction, origin, command, { invitation, token, own });
+      return claim(transaction, audit, command, { invitation, token, own });
   }
 }
 
@@ -49,7 +49,7 @@ const vouchesFor = (invitation: InvitationRow | undefined, userId: string): bool
 
 function claim(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   command: BadgeCommand,
   { invitation, token, own }: { invitation: InvitationRow; token: string; own: IssuedBadge | undefined },
 ): Result {
@@ -58,7 +58,7 @@ function claim(
   const { device, userId, metadata, keyThumbprint, rules } = command;
   const { number, digest, name, badgeStartsAtTime: startsAt, badgeExpiresAtTime: expiresAt } = invitation;
   const isReplaced = own !== undefined && own.state !== "revoked";
-  if (own) supersede(transaction, origin, own);
+  if (own) supersede(transaction, audit, own);
   const badge = { number, userId, metadata, keyThumbprint, name, startsAt };
   const replacedNumber = isReplaced ? own.number : null;
   const eventId = addNewBadgeEvent(transaction, badge, { invitationId: token, replacedNumber });
@@ -71,7 +71,7 @@ function claim(
     claimDevice: device,
     claimUserId: userId,
   });
-  transaction.addHistory("badge:created", origin, { badge: number, userId });
+  transaction.addHistory("badge:created", audit, { badge: number, userId });
   return { kind: "created", number, keyThumbprint };
 }
 
@@ -96,14 +96,14 @@ function refusalOf(
 }
 
 /** The badge is not its user device's any more. A revoked one stays revoked, and nothing that callers see changes. */
-function supersede(transaction: Transaction, origin: Origin, own: IssuedBadge): void {
+function supersede(transaction: Transaction, audit: AuditContext, own: IssuedBadge): void {
   const { now } = transaction;
-  const retired = { ...own, retiredAt: now, endedAt: own.endedAt ?? now };
+  const retired = { ...own, supersededAt: now, endedAt: own.endedAt ?? now };
   if (own.state === "revoked") {
     transaction.keepBadge(own, retired);
     return;
   }
   const replaced = transaction.changeBadge(own, { ...retired, state: "replaced" });
   addBadgeEvent(transaction, "badge:replaced", replaced);
-  transaction.addHistory("badge:replaced", origin, { badge: own.number, userId: own.userId });
+  transaction.addHistory("badge:replaced", audit, { badge: own.number, userId: own.userId });
 }

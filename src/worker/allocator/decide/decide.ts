@@ -10,24 +10,24 @@ import { decidePurge } from "./purge.ts";
 import { decideTransition } from "./transition.ts";
 
 /** Decides one call. */
-export function decide(transaction: Transaction, { command, origin }: Pick<Call, "command" | "origin">): Result {
+export function decide(transaction: Transaction, { command, audit }: Pick<Call, "command" | "audit">): Result {
   switch (command.kind) {
     case "badge":
-      return decideBadge(transaction, origin, command);
+      return decideBadge(transaction, audit, command);
     case "transition":
-      return decideTransition(transaction, origin, command);
+      return decideTransition(transaction, audit, command);
     case "block":
-      return decideBlock(transaction, origin, command);
+      return decideBlock(transaction, audit, command);
     case "unblock":
-      return decideUnblock(transaction, origin, command);
+      return decideUnblock(transaction, audit, command);
     case "erase":
-      return decideErase(transaction, origin, command);
+      return decideErase(transaction, audit, command);
     case "invite":
-      return decideInvite(transaction, origin, command);
+      return decideInvite(transaction, audit, command);
     case "revoke-invitation":
-      return decideRevocation(transaction, origin, command);
+      return decideRevocation(transaction, audit, command);
     case "erase-invitation":
-      return decideInvitationErasure(transaction, origin, command);
+      return decideInvitationErasure(transaction, audit, command);
     case "due":
       return decideDue(transaction);
     case "purge":

@@ -1,4 +1,4 @@
-import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
+import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import type { InvitationRow } from "../../storage/rows.ts";
 import type { Transaction } from "../transaction.ts";
 import { addInvitationEvent } from "./events.ts";
@@ -6,7 +6,7 @@ import { addInvitationEvent } from "./events.ts";
 /** Ends a pending invitation; its number is available again (contract section 5). */
 export function endInvitation(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   invitation: InvitationRow,
   state: "revoked" | "expired",
 ): InvitationRow {
@@ -20,11 +20,11 @@ export function endInvitation(
     transaction.insertFreed({ number: reserved.number, freedAt: endedAt });
   }
   addInvitationEvent(transaction, `invitation:${state}`, ended);
-  transaction.addHistory(`invitation:${state}`, origin, { badge: invitation.number, userId: invitation.userId });
+  transaction.addHistory(`invitation:${state}`, audit, { badge: invitation.number, userId: invitation.userId });
   return ended;
 }
 
-/** Ends pending invitations that are past their time. @returns how many */
+/** Ends pending invitations that are past their time. @returns their number */
 export function expireInvitations(transaction: Transaction, limit: number): number {
   const ended = transaction.tables.endedInvitations(transaction.now, limit);
   for (const invitation of ended) {

@@ -1,4 +1,4 @@
-import type { Origin } from "../../../shared/actor.ts";
+import type { AuditContext } from "../../../shared/actor.ts";
 import type { InvitationDigest } from "../../../shared/identifiers.ts";
 import { ERASE_BADGES, ERASE_INVITATIONS } from "../../../shared/limits.ts";
 import { isObject } from "../../json-object.ts";
@@ -12,12 +12,12 @@ import { applyTransition } from "./transition.ts";
  */
 export function decideErase(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   { userId, userDigest, alias }: EraseCommand,
 ): Result {
   const { tables } = transaction;
   // A reason may name the person.
-  const by = { ...origin, reason: null };
+  const by = { ...audit, reason: null };
   const badges = tables.badgesOfUser(userId, "all", ERASE_BADGES);
   for (const badge of badges) {
     const anonymous = { ...badge, userId: alias, metadata: null, name: null };

@@ -1,4 +1,4 @@
-import { BY_CLOCK, type Origin } from "../../../shared/actor.ts";
+import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import type { InvitationDigest } from "../../../shared/identifiers.ts";
 import type { BadgeRow, InvitationRow } from "../../storage/rows.ts";
@@ -16,8 +16,8 @@ import { endInvitation } from "./end-invitation.ts";
 import { takeLimitedNumber, takeNumber } from "./numbers.ts";
 
 /** Reserves a number for each invitation until it is claimed, revoked or expires (contract sections 5, 12 and 24). */
-export function decideInvite(transaction: Transaction, origin: Origin, command: InviteCommand): Result {
-  const results = command.invitations.map((invitation) => invite(transaction, origin, command, invitation));
+export function decideInvite(transaction: Transaction, audit: AuditContext, command: InviteCommand): Result {
+  const results = command.invitations.map((invitation) => invite(transaction, audit, command, invitation));
   const codes = results.map((result) => ("code" in result ? result.code : null));
   // If settings are why nothing was done, the caller decides again by newer ones.
   for (const code of ["NUMBERS_EXHAUSTED", "RATE_LIMITED"] as const) {
@@ -29,7 +29,7 @@ export function decideInvite(transaction: Transaction, origin: Origin, command: 
 /** With an Idempotency-Key, a repeated request gets the same invitation, also when it has ended. */
 function invite(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   { rules }: InviteCommand,
   invitation: NewInvitation,
 ): { number: number } | { code: ErrorCode } {
@@ -53,7 +53,7 @@ function invite(
     claimDevice: null,
     claimUserId: null,
   });
-  transaction.addHistory("invitation:created", origin, { badge: number, userId: invitation.userId });
+  transaction.addHistory("invitation:created", audit, { badge: number, userId: invitation.userId });
   return { number };
 }
 
@@ -64,15 +64,15 @@ const RESERVATION: Omit<BadgeRow, "number" | "invitation"> = {
   metadata: null,
   signingKeyId: null,
   eventId: null,
-  position: null,
-  turn: null,
+  ordinal: null,
+  loginSequence: null,
   issuedAt: null,
   state: "active",
   expiresAt: null,
   startsAt: null,
   name: null,
   endedAt: null,
-  retiredAt: null,
+  supersededAt: null,
   keyThumbprint: null,
   rebindUntil: null,
   change: null,
@@ -95,7 +95,11 @@ export function isSame(
   );
 }
 
-export function decideRevocation(transaction: Transaction, origin: Origin, command: RevokeInvitationCommand): Result {
+export function decideRevocation(
+  transaction: Transaction,
+  audit: AuditContext,
+  command: RevokeInvitationCommand,
+): Result {
   const { id, revoker } = command;
   const invitation = find(transaction, id);
   if (!invitation || !mayRevoke(invitation, revoker)) return refused("UNKNOWN_INVITATION");
@@ -106,7 +110,7 @@ export function decideRevocation(transaction: Transaction, origin: Origin, comma
   if (typeof id === "number" && (isPast || invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
   if (isPast || invitation.state === "expired") return refused("EXPIRED_INVITATION");
   const revoked =
-    invitation.state === "revoked" ? invitation : endInvitation(transaction, origin, invitation, "revoked");
+    invitation.state === "revoked" ? invitation : endInvitation(transaction, audit, invitation, "revoked");
   const { number, expiresAt, endedAt } = revoked;
   return { kind: "invitation-revoked", number, expiresAt, revokedAt: endedAt ?? transaction.now };
 }
@@ -114,12 +118,12 @@ export function decideRevocation(transaction: Transaction, origin: Origin, comma
 /** Revokes the invitation if it is pending, and deletes whom it names (contract section 24). */
 export function decideInvitationErasure(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   { id }: EraseInvitationCommand,
 ): Result {
   const invitation = find(transaction, id);
   if (!invitation || (typeof id === "number" && invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
-  const ended = invitation.state === "pending" ? endInvitation(transaction, origin, invitation, "revoked") : invitation;
+  const ended = invitation.state === "pending" ? endInvitation(transaction, audit, invitation, "revoked") : invitation;
   transaction.updateInvitation(ended, { ...ended, name: null, userId: null });
   return { kind: "invitation-erased", number: invitation.number };
 }

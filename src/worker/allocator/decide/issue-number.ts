@@ -28,16 +28,16 @@ export function issueNumber(
   { signingKey }: Rules,
 ): void {
   const { counters, now } = transaction;
-  counters.lastPosition++;
+  counters.lastOrdinal++;
   const issued = {
     ...badge,
     signingKeyId: signingKey.id,
-    position: counters.lastPosition,
-    turn: transaction.nextTurn(badge.device),
+    ordinal: counters.lastOrdinal,
+    loginSequence: transaction.nextLoginSequence(badge.device),
     issuedAt: now,
     state: "active" as const,
     endedAt: null,
-    retiredAt: null,
+    supersededAt: null,
     rebindUntil: null,
     change: 0,
     changedAt: now,

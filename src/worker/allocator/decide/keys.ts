@@ -2,7 +2,7 @@ import type { Rules } from "../commands.ts";
 
 /** What decides whether a key may use a badge. */
 export interface KeyOfBadge {
-  /** Of the key that it is bound to; null: it is not bound. */
+  /** Thumbprint of the key that it is bound to; null if unbound. */
   keyThumbprint: string | null;
   /** Until when another key may take its place, in milliseconds; null: none may. */
   rebindUntil: number | null;

@@ -15,10 +15,10 @@ export function logIn(transaction: Transaction, command: BadgeCommand, own: Issu
   if (!binds && !mayUse(own, keyThumbprint, rules)) return refused("INVALID_PROOF");
   const code = refusalOfState(stateAt(own, transaction.now));
   if (code !== null) return refused(code);
-  const isCurrent = own.turn === transaction.tables.lastTurn(device);
+  const isCurrent = own.loginSequence === transaction.tables.lastLoginSequence(device);
   const loggedIn = {
     ...own,
-    turn: isCurrent ? own.turn : transaction.nextTurn(device),
+    loginSequence: isCurrent ? own.loginSequence : transaction.nextLoginSequence(device),
     metadata: metadata ?? own.metadata,
     ...(binds && { keyThumbprint, rebindUntil: null }),
   };

@@ -1,6 +1,6 @@
 import { FREED_CHUNK_NUMBERS } from "../../../shared/limits.ts";
 import type { NumberRange } from "../../../shared/number-range.ts";
-import type { RangePart } from "../../../shared/schema.ts";
+import type { RangeSegment } from "../../../shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../../shared/time.ts";
 import type { Result, Rules } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
@@ -15,18 +15,18 @@ export function takeNumber(transaction: Transaction, rules: Rules): number | nul
 }
 
 /**
- * The parts with one more if the range has grown at its end. The parts before it keep their order, so no number comes twice. A
+ * The segments with one more if the range has grown at its end. The segments before it keep their order, so no number comes twice. A
  * caller that still knows the shorter range changes nothing.
  */
-function cover(parts: readonly RangePart[], { first, last }: NumberRange): RangePart[] {
-  const end = parts.reduce((end, part) => Math.max(end, part.first + part.size - 1), first - 1);
-  return last > end ? [...parts, { first: end + 1, size: last - end, used: 0 }] : [...parts];
+function cover(segments: readonly RangeSegment[], { first, last }: NumberRange): RangeSegment[] {
+  const end = segments.reduce((end, segment) => Math.max(end, segment.first + segment.size - 1), first - 1);
+  return last > end ? [...segments, { first: end + 1, size: last - end, used: 0 }] : [...segments];
 }
 
 function takeFresh({ counters, sources }: Transaction, range: NumberRange): number | null {
-  counters.fresh = cover(counters.fresh, range);
-  const part = counters.fresh.find(({ size, used }) => used < size);
-  return part && sources.numberAt ? sources.numberAt(part, part.used++) : null;
+  counters.rangeSegments = cover(counters.rangeSegments, range);
+  const segment = counters.rangeSegments.find(({ size, used }) => used < size);
+  return segment && sources.numberAt ? sources.numberAt(segment, segment.used++) : null;
 }
 
 function takeFreed(transaction: Transaction, { reuseAfterSeconds }: Rules): number | null {
@@ -65,11 +65,11 @@ export function takeLimitedNumber(
 /** Leaves out fresh numbers that an allocator may have issued before it lost its storage (contract section 21). */
 export function skipNumbers(transaction: Transaction, numbers: number): Result {
   let left = numbers;
-  const fresh = transaction.counters.fresh.map((part) => {
-    const skipped = Math.min(left, part.size - part.used);
+  const rangeSegments = transaction.counters.rangeSegments.map((segment) => {
+    const skipped = Math.min(left, segment.size - segment.used);
     left -= skipped;
-    return { ...part, used: part.used + skipped };
+    return { ...segment, used: segment.used + skipped };
   });
-  transaction.skip(fresh, numbers);
+  transaction.skip(rangeSegments, numbers);
   return { kind: "skipped", numbers: numbers - left };
 }

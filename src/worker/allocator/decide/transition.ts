@@ -1,4 +1,4 @@
-import type { Origin } from "../../../shared/actor.ts";
+import type { AuditContext } from "../../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../../shared/badge-life/states.ts";
 import type { SubscribableEvent } from "../../../shared/events.ts";
 import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
@@ -10,12 +10,12 @@ import { addBadgeEvent } from "./events.ts";
 import { type Decision, decideState, type Transition } from "./states.ts";
 
 /** A transition of a badge that a caller asks for (contract sections 12, 15 and 24). */
-export function decideTransition(transaction: Transaction, origin: Origin, command: TransitionCommand): Result {
+export function decideTransition(transaction: Transaction, audit: AuditContext, command: TransitionCommand): Result {
   const { number, transition, ifChange, ownedBy } = command;
   const badge = transaction.tables.issued(number);
   if (!badge || (ownedBy !== null && badge.userId !== ownedBy)) return refused("UNKNOWN_BADGE");
   if (ifChange !== null && !ifChange.includes(badge.change)) return refused("CHANGED_BADGE");
-  if (transition.kind === "rebind") return openRebinding(transaction, origin, badge);
+  if (transition.kind === "rebind") return openRebinding(transaction, audit, badge);
   const decision = decideState(badge, transition, transaction.now);
   switch (decision.kind) {
     case "refused":
@@ -25,25 +25,25 @@ export function decideTransition(transaction: Transaction, origin: Origin, comma
     case "unchanged":
       return { kind: "badge", badge };
     case "changed":
-      return { kind: "badge", badge: record(transaction, origin, { badge, transition, decision }) };
+      return { kind: "badge", badge: record(transaction, audit, { badge, transition, decision }) };
   }
 }
 
 /** Applies a transition if it changes the badge. @returns the badge as it is then */
 export function applyTransition(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   badge: IssuedBadge,
   transition: Transition,
 ): IssuedBadge {
   const decision = decideState(badge, transition, transaction.now);
-  return decision.kind === "changed" ? record(transaction, origin, { badge, transition, decision }) : badge;
+  return decision.kind === "changed" ? record(transaction, audit, { badge, transition, decision }) : badge;
 }
 
 /** Stores the badge as it is after the transition, with its history and its webhook event. */
 function record(
   transaction: Transaction,
-  origin: Origin,
+  audit: AuditContext,
   change: { badge: IssuedBadge; transition: Transition; decision: Extract<Decision, { kind: "changed" }> },
 ): IssuedBadge {
   const { badge, transition, decision } = change;
@@ -52,12 +52,12 @@ function record(
   if (transition.kind === "reschedule") {
     const { startsAt, expiresAt } = changed;
     const detail = { startsAt: isoTime(startsAt), expiresAt: isoTime(expiresAt) };
-    transaction.addHistory("badge:rescheduled", origin, { ...about, detail });
+    transaction.addHistory("badge:rescheduled", audit, { ...about, detail });
   }
   if (decision.becomes !== null) {
     const event = EVENT_OF_STATE[decision.becomes];
     addBadgeEvent(transaction, event, changed);
-    transaction.addHistory(event, origin, about);
+    transaction.addHistory(event, audit, about);
   }
   return changed;
 }
@@ -66,12 +66,12 @@ function record(
  * For 24 hours from now, the first login of the badge's user device with another key binds the badge to it (contract section
  * 15). Nothing that callers see changes yet; when it is repeated, the hours start again.
  */
-function openRebinding(transaction: Transaction, origin: Origin, badge: IssuedBadge): Result {
+function openRebinding(transaction: Transaction, audit: AuditContext, badge: IssuedBadge): Result {
   const state = stateAt(badge, transaction.now);
   if (state === "revoked" || state === "replaced") return refused("ENDED_BADGE");
   const opened = { ...badge, rebindUntil: transaction.now + REBIND_WINDOW_HOURS * HOUR_MILLISECONDS };
   transaction.keepBadge(badge, opened);
-  transaction.addHistory("badge:rebound", origin, { badge: badge.number, userId: badge.userId });
+  transaction.addHistory("badge:rebound", audit, { badge: badge.number, userId: badge.userId });
   return { kind: "badge", badge: opened };
 }
 

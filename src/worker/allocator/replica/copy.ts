@@ -4,7 +4,7 @@ import type { Database } from "../../storage/database.ts";
 import type { Counters } from "../counters.ts";
 import type { RowTable } from "../entry.ts";
 import { clearRows, insertRows } from "../tables/bulk.ts";
-import type { Log, LogHead } from "../tables/log.ts";
+import type { Log, LogHead } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { type DatabaseHead, fence, readHead, SELECT_HEAD } from "./head.ts";
 import { PAGED_TABLES, type PageKey, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
@@ -39,7 +39,7 @@ export async function copyStep(parts: CopyParts): Promise<CopyStep> {
 
 async function begin({ db, applicationId, tables, log, now }: CopyParts, from: DatabaseHead): Promise<CopyStep> {
   // Unless no number was ever drawn, followers of the feed begin again.
-  const isNew = from.lastChange === 0 && from.fresh.every(({ used }) => used === 0);
+  const isNew = from.lastChange === 0 && from.rangeSegments.every(({ used }) => used === 0);
   const renewed = { epoch: newRandomId(), lastChange: from.lastChange + 1 };
   const counters = { ...countersOf(from), ...(isNew ? {} : renewed) };
   const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
@@ -102,6 +102,6 @@ function placeOf(tables: Tables): { table: RowTable; after: PageKey } {
 }
 
 export const countersOf = (head: DatabaseHead): Counters => {
-  const { fresh, lastPosition, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics } = head;
-  return { fresh, lastPosition, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics };
+  const { rangeSegments, lastOrdinal, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics } = head;
+  return { rangeSegments, lastOrdinal, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics };
 };

@@ -38,8 +38,8 @@ const FENCE = statement<
     from: string;
     sequence: number;
     entry: string;
-    fresh: Counters["fresh"];
-    lastPosition: number;
+    rangeSegments: Counters["rangeSegments"];
+    lastOrdinal: number;
     lastChange: number;
     lastSigningKey: number;
     epoch: string;
@@ -59,8 +59,8 @@ const FENCE = statement<
   const changed = [
     head.sequence,
     head.entry,
-    head.fresh,
-    head.lastPosition,
+    head.rangeSegments,
+    head.lastOrdinal,
     head.lastChange,
     head.lastSigningKey,
     head.epoch,
@@ -74,7 +74,7 @@ const FENCE = statement<
     sql`, `,
   );
   return sql`INSERT INTO ${head} (${names}) VALUES (${p.applicationId},
-    (SELECT ${p.sequence} FROM ${head} WHERE ${isAt}), ${p.entry}, ${sql.param(p.fresh, head.fresh)}, ${p.lastPosition}, ${p.lastChange},
+    (SELECT ${p.sequence} FROM ${head} WHERE ${isAt}), ${p.entry}, ${sql.param(p.rangeSegments, head.rangeSegments)}, ${p.lastOrdinal}, ${p.lastChange},
     ${p.lastSigningKey}, ${p.epoch}, ${p.hour}, ${p.hourUsed}, ${sql.param(p.statistics, head.statistics)},
     (SELECT iif(${flag} > ${p.sequence}, ${flag}, 0) FROM ${head} WHERE ${isAt}))
     ON CONFLICT (${sql.identifier(head.applicationId.name)}) DO UPDATE SET ${sql.join(changed.map(set), sql`, `)}`;

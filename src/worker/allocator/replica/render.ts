@@ -1,5 +1,6 @@
 import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
+import { STATISTICS_DAYS } from "../../../shared/limits.ts";
 import {
   application,
   applicationHead,
@@ -198,6 +199,17 @@ const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number 
   },
 );
 
+/** Days before the last 90 that are shown go. */
+const STORE_ENDED_DAY = statement<RowValues, SQL>(({ applicationId, rows }) => {
+  const days = identifier(applicationHead.pastDays);
+  const shown = sql.raw(String(STATISTICS_DAYS));
+  return sql`UPDATE ${applicationHead} SET ${days} = (
+      SELECT json_group_object(past.key, past.value)
+      FROM json_each(json_set(${days}, '$."' || (${field("day")}) || '"', ${field("count")})) AS past
+      WHERE CAST(past.key AS INTEGER) > (${field("day")}) - ${shown})
+    FROM ${each(rows)} WHERE ${identifier(applicationHead.applicationId)} = ${applicationId}`;
+});
+
 const STORE_RESULTS = statement<{ rows: readonly unknown[]; applicationId: ApplicationId }, SQL>(
   ({ applicationId, rows }) => {
     const command = scriptCommand;
@@ -277,12 +289,13 @@ export class RenderedEntries {
     isAgain: boolean,
     { now, hadUrl }: Again,
   ): void {
-    const { rows, history, events, erasures, results, keys, lastNumber, withdrawn } = changes;
+    const { rows, history, events, erasures, results, keys, lastNumber, endedDay, withdrawn } = changes;
     const { statements } = this;
     const add = (to: Statement<RowValues, unknown>, values: readonly unknown[]) => {
       if (values.length > 0) statements.push(to.bind(session, { applicationId, rows: values }));
     };
     if (lastNumber !== null) statements.push(GROW_RANGE.bind(session, { applicationId, lastNumber }));
+    add(STORE_ENDED_DAY, endedDay === null ? [] : [endedDay]);
     add(ENSURE_KEYS, keys);
     for (const write of rows) add(statementOf(write), write.rows);
     const inserted = rows.flatMap(({ op, table, rows: each }) =>

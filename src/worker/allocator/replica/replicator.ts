@@ -4,7 +4,7 @@ import { log as logLine } from "../../log.ts";
 import { withDeadline } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
 import type { Mark } from "../counters.ts";
-import type { Log, LoggedEntry } from "../tables/log.ts";
+import type { Log, LoggedEntry } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { type CopyStep, copyStep } from "./copy.ts";
 import { closeToReaders, fence, readHead } from "./head.ts";

@@ -9,7 +9,7 @@ import { type Placeholders, statement } from "../../storage/statement.ts";
 import type { Counters, Mark } from "../counters.ts";
 import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../entry.ts";
 import { rowsAfter } from "../tables/bulk.ts";
-import type { Log } from "../tables/log.ts";
+import type { Log } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { countersOf } from "./copy.ts";
 import { fence, readHead } from "./head.ts";
@@ -95,15 +95,19 @@ class Mover {
 
 /** Both sides' counters, the higher of each: no number, place or change number is used twice. */
 function highest(own: Counters, other: Counters): Counters {
-  const fresh = own.fresh.map((part) => {
-    const same = other.fresh.find(({ first }) => first === part.first);
-    return same ? { ...part, size: Math.max(part.size, same.size), used: Math.max(part.used, same.used) } : part;
+  const rangeSegments = own.rangeSegments.map((segment) => {
+    const same = other.rangeSegments.find(({ first }) => first === segment.first);
+    return same
+      ? { ...segment, size: Math.max(segment.size, same.size), used: Math.max(segment.used, same.used) }
+      : segment;
   });
-  const added = other.fresh.filter(({ first }) => !own.fresh.some((part) => part.first === first));
+  const added = other.rangeSegments.filter(
+    ({ first }) => !own.rangeSegments.some((segment) => segment.first === first),
+  );
   return {
     ...own,
-    fresh: [...fresh, ...added].sort((one, next) => one.first - next.first),
-    lastPosition: Math.max(own.lastPosition, other.lastPosition),
+    rangeSegments: [...rangeSegments, ...added].sort((one, next) => one.first - next.first),
+    lastOrdinal: Math.max(own.lastOrdinal, other.lastOrdinal),
     lastChange: Math.max(own.lastChange, other.lastChange),
     lastSigningKey: 0,
   };
@@ -128,7 +132,7 @@ async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable):
     const keys = keysOf(table, rows);
     const write: RowWrite = { op: "delete", table, columns: [ROW_KEYS[table]], rows: keys.map((key) => [key]) };
     await mover.move((session) => render(parts, session, { ...NO_CHANGES, rows: [write] }));
-    const issued = table === "badge" ? rows.filter(({ position }) => position !== null) : [];
+    const issued = table === "badge" ? rows.filter(({ ordinal }) => ordinal !== null) : [];
     counters.statistics.freed -= tables.deleteFreedNumbers(keysOf(table, issued));
   }
 }
@@ -177,9 +181,9 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
     DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),
   );
   for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, keys, results } = changes;
+    const { history: rows, events, erasures, keys, results, endedDay } = changes;
     await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results }),
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results, endedDay }),
     );
     for (const erasure of erasures) parts.tables.addErasure(erasure);
   }

@@ -117,7 +117,7 @@ export function readPage(
 }
 
 /** The numbers between the ends of all parts of the range. */
-const extent = ({ fresh }: Counters): { first: number; last: number } => ({
-  first: Math.min(...fresh.map(({ first }) => first), Number.MAX_SAFE_INTEGER),
-  last: Math.max(...fresh.map(({ first, size }) => first + size - 1), 0),
+const extent = ({ rangeSegments }: Counters): { first: number; last: number } => ({
+  first: Math.min(...rangeSegments.map(({ first }) => first), Number.MAX_SAFE_INTEGER),
+  last: Math.max(...rangeSegments.map(({ first, size }) => first + size - 1), 0),
 });

@@ -4,7 +4,7 @@ import type { Reconciliation, RowDifference } from "../../../shared/script-comma
 import type { Database } from "../../storage/database.ts";
 import { ROW_KEYS, type RowTable } from "../entry.ts";
 import { rowsAfter, rowsByKey, type StoredRow } from "../tables/bulk.ts";
-import type { Log } from "../tables/log.ts";
+import type { Log } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
 import { readRowsByKey } from "./row-keys.ts";
 import { PAGED_TABLES, type PageKey, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";

@@ -13,15 +13,15 @@ import type { EntryChanges } from "../entry.ts";
 
 export const badge = sqliteTable("badge", badgeColumns, (table) => [
   // The badge of a user device.
-  index("badge_user_device").on(table.device, table.userId).where(sql`position IS NOT NULL AND retired_at IS NULL`),
-  // A device's last login. Its first badge has turn 1, so most new badges write no row of it.
-  index("badge_device_turn")
-    .on(table.device, table.turn)
-    .where(sql`position IS NOT NULL AND retired_at IS NULL AND turn > 1`),
+  index("badge_user_device").on(table.device, table.userId).where(sql`ordinal IS NOT NULL AND superseded_at IS NULL`),
+  // A device's last login. Its first badge has login sequence 1, so most new badges write no row of it.
+  index("badge_device_login")
+    .on(table.device, table.loginSequence)
+    .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1`),
   // A user's badges, those first that a block revokes.
   index("badge_user")
-    .on(table.userId, sql`(state = 'revoked' OR state = 'replaced')`, table.position)
-    .where(sql`position IS NOT NULL`),
+    .on(table.userId, sql`(state = 'revoked' OR state = 'replaced')`, table.ordinal)
+    .where(sql`ordinal IS NOT NULL`),
   // Which badge ends next?
   index("badge_end").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
 ]);
@@ -41,7 +41,7 @@ export const blockedUser = sqliteTable("blocked_user", blockedUserColumns, (tabl
 
 export const freedNumber = sqliteTable("freed_number", freedNumberColumns, (table) => [
   // Which freed numbers have been free for longest?
-  index("freed_number_rested").on(table.freedAt),
+  index("freed_number_reusable").on(table.freedAt),
 ]);
 
 /** The log: what each group of calls has changed, in order. The newest entry is the head. */

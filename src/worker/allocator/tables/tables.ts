@@ -17,7 +17,7 @@ import { allocator, badge, blockedUser, erasure, freedNumber, invitation } from 
 export type Orm = DrizzleSqliteDODatabase;
 
 /** A badge that takes part: it was issued and no other has superseded it. The conditions of the indexes are written in SQL, too. */
-const IS_LIVE = sql`${badge.position} IS NOT NULL AND ${badge.retiredAt} IS NULL`;
+const IS_LIVE = sql`${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`;
 
 /** As the index `badge_user` has it. */
 const IS_FINAL = sql`(state = 'revoked' OR state = 'replaced')`;
@@ -26,7 +26,7 @@ const IS_FINAL = sql`(state = 'revoked' OR state = 'replaced')`;
 export class Tables {
   readonly orm: Orm;
   readonly #badgeOf;
-  readonly #lastTurn;
+  readonly #lastLoginSequence;
   readonly #isBlocked;
   readonly insertBadge;
 
@@ -39,14 +39,14 @@ export class Tables {
       .from(badge)
       .where(and(eq(badge.device, device), eq(badge.userId, sql.placeholder("userId")), IS_LIVE))
       .prepare();
-    this.#lastTurn = orm
+    this.#lastLoginSequence = orm
       .select({
-        // The first badge of a device has turn 1, and stands in no index by turn.
-        turn: sql<number>`coalesce(
-          (SELECT turn FROM badge WHERE device = ${device} AND position IS NOT NULL AND retired_at IS NULL AND turn > 1
-            ORDER BY turn DESC LIMIT 1),
-          EXISTS (SELECT 1 FROM badge WHERE device = ${device} AND user_id IS NOT NULL AND position IS NOT NULL
-            AND retired_at IS NULL))`,
+        // A device's first badge has login sequence 1, and no row of the index by it.
+        loginSequence: sql<number>`coalesce(
+          (SELECT login_sequence FROM badge WHERE device = ${device} AND ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1
+            ORDER BY login_sequence DESC LIMIT 1),
+          EXISTS (SELECT 1 FROM badge WHERE device = ${device} AND user_id IS NOT NULL AND ordinal IS NOT NULL
+            AND superseded_at IS NULL))`,
       })
       .from(sql`(SELECT 1)`)
       .prepare();
@@ -82,19 +82,19 @@ export class Tables {
     return isIssued(row) ? row : undefined;
   }
 
-  /** The highest turn of a device's badges; 0: it has none. */
-  lastTurn(device: DeviceId): number {
-    return this.#lastTurn.get({ device })?.turn ?? 0;
+  /** The highest login sequence number of a device's badges; 0 if it has none. */
+  lastLoginSequence(device: DeviceId): number {
+    return this.#lastLoginSequence.get({ device })?.loginSequence ?? 0;
   }
 
   /** Badges of a user, the oldest first. @param which `revocable`: those that a block revokes */
   badgesOfUser(userId: string, which: "revocable" | "all", limit: number): IssuedBadge[] {
-    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.position));
+    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.ordinal));
     return this.orm
       .select()
       .from(badge)
       .where(which === "all" ? ofUser : and(ofUser, sql`${IS_FINAL} = 0`))
-      .orderBy(IS_FINAL, badge.position)
+      .orderBy(IS_FINAL, badge.ordinal)
       .limit(limit)
       .all()
       .filter(isIssued);
@@ -102,7 +102,7 @@ export class Tables {
 
   /** Whether a user has this many badges that have not been revoked or replaced. */
   hasBadges(userId: string, count: number): boolean {
-    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.position), sql`${IS_FINAL} = 0`);
+    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.ordinal), sql`${IS_FINAL} = 0`);
     const select = this.orm.select({ number: badge.number }).from(badge).where(ofUser);
     return (
       select
@@ -195,7 +195,7 @@ export class Tables {
       .all();
   }
 
-  /** @returns how many there were */
+  /** @returns the number of deleted rows */
   deleteFreedNumbers(numbers: readonly (string | number)[]): number {
     const isOne = inArray(freedNumber.number, sql`(SELECT value FROM json_each(${JSON.stringify(numbers)}))`);
     return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;

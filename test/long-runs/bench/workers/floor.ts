@@ -23,8 +23,8 @@ import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
 import { badge as table } from "../../../../src/shared/schema.ts";
 import type { Reply } from "../../../../src/worker/allocator/calls.ts";
 import type { Call, Command, Rules } from "../../../../src/worker/allocator/commands.ts";
-import { userDigestOf } from "../../../../src/worker/applications/devices.ts";
-import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/registry.ts";
+import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/application-cache.ts";
+import { hashUserId } from "../../../../src/worker/applications/derived-ids.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";
 import { createContext } from "../../../../src/worker/context.ts";
 import { firstHome } from "../../../../src/worker/homes.ts";
@@ -33,7 +33,8 @@ import { orm, type Placeholders, statement } from "../../../../src/worker/storag
 import { consumeDeliveries } from "../../../../src/worker/webhooks/consumer.ts";
 
 export { Allocator } from "../../../../src/worker/allocator/allocator.ts";
-export { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+export { Live } from "../../../../src/worker/live/live.ts";
+export { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 
 export interface Application extends Registered {
   hmacKey: CryptoKey;
@@ -103,16 +104,16 @@ function respond(body: object, headers: Headers, own: Record<string, string> = {
 export async function findApplication(env: Env, id: string): Promise<Application> {
   const cached = applications.get(id);
   if (cached && Date.now() - cached.loadedAt < CACHE_MILLISECONDS) return cached;
-  const { registry, db, custody } = createContext(env, () => {}, firstHome(env));
+  const { applicationCache, db, unsealedKeys } = createContext(env, () => {}, firstHome(env));
   const applicationId = parseApplicationId(id);
-  const registered = applicationId && (await registry.findFresh(db, applicationId, Date.now()));
+  const registered = applicationId && (await applicationCache.reload(db, applicationId, Date.now()));
   if (!registered) throw new Error("a benchmark calls its own applications");
   // An application of the benchmark has one signing key.
   const [signingKey] = registered.signingKeys;
-  const privateKey = await custody.signingKey(registered.id, signingKey.kid, signingKey);
-  const hmacKey = await custody.deviceKey(registered.id, registered.deviceKey);
-  const { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, deviceKey } = registered;
-  const rules = { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, deviceKey, signingKey };
+  const privateKey = await unsealedKeys.signingKey(registered.id, signingKey.kid, signingKey);
+  const hmacKey = await unsealedKeys.rootKey(registered.id, registered.rootKey);
+  const { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, rootKey } = registered;
+  const rules = { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, rootKey, signingKey };
   const application = { ...registered, rules, hmacKey, signingKey, privateKey, loadedAt: Date.now() };
   applications.set(id, application);
   return application;
@@ -145,13 +146,15 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
   const session = env.DB.withSession("first-unconstrained");
   const look = OF_USER.atPrimary.bind(session, { applicationId: application.id, device, userId });
   const [existing] = OF_USER.atPrimary.rows(await look.all());
-  if (existing) return respond({ badgeId: String(existing.number) }, DEVICE_HEADERS, bookmarkOf(session));
+  // The statement's one row says whether D1 may be read, whether or not the device has a badge.
+  if (existing?.isFound === 1)
+    return respond({ badgeId: String(existing.number) }, DEVICE_HEADERS, bookmarkOf(session));
   const outcome = await carryOut(env, application, {
     kind: "badge",
     rules: application.rules,
     device,
     userId,
-    userDigest: await userDigestOf(createContext(env, () => {}, firstHome(env)).custody, application, userId),
+    userDigest: await hashUserId(createContext(env, () => {}, firstHome(env)).unsealedKeys, application, userId),
     metadata: body.metadata ? JSON.stringify(body.metadata) : null,
     keyThumbprint: null,
     isVerified: true,
@@ -165,7 +168,7 @@ async function badge({ request, env, application, device }: Asked): Promise<Resp
 /** Calls the application's allocator, which writes one entry to its log and one batch to D1. */
 async function carryOut(env: Env, { id }: Application, command: Command): Promise<Reply["outcome"]> {
   const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
-  const call: Call = { id: newRandomId(), until, origin: { actor: { kind: "device" } }, command };
+  const call: Call = { id: newRandomId(), until, audit: { actor: { kind: "device" } }, command };
   return (await env.ALLOCATOR.getByName(id).call(id, call)).outcome;
 }
 
@@ -175,7 +178,7 @@ async function sign({ request, env, application, device }: Asked): Promise<Respo
   const session = env.DB.withSession("first-primary");
   const signer = { applicationId, device, thumbprint: null, number: null };
   const [current] = await SIGNING.current.atPrimary.all(session, signer);
-  if (!current) throw new Error("a benchmark signs for badges it was issued");
+  if (current?.isFound !== 1) throw new Error("a benchmark signs for badges it was issued");
   const iat = Math.floor(Date.now() / 1000);
   const header = { alg: "ES256", kid: signingKey.kid, typ: "badge-signature+jwt" };
   const claims = {
@@ -202,16 +205,16 @@ const PAGE = statement((p: Placeholders<{ applicationId: ApplicationId; limit: n
       userId: table.userId,
       name: table.name,
       metadata: table.metadata,
-      position: table.position,
+      ordinal: table.ordinal,
       state: table.state,
       startsAt: table.startsAt,
       expiresAt: table.expiresAt,
     })
     .from(table)
     .where(
-      and(eq(table.applicationId, p.applicationId), sql`(${table.endedAt} IS NOT NULL) = 0`, isNotNull(table.position)),
+      and(eq(table.applicationId, p.applicationId), sql`(${table.endedAt} IS NOT NULL) = 0`, isNotNull(table.ordinal)),
     )
-    .orderBy(table.position)
+    .orderBy(table.ordinal)
     .limit(p.limit),
 );
 
@@ -235,7 +238,7 @@ async function page({ req: { raw: request }, env }: Context<{ Bindings: Env }>):
       ...(startsAt !== null && { startsAt: new Date(startsAt).toISOString() }),
       ...(expiresAt !== null && { expiresAt: new Date(expiresAt).toISOString() }),
     }));
-  const last = shown.at(-1)?.position ?? 0;
+  const last = shown.at(-1)?.ordinal ?? 0;
   return respond({ badges }, HEADERS, rows.length > perPage ? { "pagination-cursor": BADGE_CURSOR.encode(last) } : {});
 }
 

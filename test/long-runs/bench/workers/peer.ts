@@ -9,7 +9,7 @@ import { Hono } from "hono";
 import { findApplication } from "./floor.ts";
 
 /** Nobody calls them: they are in the configuration by which all sides are built. */
-export { Allocator, HomeClock } from "./floor.ts";
+export { Allocator, HomeScheduler, Live } from "./floor.ts";
 
 interface Issued {
   number: number;

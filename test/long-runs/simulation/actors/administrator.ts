@@ -2,7 +2,7 @@ import { INITIAL_HEAD } from "../../../../src/shared/initial-head.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../../../src/shared/script-commands.ts";
 import { columnName } from "../column-name.ts";
-import { deviceKeyOf, digestOf } from "../invariants/history.ts";
+import { digestOf, rootKeyOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
 import type { Statement } from "../platform/d1.ts";
@@ -31,7 +31,7 @@ export class Administrator extends Member {
     const { id, firstNumber, numbersAtFirst, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
     const { now } = this.world.timeline;
     const row = insertInto("application", {
-      ...{ id, name: "Simulated", sealed_device_key: deviceKeyOf(id), sealing_version: 1, created_at: now },
+      ...{ id, name: "Simulated", sealed_root_key: rootKeyOf(id), sealing_version: 1, created_at: now },
       ...{ first_number: firstNumber, last_number: firstNumber + numbersAtFirst - 1 },
       ...{ reuse_after_seconds: reuseAfterSeconds, webhook_url: webhookUrl, events: events.join() },
       require_proof: this.#dice.chance(0.1),

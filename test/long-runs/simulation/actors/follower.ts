@@ -55,7 +55,7 @@ export class Follower extends Member {
   async followToEnd(): Promise<void> {
     const { d1, timeline, verdict } = this.world;
     await this.follow();
-    const sql = "SELECT * FROM badge WHERE application_id = ? AND position IS NOT NULL";
+    const sql = "SELECT * FROM badge WHERE application_id = ? AND ordinal IS NOT NULL";
     const badges = new Map(
       d1.look(sql, this.#application.id).map((row) => [String(row.number), seen(row, timeline.now)]),
     );

@@ -1,7 +1,7 @@
 import type { Rules } from "../../../../src/worker/allocator/commands.ts";
 import { FreshNumbers } from "../../../../src/worker/allocator/fresh-numbers.ts";
 import { standIn } from "../../stand-in.ts";
-import { deviceKeyOf } from "../invariants/history.ts";
+import { rootKeyOf } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { hmacKey } from "../platform/globals.ts";
@@ -25,15 +25,17 @@ export class Planter extends Member {
   async plant(application: ApplicationPlan): Promise<void> {
     const { d1, trace } = this.world;
     const { id } = application;
-    const fresh = d1.of(id).look("SELECT fresh FROM application_head WHERE application_id = ?", id)[0]?.fresh;
-    const known: Part[] = JSON.parse(String(fresh));
+    const segments = d1
+      .of(id)
+      .look("SELECT range_segments FROM application_head WHERE application_id = ?", id)[0]?.range_segments;
+    const known: Part[] = JSON.parse(String(segments));
     const [part] =
       known.length > 0 ? known : [{ first: application.firstNumber, size: application.numbersAtFirst, used: 0 }];
     if (!part) return;
     const index = part.used + this.#dice.below(MAX_AHEAD);
     if (index >= part.size) return;
-    const numbers = new FreshNumbers(id, { deviceKey: async () => hmacKey(deviceKeyOf(id), "SHA-256") });
-    const rules = standIn<Rules>("rules", { deviceKey: { sealed: deviceKeyOf(id), sealingVersion: 1 } });
+    const numbers = new FreshNumbers(id, { rootKey: async () => hmacKey(rootKeyOf(id), "SHA-256") });
+    const rules = standIn<Rules>("rules", { rootKey: { sealed: rootKeyOf(id), sealingVersion: 1 } });
     const numberAt = await numbers.forCommands([{ kind: "invite", rules, invitations: [] }]);
     const number = numberAt(part, index);
     // Somebody may have drawn it meanwhile.
@@ -49,8 +51,8 @@ export class Planter extends Member {
       application_id: STRANGER,
       device: `stranger ${number}`,
       user_id: "stranger",
-      position: 1,
-      turn: 1,
+      ordinal: 1,
+      loginSequence: 1,
     };
     d1.of(id).execute([insertInto("badge", { ...badge, issued_at: 0, change: 1, changed_at: 0 })]);
     this.world.faults.struck++;

@@ -12,7 +12,7 @@ import type { Verdict } from "./verdict.ts";
 
 /** Of what D1 has no row when nothing is under way and nothing is due. */
 const NOTHING_LEFT = {
-  "no reservation outlives its invitation": "SELECT * FROM badge WHERE position IS NULL",
+  "no reservation outlives its invitation": "SELECT * FROM badge WHERE ordinal IS NULL",
   "a range reaches as far as its numbers were handed out": `SELECT badge.* FROM badge
     JOIN application ON application.id = badge.application_id WHERE badge.number > application.last_number`,
   "a number that somebody has is not free": "SELECT badge.* FROM badge JOIN freed_number USING (number)",
@@ -20,7 +20,7 @@ const NOTHING_LEFT = {
     "SELECT * FROM webhook_event WHERE state = 'exhausted' AND attempts <> 14",
   "a blocked user has no live badge": `SELECT badge.* FROM blocked_user JOIN badge
     ON badge.application_id = blocked_user.application_id AND badge.user_id = blocked_user.user_id
-    AND badge.position IS NOT NULL AND badge.state IN ('active', 'suspended')`,
+    AND badge.ordinal IS NOT NULL AND badge.state IN ('active', 'suspended')`,
 };
 
 /** What must be true when nothing is under way and nothing is due. */
@@ -43,8 +43,8 @@ function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan)
   const home = d1.of(id);
   const [counted] = home.look(
     `SELECT sequence, entry, readable_from, refused,
-      (SELECT coalesce(sum(value ->> 'used'), 0) FROM json_each(application_head.fresh)) AS used,
-      (SELECT coalesce(sum(value ->> 'size'), 0) FROM json_each(application_head.fresh)) AS size,
+      (SELECT coalesce(sum(value ->> 'used'), 0) FROM json_each(application_head.range_segments)) AS used,
+      (SELECT coalesce(sum(value ->> 'size'), 0) FROM json_each(application_head.range_segments)) AS size,
       (SELECT count(*) FROM badge WHERE application_id = ?1) AS owned,
       (SELECT count(*) FROM freed_number WHERE application_id = ?1) AS freed
     FROM application_head WHERE application_id = ?1`,
@@ -91,9 +91,9 @@ function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): 
 
 const COUNTED = `SELECT
   (SELECT count(*) FROM freed_number) AS freed,
-  (SELECT count(*) FROM badge WHERE retired_at IS NOT NULL) AS retired`;
+  (SELECT count(*) FROM badge WHERE superseded_at IS NOT NULL) AS retired`;
 const STATES = `SELECT iif(ended_at IS NOT NULL AND state IN ('active', 'suspended'), 'expired', state) AS state, count(*) AS count
-  FROM badge WHERE position IS NOT NULL GROUP BY 1`;
+  FROM badge WHERE ordinal IS NOT NULL GROUP BY 1`;
 
 /** What was counted with each change is what there is (contract section 19). */
 function checkStatistics(verdict: Verdict, id: ApplicationId, allocator: Sqlite, text: string): void {

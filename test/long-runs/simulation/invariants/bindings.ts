@@ -3,7 +3,7 @@ import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { CallName } from "../service/door.ts";
 import { type Attempt, type Granted, isOf } from "./book.ts";
-import { deviceOf, isIssued, type Span } from "./history.ts";
+import { hashUdid, isIssued, type Span } from "./history.ts";
 
 /** How old settings and secrets may be that a call is accepted by, in milliseconds (contract section 9, and clocks differ). */
 export const STALE_MILLISECONDS = 31_000;
@@ -86,7 +86,7 @@ export class Bindings extends Member {
       isOf(attempt, "badge") && key !== null && isAhead(row.rebind_until, to + this.#clockError);
     const isLocked = history
       .ofDevice(request, from, to)
-      .filter(({ row }) => (named === null ? row.retired_at === null : row.number === named))
+      .filter(({ row }) => (named === null ? row.superseded_at === null : row.number === named))
       .filter((span) => !mayBind(span))
       .some(({ row }) => (row.key_thumbprint === null ? isRequired : row.key_thumbprint !== key));
     // A restored D1 may lack the badge of this key that would be chosen.
@@ -111,8 +111,8 @@ export class Bindings extends Member {
       ({ table, before, after }) =>
         table === "badge" &&
         ["application_id", "device", "user_id"].every((column) => before?.[column] === badge[column]) &&
-        before?.retired_at === null &&
-        after?.retired_at !== null,
+        before?.superseded_at === null &&
+        after?.superseded_at !== null,
     )?.before;
     if (!replaced || replaced.key_thumbprint === null || replaced.key_thumbprint === badge.key_thumbprint) return;
     const [invitation] = d1.look("SELECT with_secret FROM invitation WHERE digest = ?", badge.invitation ?? null);
@@ -160,7 +160,7 @@ export class Bindings extends Member {
     return book
       .of("badge", { key: key === null ? null : String(key), userId: String(user_id) })
       .filter(({ from, to }) => from <= timeline.now && to >= this.#decidedAt)
-      .filter(({ request }) => request.applicationId === application_id && deviceOf(request) === device);
+      .filter(({ request }) => request.applicationId === application_id && hashUdid(request) === device);
   }
 
   /** What the application demanded of devices at some moment of a time. */

@@ -33,19 +33,19 @@ export const nameOfRow = (table: string, row: Row): string =>
   [table, ...(KEYS[table] ?? []).map((column) => row[column])].join(" ");
 
 /** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
-export const isIssued = (row: Row | null): row is Row => row !== null && row.position !== null;
+export const isIssued = (row: Row | null): row is Row => row !== null && row.ordinal !== null;
 
 /** How storage names an invitation's token. */
 export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
 
-export const deviceKeyOf = (applicationId: string): string => `device key of ${applicationId}`;
+export const rootKeyOf = (applicationId: string): string => `root key of ${applicationId}`;
 
 /** How storage names a device (contract section 9). */
-export const deviceOf = ({ applicationId, udid }: Device): string =>
-  base64Url(createHmac("sha256", deviceKeyOf(applicationId)).update(udid).digest().subarray(0, 16));
+export const hashUdid = ({ applicationId, udid }: Device): string =>
+  base64Url(createHmac("sha256", rootKeyOf(applicationId)).update(udid).digest().subarray(0, 16));
 
 export const isClaimOf = ({ state, claim_user_id, claim_device }: Row, request: UserDevice): boolean =>
-  state === "claimed" && claim_user_id === request.userId && claim_device === deviceOf(request);
+  state === "claimed" && claim_user_id === request.userId && claim_device === hashUdid(request);
 
 /** Everything that D1 had, and when: what responses are held against. */
 export class History extends Member {
@@ -122,7 +122,7 @@ export class History extends Member {
   /** Badges of a device, or of one of its users. */
   ofDevice(request: Device & Partial<UserDevice>, from?: number, to?: number): Span[] {
     const { applicationId, userId } = request;
-    const values = { application_id: applicationId, device: deviceOf(request) };
+    const values = { application_id: applicationId, device: hashUdid(request) };
     return this.during("badge", userId === undefined ? values : { ...values, user_id: userId }, from, to);
   }
 
@@ -133,7 +133,7 @@ export class History extends Member {
     return [...badges.values()].some(
       (spans) =>
         spans.some((span) => span.from < from) &&
-        spans.every(({ row }) => row.key_thumbprint === key && row.retired_at === null),
+        spans.every(({ row }) => row.key_thumbprint === key && row.superseded_at === null),
     );
   }
 
@@ -163,7 +163,7 @@ export class History extends Member {
   }
 
   /**
-   * Whether a badge was its device's current one at some moment of a time: the one with the highest turn.
+   * Whether a badge was its device's current one at some moment of a time: the one with the highest login sequence number.
    *
    * @param key of the device's badges, only those count that are bound to the same key as this one; null: all
    */
@@ -179,11 +179,12 @@ export class History extends Member {
       );
       const own = there.get(number) ?? [];
       const isRival = ({ row }: Span) =>
-        row.retired_at === null && (key === null || own.some((span) => span.row.key_thumbprint === row.key_thumbprint));
-      const turnsOf = (spans: Span[]) => spans.map((span) => (isRival(span) ? Number(span.row.turn) : 0));
+        row.superseded_at === null &&
+        (key === null || own.some((span) => span.row.key_thumbprint === row.key_thumbprint));
+      const loginsOf = (spans: Span[]) => spans.map((span) => (isRival(span) ? Number(span.row.login_sequence) : 0));
       // Of badges that come in one transaction each was the current one.
       const isBehind = (spans: Span[]) =>
-        spans.every((span) => span.from === time) || Math.min(...turnsOf(spans)) <= Math.max(...turnsOf(own));
+        spans.every((span) => span.from === time) || Math.min(...loginsOf(spans)) <= Math.max(...loginsOf(own));
       return own.length > 0 && [...there.values()].every(isBehind);
     });
   }

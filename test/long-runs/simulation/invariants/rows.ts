@@ -8,12 +8,12 @@ import { digestOf, isIssued } from "./history.ts";
 
 /** What never changes: of an issued badge, of an invitation, and of an event. */
 const FIXED = {
-  badge: ["number", "application_id", "device", "user_id", "event_id", "issued_at", "signing_key_id", "position"],
+  badge: ["number", "application_id", "device", "user_id", "event_id", "issued_at", "signing_key_id", "ordinal"],
   invitation: ["number", "application_id", "expires_at", "expires_at_time", "with_secret"],
   webhook_event: ["application_id", "payload"],
 };
 /** What callers see of a badge, apart from its number. */
-const SEEN_COLUMNS = ["position", "state", "expires_at", "ended_at", "metadata", "key_thumbprint"];
+const SEEN_COLUMNS = ["ordinal", "state", "expires_at", "ended_at", "metadata", "key_thumbprint"];
 
 /** How long delivered events are kept (contract section 18). */
 const EVENT_RETENTION_MILLISECONDS = 30 * 24 * HOUR;
@@ -26,7 +26,7 @@ const NEXT_STATES: Readonly<Record<string, readonly string[]>> = {
 
 /** Looks at every transaction of D1: that nothing becomes what it must not (contract sections 5, 8, 12, 13 and 18). */
 export class Rows extends Member {
-  /** The highest position and change number that there ever were, by application and column. */
+  /** The highest ordinal and change number that there ever were, by application and column. */
   readonly #highest = new Map<string, number>();
   /** Commands of the script that have a result, or had one before a restoration. */
   readonly #carriedOut = new Set<string>();
@@ -52,8 +52,8 @@ export class Rows extends Member {
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "script_command") this.#checkCommand(change);
     }
-    const position = changes.find(({ table }) => table === "application_head");
-    if (position?.after && isFolded(changes)) this.world.history.noteFolded(String(position.after.application_id));
+    const head = changes.find(({ table }) => table === "application_head");
+    if (head?.after && isFolded(changes)) this.world.history.noteFolded(String(head.after.application_id));
     this.#checkNumbers(changes);
     this.#checkEvents(changes);
     this.world.bindings.see(changes, lateMilliseconds);
@@ -68,7 +68,7 @@ export class Rows extends Member {
     const { before, after } = change;
     if (before === null && after !== null) this.#checkRest(change, after);
     if (isIssued(before)) {
-      const fixed = before.retired_at === null ? FIXED.badge : [...FIXED.badge, "retired_at"];
+      const fixed = before.superseded_at === null ? FIXED.badge : [...FIXED.badge, "superseded_at"];
       this.#expect(change, isSame(change, fixed), "an issued number stays with its user device, or retired");
       const isExpired =
         before.expires_at !== null && Number(before.expires_at) <= timeline.now + plan.clockErrorMilliseconds;
@@ -81,8 +81,8 @@ export class Rows extends Member {
     }
     if (!isIssued(after)) return;
     const { number, application_id, user_id, device } = after;
-    const isRetired = after.retired_at !== null || after.state !== "replaced";
-    this.#expect(change, isRetired, "a badge that was replaced is retired");
+    const isSuperseded = after.superseded_at !== null || after.state !== "replaced";
+    this.#expect(change, isSuperseded, "a badge that was replaced is retired");
     if (!isIssued(before) && after.state === "active") {
       const sql = "SELECT * FROM blocked_user WHERE application_id = ? AND user_id = ?";
       const isAllowed = d1.look(sql, application_id ?? null, user_id ?? null).length === 0;
@@ -121,7 +121,7 @@ export class Rows extends Member {
     const isIts = badge?.invitation === after.digest;
     const isClaimers = badge?.device === after.claim_device && badge?.user_id === after.claim_user_id;
     const isPossible = {
-      pending: isIts && badge?.position === null,
+      pending: isIts && badge?.ordinal === null,
       claimed: isIts && isClaimers,
       revoked: isAsked && !isIts,
       expired: isOver && !isIts,
@@ -133,7 +133,7 @@ export class Rows extends Member {
   #checkBlock(change: Change): void {
     if (change.before !== null || change.after === null) return;
     const { application_id = null, user_id = null } = change.after;
-    const sql = `SELECT * FROM badge WHERE application_id = ? AND user_id = ? AND position IS NOT NULL
+    const sql = `SELECT * FROM badge WHERE application_id = ? AND user_id = ? AND ordinal IS NOT NULL
       AND state IN ('active', 'suspended')`;
     const live = this.world.d1.look(sql, application_id, user_id);
     this.#expect(change, live.length === 0, "nobody sees a blocked user with a badge", live);
@@ -189,7 +189,8 @@ export class Rows extends Member {
     const changes = all.filter(({ table, after }) => table === "badge" && isIssued(after));
     const isSeen = (change: Change) => {
       const { before, after } = change;
-      const supersedesRevoked = before?.state === "revoked" && before.retired_at === null && after?.retired_at !== null;
+      const supersedesRevoked =
+        before?.state === "revoked" && before.superseded_at === null && after?.superseded_at !== null;
       return !isSame(change, SEEN_COLUMNS) && !supersedesRevoked;
     };
     for (const change of changes) {
@@ -198,12 +199,12 @@ export class Rows extends Member {
     }
     const issues = changes.filter(({ before }) => !isIssued(before));
     const assigned = [
-      ...issues.map(({ after }) => [`${after?.application_id} position`, Number(after?.position)] as const),
+      ...issues.map(({ after }) => [`${after?.application_id} ordinal`, Number(after?.ordinal)] as const),
       ...changes.filter(isSeen).map(({ after }) => [`${after?.application_id} change`, Number(after?.change)] as const),
     ];
     for (const [key, number] of assigned.sort(([, one], [, other]) => one - other)) {
       const isHigher = number > (this.#highest.get(key) ?? 0);
-      this.world.verdict.expect(isHigher, "positions and change numbers grow with every commit", key, number);
+      this.world.verdict.expect(isHigher, "ordinals and change numbers grow with every commit", key, number);
       this.#highest.set(key, number);
     }
   }
@@ -254,8 +255,8 @@ function verdictOnStrangers({ verdict }: World, changes: readonly Change[]): voi
 
 /** Whether an entry changed a badge more than once: then its row shows the last change only. */
 function isFolded(changes: readonly Change[]): boolean {
-  const position = changes.find(({ table }) => table === "application_head");
-  const count = Number(position?.after?.last_change) - Number(position?.before?.last_change);
+  const head = changes.find(({ table }) => table === "application_head");
+  const count = Number(head?.after?.last_change) - Number(head?.before?.last_change);
   const seen = changes.filter(
     (each) => each.table === "badge" && typeof each.after?.change === "number" && !isSame(each, ["change"]),
   );
@@ -270,7 +271,7 @@ const isSame = ({ before, after }: Change, columns: readonly string[]): boolean 
 
 /** The state that callers see, apart from an expiry that nobody has noted. A reserved badge has none. */
 function shownState(row: Row | null): string {
-  if (row === null || row.position === null) return "none";
-  const isExpired = row.position !== undefined && row.ended_at !== null;
+  if (row === null || row.ordinal === null) return "none";
+  const isExpired = row.ordinal !== undefined && row.ended_at !== null;
   return isExpired && (row.state === "active" || row.state === "suspended") ? "expired" : String(row.state);
 }

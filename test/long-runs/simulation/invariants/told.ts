@@ -64,7 +64,7 @@ export class Told extends Member {
     this.#expect(wasActive, "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
     // A claim may have superseded it meanwhile.
-    const isSuperseded = spans.some((span) => span.to >= from && span.row.retired_at !== null);
+    const isSuperseded = spans.some((span) => span.to >= from && span.row.superseded_at !== null);
     const isCurrent = isSuperseded || history.wasCurrent(request, number, readFrom, to);
     this.#expect(isCurrent, "a login makes its badge the device's current one", attempt, spans);
     const bookmarkedAt = Math.min(to, this.#checkBookmark(attempt));

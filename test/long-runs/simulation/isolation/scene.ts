@@ -123,14 +123,14 @@ export class Scene {
     const { id, firstNumber, numbersAtFirst } = ATTACKER;
     this.d1.sqlite.run(
       `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
-        INSERT OR IGNORE INTO badge (number, application_id, device, user_id, event_id, signing_key_id, position, turn, issued_at, change)
+        INSERT OR IGNORE INTO badge (number, application_id, device, user_id, event_id, signing_key_id, ordinal, login_sequence, issued_at, change)
         SELECT ?2 + n, ?1, 'device ' || n, 'user ' || (n % ${USERS}), 'evt_' || n, 1, 1000 + n, 1, 1000, 1000 + n FROM place`,
       [id, firstNumber, USERS * BADGES_OF_USER],
     );
-    const fresh = JSON.stringify([{ first: firstNumber, size: numbersAtFirst, used: numbersAtFirst }]);
+    const rangeSegments = JSON.stringify([{ first: firstNumber, size: numbersAtFirst, used: numbersAtFirst }]);
     const counters =
-      "UPDATE application_head SET fresh = ?, last_position = 1e6, last_change = 1e6 WHERE application_id = ?";
-    this.d1.sqlite.run(counters, [fresh, id]);
+      "UPDATE application_head SET range_segments = ?, last_ordinal = 1e6, last_change = 1e6 WHERE application_id = ?";
+    this.d1.sqlite.run(counters, [rangeSegments, id]);
     this.world.objects.lose(id);
     return this.#callOften(60_000 / (ADDRESSES * CLIENT_IP_CALLS_PER_MINUTE), async (call) => {
       const phone = `phone ${call % PHONES}`;

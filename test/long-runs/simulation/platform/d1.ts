@@ -38,7 +38,7 @@ const WATCHED_TABLES = [...SERVICE_TABLES, "script_command", "application", "app
  * Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. The end
  * of a range is: entries bring it back (contract section 21).
  */
-const RESTORED_TABLES = [...SERVICE_TABLES, "script_command", "history", "signing_key", "status_list", "clock"];
+const RESTORED_TABLES = [...SERVICE_TABLES, "script_command", "history", "signing_key", "status_list", "heartbeat"];
 
 /** How often a read that a copy may respond to goes to one. */
 const COPY_CHANCE = 0.8;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import journal from "../../../../src/worker/allocator/tables/migrations/meta/_journal.json";
-import { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+import { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { Process, requireProcess } from "./process.ts";
@@ -16,9 +16,9 @@ const OLD_INSTANCE_CHANCE = 0.5;
 /** How long a superseded instance may go on, in milliseconds. */
 const OLD_INSTANCE_MILLISECONDS = 3000;
 
-const CLASSES = { allocator: Allocator, clock: HomeClock } as const;
+const CLASSES = { allocator: Allocator, clock: HomeScheduler } as const;
 type ClassName = keyof typeof CLASSES;
-type Instance = Allocator | HomeClock;
+type Instance = Allocator | HomeScheduler;
 
 interface Running {
   process: Process;

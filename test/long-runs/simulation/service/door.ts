@@ -1,11 +1,12 @@
-import type { Origin } from "../../../../src/shared/actor.ts";
+import type { AuditContext } from "../../../../src/shared/actor.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
-import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import type { ApplicationId, DeviceId } from "../../../../src/shared/identifiers.ts";
 import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
-import * as authentication from "../../../../src/worker/applications/authentication.ts";
-import { deviceOf } from "../../../../src/worker/applications/devices.ts";
-import type { Application } from "../../../../src/worker/applications/registry.ts";
-import { requiresProof } from "../../../../src/worker/badges/binding.ts";
+import { ApiError } from "../../../../src/worker/api-error.ts";
+import type { Application } from "../../../../src/worker/applications/application-cache.ts";
+import * as authentication from "../../../../src/worker/applications/credentials.ts";
+import { hashUdid } from "../../../../src/worker/applications/derived-ids.ts";
+import { withRecentSettings } from "../../../../src/worker/applications/recent-settings.ts";
 import { FEED_CURSOR, pageChanges } from "../../../../src/worker/badges/changes.ts";
 import { issueBadge } from "../../../../src/worker/badges/issue.ts";
 import { BADGE_CURSOR, pageBadges } from "../../../../src/worker/badges/list.ts";
@@ -16,7 +17,6 @@ import { parseBookmark } from "../../../../src/worker/http/bookmark.ts";
 import { createInvitations } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
-import { Refusal } from "../../../../src/worker/refusal.ts";
 
 interface Device {
   applicationId: ApplicationId;
@@ -36,8 +36,8 @@ type BadgeCallOfDevice = UserDevice &
 const isVerified = ({ users }: Application, { user, userId }: BadgeCallOfDevice): boolean =>
   users === null || user === userId;
 
-const BY_DEVICE: Origin = { actor: { kind: "device" } };
-const BY_SERVER: Origin = { actor: { kind: "server" } };
+const BY_DEVICE: AuditContext = { actor: { kind: "device" } };
+const BY_SERVER: AuditContext = { actor: { kind: "server" } };
 
 /** Who calls server-side. */
 export interface Credentials {
@@ -62,12 +62,19 @@ type InvitationCall = EitherCall & {
 /** Each caller of a simulation has an address of its own. */
 const presented = ({ applicationId, secret, udid }: EitherCall) => ({ applicationId, secret, clientAddress: udid });
 
-async function readDevice(context: Context, { applicationId, udid, key, bookmark }: DeviceCall) {
+async function serveDevice<Granted>(
+  context: Context,
+  { applicationId, udid, key, bookmark: sentBookmark }: DeviceCall,
+  serve: (application: Application, caller: { device: DeviceId; bookmark: string | null }) => Promise<Granted>,
+): Promise<Granted> {
   const credentials = presented({ applicationId, udid, secret: null });
-  const application = await authentication.requireApplication(context, credentials, "INVALID_APPLICATIONID");
-  if (key === null && (await requiresProof(context, application))) throw new Refusal("INVALID_PROOF");
-  const device = await deviceOf(context.custody, application, udid);
-  return { application, device, bookmark: bookmark && parseBookmark(bookmark, context.home) };
+  const known = await authentication.requireApplication(context, credentials, "INVALID_APPLICATIONID");
+  const device = await hashUdid(context.unsealedKeys, known, udid);
+  const bookmark = sentBookmark && parseBookmark(sentBookmark, context.home);
+  return withRecentSettings(context, known, async (application) => {
+    if (key === null && application.requireProof) throw new ApiError("INVALID_PROOF");
+    return serve(application, { device, bookmark });
+  });
 }
 
 /** A call of an application's server. */
@@ -96,48 +103,50 @@ const takeStep = ofServer(async (context, { applicationId, number, step }: Badge
 const CALLS = {
   async badge(context: Context, request: BadgeCallOfDevice) {
     const { userId, metadata, token: invitationToken, key: keyThumbprint } = request;
-    const { application, ...caller } = await readDevice(context, request);
-    const user = { isVerified: isVerified(application, request) };
-    if (!user.isVerified && invitationToken === null) throw new Refusal("INVALID_USERTOKEN");
-    const wanted = { ...caller, ...user, userId, metadata, keyThumbprint, invitationToken };
-    return issueBadge(context, application, wanted, BY_DEVICE);
+    return serveDevice(context, request, async (application, caller) => {
+      const user = { isVerified: isVerified(application, request) };
+      if (!user.isVerified && invitationToken === null) throw new ApiError("INVALID_USERTOKEN");
+      const wanted = { ...caller, ...user, userId, metadata, keyThumbprint, invitationToken };
+      return issueBadge(context, application, wanted, BY_DEVICE);
+    });
   },
 
   async sign(context: Context, request: DeviceCall & { base64: string; badgeNumber: number | null }) {
     const { base64: clientSignature, badgeNumber, key: thumbprint } = request;
-    const { application, ...caller } = await readDevice(context, request);
     // A public key that has the name of its key in it: whoever holds that one passes the challenge of a door.
     const key = thumbprint && { thumbprint, jwk: { kty: "EC", crv: "P-256", x: thumbprint, y: "y" } as const };
-    return signBadge(context, application, { ...caller, clientSignature, badgeNumber, key: key || null });
+    return serveDevice(context, request, (application, caller) =>
+      signBadge(context, application, { ...caller, clientSignature, badgeNumber, key: key || null }),
+    );
   },
 
   async invite(context: Context, request: InvitationCall) {
     const { application, kind } = await authentication.identifyInviter(context, presented(request));
     const { udid, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
-    const device = await deviceOf(context.custody, application, udid);
+    const device = await hashUdid(context.unsealedKeys, application, udid);
     const wanted = {
       expiresAt: new Date(expiresAtTime).toISOString(),
       badgeExpiresAt: badgeExpiresAtTime === null ? null : new Date(badgeExpiresAtTime).toISOString(),
       ...{ badgeStartsAt: null, name: null, userId: null },
     };
     const inviter = kind === "server" ? { kind } : { kind, device };
-    const origin = kind === "server" ? BY_SERVER : BY_DEVICE;
+    const audit = kind === "server" ? BY_SERVER : BY_DEVICE;
     const [created] = await createInvitations(
       context,
       application,
       [wanted],
       { device, inviter, idempotencyKey },
-      origin,
+      audit,
     );
     if (!created) throw new Error("one was asked for");
-    if ("code" in created) throw new Refusal(created.code);
+    if ("code" in created) throw new ApiError(created.code);
     return created;
   },
 
   async revoke(context: Context, request: EitherCall & { token: string }) {
     const { udid, token } = request;
     const { application, kind } = await authentication.identifyRevoker(context, presented(request), udid);
-    const by = kind === "server" ? { kind } : { kind, device: await deviceOf(context.custody, application, udid) };
+    const by = kind === "server" ? { kind } : { kind, device: await hashUdid(context.unsealedKeys, application, udid) };
     return revokeInvitation(context, application, token, by, kind === "server" ? BY_SERVER : BY_DEVICE);
   },
 
@@ -194,7 +203,7 @@ export async function carryOut<Name extends CallName>(
     const granted = await calls[name](context, request);
     return { kind: "granted", granted, bookmark: context.db.bookmark && `${context.home}.${context.db.bookmark}` };
   } catch (error) {
-    if (error instanceof Refusal) return { kind: "refused", reason: error.code };
+    if (error instanceof ApiError) return { kind: "refused", reason: error.code };
     if (error instanceof Unavailable) return { kind: "refused", reason: "UNAVAILABLE" };
     return { kind: "refused", reason: "INTERNAL_ERROR", fault: error };
   }

@@ -1,9 +1,9 @@
 import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome, homesOf } from "../../../../src/worker/homes.ts";
-import { Custody, type Sealed } from "../../../../src/worker/keys/custody.ts";
-import { callHomeClock } from "../../../../src/worker/scheduling/client.ts";
-import type { HomeClock } from "../../../../src/worker/scheduling/home-clock.ts";
+import { type Sealed, UnsealedKeys } from "../../../../src/worker/keys/unsealed-keys.ts";
+import { tickHome } from "../../../../src/worker/scheduling/client.ts";
+import type { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { d1Binding } from "../platform/d1-binding.ts";
@@ -22,9 +22,9 @@ const unlimited = { limit: async () => ({ success: true }) };
  * Hands out keys without opening anything: RSA costs more than all else of a simulation. What is in the column of the
  * sealed value is the secret itself, or the number of the signing key.
  */
-Object.assign(Custody.prototype, {
+Object.assign(UnsealedKeys.prototype, {
   signingKey: async (_id: string, _kid: string, { sealed }: Sealed) => signingPair(Number(sealed)).privateKey,
-  deviceKey: async (_id: string, { sealed }: Sealed) => hmacKey(sealed, "SHA-256"),
+  rootKey: async (_id: string, { sealed }: Sealed) => hmacKey(sealed, "SHA-256"),
   webhookKey: async (_id: string, _secret: string, { sealed }: Sealed, hash: HmacHash) => hmacKey(sealed, hash),
 });
 
@@ -35,7 +35,7 @@ export const env: Env = standIn<Env & { HOME_1: string; HOME_2: string; WEBHOOKS
   DB_2: d1Binding(2),
   HOME_2: "",
   ALLOCATOR: objectBinding<Allocator>("allocator"),
-  HOME_CLOCK: objectBinding<HomeClock>("clock"),
+  HOME_SCHEDULER: objectBinding<HomeScheduler>("clock"),
   // No door listens.
   LIVE: { getByName: () => ({ wake: async () => {} }) },
   WEBHOOKS: queueBinding,
@@ -83,7 +83,7 @@ export class Isolates extends Member {
   /** The cron trigger goes off. */
   async sweep(): Promise<void> {
     await this.enter(async () => {
-      await Promise.all(homesOf(env).map((home) => callHomeClock(env, home)));
+      await Promise.all(homesOf(env).map((home) => tickHome(env, home)));
     });
   }
 

@@ -17,15 +17,15 @@ CREATE TABLE `badge` (
 	`metadata` text,
 	`signing_key_id` integer,
 	`event_id` text,
-	`position` integer,
-	`turn` integer,
+	`ordinal` integer,
+	`login_sequence` integer,
 	`invitation` text,
 	`issued_at` integer,
 	`state` text DEFAULT 'active' NOT NULL,
 	`expires_at` integer,
 	`starts_at` integer,
 	`ended_at` integer,
-	`retired_at` integer,
+	`superseded_at` integer,
 	`key_thumbprint` text,
 	`rebind_until` integer,
 	`change` integer,
@@ -33,9 +33,9 @@ CREATE TABLE `badge` (
 	`status_change` integer
 );
 --> statement-breakpoint
-CREATE INDEX `badge_user_device` ON `badge` (`device`,`user_id`) WHERE position IS NOT NULL AND retired_at IS NULL;--> statement-breakpoint
-CREATE INDEX `badge_device_turn` ON `badge` (`device`,`turn`) WHERE position IS NOT NULL AND retired_at IS NULL AND turn > 1;--> statement-breakpoint
-CREATE INDEX `badge_user` ON `badge` (`user_id`,(state = 'revoked' OR state = 'replaced'),`position`) WHERE position IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `badge_user_device` ON `badge` (`device`,`user_id`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL;--> statement-breakpoint
+CREATE INDEX `badge_device_login` ON `badge` (`device`,`login_sequence`) WHERE ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1;--> statement-breakpoint
+CREATE INDEX `badge_user` ON `badge` (`user_id`,(state = 'revoked' OR state = 'replaced'),`ordinal`) WHERE ordinal IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `badge_end` ON `badge` (`expires_at`) WHERE expires_at IS NOT NULL AND ended_at IS NULL;--> statement-breakpoint
 CREATE TABLE `blocked_user` (
 	`user_id` text PRIMARY KEY NOT NULL,
@@ -66,7 +66,7 @@ CREATE TABLE `freed_number` (
 	`freed_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `freed_number_rested` ON `freed_number` (`freed_at`);--> statement-breakpoint
+CREATE INDEX `freed_number_reusable` ON `freed_number` (`freed_at`);--> statement-breakpoint
 CREATE TABLE `invitation` (
 	`digest` text PRIMARY KEY NOT NULL,
 	`number` integer NOT NULL,

@@ -1,0 +1,118 @@
+import { DurableObject } from "cloudflare:workers";
+import * as z from "zod";
+import { type Context, createContext } from "../context.ts";
+import { findHome } from "../homes.ts";
+import { log } from "../log.ts";
+import { stampHeartbeat } from "../storage/heartbeat.ts";
+import { compareAllocators, wakeForCommands } from "./allocators.ts";
+import { carryOutHomeCommands } from "./home-commands.ts";
+import { NumberRegister } from "./number-register.ts";
+import type { Checkpoints } from "./old-rows.ts";
+import { registerCopy } from "./register-copy.ts";
+import { recordTick, type Tick } from "./restores.ts";
+import { sweepHome } from "./sweep.ts";
+
+const checkpoint = z.tuple([z.string(), z.string()]).nullable();
+
+const tickRow = z.object({
+  home: z.number(),
+  sequence: z.number(),
+  ticked_at: z.number(),
+  compare_after: z.string().nullable(),
+});
+
+/**
+ * One home's scheduler (contract section 17), named by the home's number: cron calls it every minute, in an invocation
+ * of its own, so that no home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of
+ * number ranges.
+ */
+export class HomeScheduler extends DurableObject<Env> {
+  readonly #checkpoints: Checkpoints = {
+    get: (name) => checkpoint.parse(this.ctx.storage.kv.get(name) ?? null),
+    set: (name, value) => this.ctx.storage.kv.put(name, value),
+  };
+
+  readonly #register = new NumberRegister(this.ctx.storage.sql, () => Date.now());
+  /**
+   * The last task on the register. Tasks run one after the other, so the register does not change between two D1 calls
+   * of a task.
+   */
+  #registerWork: Promise<void> = Promise.resolve();
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env);
+    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
+      sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
+  }
+
+  /** Runs a home's due work once a minute, in bounded chunks. All work may be repeated, even by two ticks at once. */
+  async tick(home: number): Promise<void> {
+    const context = this.#open(home);
+    await attempt(home, "tick", async () => this.#write(home, await recordTick(context, this.#read())));
+    await Promise.all([
+      attempt(home, "compare", () => this.#compare(context)),
+      attempt(home, "commands", () => wakeForCommands(context)),
+      attempt(home, "register", () => this.#keepRegister(context, this.#read()?.compareAfter != null)),
+      sweepHome(context, this.#checkpoints),
+    ]);
+  }
+
+  /** Carries out commands of the script for this scheduler. @throws Unavailable */
+  wake(home: number): Promise<void> {
+    return this.#keepRegister(this.#open(home), false);
+  }
+
+  /** @param isInDoubt whether D1 may have been restored */
+  async #keepRegister({ home, db }: Context, isInDoubt: boolean): Promise<void> {
+    if (home !== 1) return;
+    const done = this.#registerWork.then(async () => {
+      if (isInDoubt) await this.#register.compare(registerCopy(db));
+      await carryOutHomeCommands(db, this.#register);
+    });
+    this.#registerWork = done.catch(() => {});
+    await done;
+  }
+
+  /** After a restore of D1, makes the home's allocators compare themselves with it, chunk by chunk. */
+  async #compare(context: Context): Promise<void> {
+    for (;;) {
+      const tick = this.#read();
+      if (tick?.compareAfter == null) return;
+      const next = await compareAllocators(context, tick.compareAfter);
+      // Not if another restore was noticed meanwhile.
+      const isCurrent = this.#read()?.compareAfter === tick.compareAfter;
+      if (isCurrent) this.#write(context.home, { ...tick, compareAfter: next });
+      if (next === null && isCurrent) await stampHeartbeat(context.db, context.now());
+    }
+  }
+
+  #open(number: number): Context {
+    const home = findHome(this.env, number);
+    if (!home) throw new Error(`home ${number} is not bound`);
+    return createContext(this.env, (work) => this.ctx.waitUntil(work), home);
+  }
+
+  #read(): Tick | undefined {
+    const row = tickRow.optional().parse(this.ctx.storage.sql.exec("SELECT * FROM tick").toArray()[0]);
+    return row && { sequence: row.sequence, tickedAt: row.ticked_at, compareAfter: row.compare_after };
+  }
+
+  #write(home: number, { sequence, tickedAt, compareAfter }: Tick): void {
+    this.ctx.storage.sql.exec(
+      "INSERT OR REPLACE INTO tick VALUES (1, ?, ?, ?, ?)",
+      home,
+      sequence,
+      tickedAt,
+      compareAfter,
+    );
+  }
+}
+
+/** Logs a failure. Other work continues, and the next tick retries. */
+async function attempt(home: number, work: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    log("error", { event: "tick-task-failed", home, task: work, error });
+  }
+}

@@ -1,0 +1,56 @@
+import { historyIdPrefix } from "../../shared/history.ts";
+import { eventIdPrefix } from "../../shared/identifiers.ts";
+import { PURGE_CHUNK_ROWS, UNDELIVERED_RETENTION_FACTOR } from "../../shared/limits.ts";
+import { DAY_MILLISECONDS } from "../../shared/time.ts";
+import type { Context } from "../context.ts";
+import { type Checkpoint, type PurgedChunk, purgeEvents, purgeHistory } from "../storage/retention.ts";
+
+/**
+ * Deletes old rows (contract section 18). Each tick scans the next rows of each table, and starts again after the last
+ * one. So the cost of a tick does not depend on the number of rows. The allocator deletes old invitations.
+ */
+
+/** Where scans resume, kept from one sweep to the next. */
+export interface Checkpoints {
+  get(name: string): Checkpoint | null;
+  set(name: string, checkpoint: Checkpoint | null): void;
+}
+
+type ScanChunk = (context: Context, after: Checkpoint | null) => Promise<PurgedChunk>;
+
+/** Scans by the names of their checkpoints. */
+const SCANS = {
+  eventsDeleted: ({ db, now, retention }, after) => {
+    const days = requireDays("EVENT_RETENTION_DAYS", retention().eventDays);
+    const madeBefore = (age: number) => eventIdPrefix(daysBefore(now(), age));
+    const before = { delivered: madeBefore(days), undelivered: madeBefore(days * UNDELIVERED_RETENTION_FACTOR) };
+    return purgeEvents(db, before, after, PURGE_CHUNK_ROWS);
+  },
+  historyDeleted: ({ db, now, retention }, after) => {
+    const days = requireDays("HISTORY_RETENTION_DAYS", retention().historyDays);
+    return purgeHistory(db, historyIdPrefix(daysBefore(now(), days)), after, PURGE_CHUNK_ROWS);
+  },
+} satisfies Record<string, ScanChunk>;
+
+export type Purge = keyof typeof SCANS;
+
+/**
+ * One chunk of a scan. @returns the number of deleted rows, and whether the scan has come to the end of the table
+ */
+export async function purge(
+  context: Context,
+  name: Purge,
+  checkpoints: Checkpoints,
+): Promise<{ deleted: number; isFinished: boolean }> {
+  const { deleted, next } = await SCANS[name](context, checkpoints.get(name));
+  checkpoints.set(name, next);
+  return { deleted, isFinished: next === null };
+}
+
+/** `now` − `days` in milliseconds, at least 0. */
+const daysBefore = (now: number, days: number): number => Math.max(0, now - Math.round(days * DAY_MILLISECONDS));
+
+function requireDays(variable: string, days: number | null): number {
+  if (days === null) throw new Error(`${variable} is not a number of days`);
+  return days;
+}

@@ -1,0 +1,73 @@
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { scriptCommand } from "../../shared/schema.ts";
+import type { HomeResult, ScriptResult } from "../../shared/script-commands.ts";
+import type { Database } from "./database.ts";
+import { orm, type Placeholders, query, statement } from "./statement.ts";
+
+/** Commands of the administration script that wait for the service (contract section 21). */
+
+/** D1's clock, in milliseconds. */
+const NOW = sql<number>`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
+
+const isOpen = and(isNull(scriptCommand.result), sql`${scriptCommand.createdAt} > ${NOW} - 3600000`);
+
+/** Open commands for an allocator, or for the scheduler, oldest first. */
+export const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: number }>) =>
+  orm
+    .select({ id: scriptCommand.id, command: scriptCommand.command })
+    .from(scriptCommand)
+    .where(and(eq(scriptCommand.recipient, p.recipient), isOpen))
+    .orderBy(asc(scriptCommand.createdAt))
+    .limit(p.limit),
+);
+
+/**
+ * The oldest open commands for an application's allocator, or for the scheduler. A command that is older than an hour
+ * by D1's clock is ignored: the script has given it up, and only a restore can bring it back. One round trip.
+ */
+export const readCommands = (
+  db: Database,
+  recipient: string,
+  limit: number,
+): Promise<{ id: string; command: string }[]> => db.all(SELECT_OPEN, { recipient, limit });
+
+const STORE = statement(
+  (p: Placeholders<{ id: string; result: string }>) =>
+    sql`UPDATE ${scriptCommand} SET ${sql.identifier(scriptCommand.result.name)} = ${p.result}
+      WHERE ${scriptCommand.id} = ${p.id} AND ${scriptCommand.result} IS NULL`,
+);
+
+/** Stores the result of a command that changes none of the application's rows. One round trip. */
+export async function storeResult(db: Database, id: string, result: ScriptResult | HomeResult): Promise<void> {
+  await db.write(STORE, { id, result: JSON.stringify(result) });
+}
+
+/** One search for each recipient, however many commands wait for it. */
+const SELECT_RECIPIENTS = statement((p: Placeholders<{ after: string; limit: number }>) => {
+  const { recipient } = scriptCommand;
+  const next = (after: unknown) =>
+    sql`(SELECT ${recipient} FROM ${scriptCommand} WHERE ${scriptCommand.result} IS NULL AND ${recipient} > ${after}
+      ORDER BY ${recipient} LIMIT 1)`;
+  return query(
+    { recipient: sql<string>`each.recipient` },
+    (columns) => sql`
+    WITH RECURSIVE each (recipient) AS (
+      SELECT ${next(p.after)} UNION ALL SELECT ${next(sql`each.recipient`)} FROM each WHERE each.recipient IS NOT NULL)
+    SELECT ${columns} FROM each WHERE each.recipient IS NOT NULL LIMIT ${p.limit}`,
+  );
+});
+
+/** Recipients with waiting commands, in order. One round trip. @param after the last recipient of the previous page */
+export async function findRecipients(db: Database, after: string, limit: number): Promise<string[]> {
+  return (await db.all(SELECT_RECIPIENTS, { after, limit })).map(({ recipient }) => recipient);
+}
+
+const DELETE_OLD = statement(
+  (p: Placeholders<{ before: number; limit: number }>) =>
+    sql`DELETE FROM ${scriptCommand} WHERE ${scriptCommand.id} IN (
+      SELECT old.id FROM ${scriptCommand} AS old WHERE old.created_at < ${p.before} LIMIT ${p.limit})`,
+);
+
+/** Deletes old commands, for which no script waits. @returns their number */
+export const deleteOldCommands = (db: Database, before: number, limit: number): Promise<number> =>
+  db.write(DELETE_OLD, { before, limit });

@@ -1,0 +1,48 @@
+import { sql } from "drizzle-orm";
+import { MAX_REPLICA_AGE_SECONDS, REPLICA_CLOCK_SKEW_SECONDS } from "../../shared/limits.ts";
+import { heartbeat } from "../../shared/schema.ts";
+import type { Database } from "./database.ts";
+import { type Placeholders, query, statement } from "./statement.ts";
+
+/**
+ * D1's heartbeat, which the home's scheduler writes every minute. The scheduler stores the last sequence number: if
+ * D1's is not higher, D1 was restored to an older state. A replica of D1 is at least as new as the time in its row.
+ */
+
+/**
+ * Whether a replica of D1 is recent enough to accept a badge (contract section 16).
+ *
+ * @param tickedAt as the replica has it
+ * @param now milliseconds
+ */
+export function isRecent(tickedAt: number | null, now: number): boolean {
+  if (tickedAt === null) return false;
+  const age = now - tickedAt;
+  return age < MAX_REPLICA_AGE_SECONDS * 1000 && age > -REPLICA_CLOCK_SKEW_SECONDS * 1000;
+}
+
+const [sequence, tickedAt] = [heartbeat.sequence, heartbeat.tickedAt].map(({ name }) => sql.identifier(name));
+
+const TICK = statement(() =>
+  query(
+    { sequence: heartbeat.sequence },
+    (columns) => sql`INSERT INTO ${heartbeat} (id, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
+      ON CONFLICT (id) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
+  ),
+);
+
+/** One round trip. @returns the new sequence number */
+export async function beat(db: Database): Promise<number> {
+  const [row] = await db.all(TICK, {});
+  if (!row) throw new Error("the heartbeat is always returned");
+  return row.sequence;
+}
+
+const STAMP = statement(
+  (p: Placeholders<{ now: number }>) => sql`UPDATE ${heartbeat} SET ${tickedAt} = ${p.now} WHERE ${heartbeat.id} = 1`,
+);
+
+/** The time by which replicas prove their age. One round trip. @param now milliseconds */
+export async function stampHeartbeat(db: Database, now: number): Promise<void> {
+  await db.write(STAMP, { now });
+}

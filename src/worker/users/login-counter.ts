@@ -1,0 +1,45 @@
+import type { ApplicationId } from "../../shared/identifiers.ts";
+import { MAX_CACHED_APPLICATIONS, OBSERVED_WRITE_MILLISECONDS } from "../../shared/limits.ts";
+import type { Statistics } from "../../shared/statistics.ts";
+import type { Context } from "../context.ts";
+import { log } from "../log.ts";
+import { LruCache } from "../lru-cache.ts";
+import { addObservedLogins } from "../storage/observed-logins.ts";
+
+type Deps = Pick<Context, "db" | "now" | "defer">;
+
+interface Pending {
+  counts: Statistics["logins"];
+  isWriting: boolean;
+}
+
+const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
+
+/**
+ * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up logins and
+ * writes the sums now and then, after a response. Sums that are not written when the isolate ends are lost.
+ */
+export class LoginCounter {
+  readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);
+
+  count(deps: Deps, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {
+    const pending = this.#pending.get(applicationId) ?? { counts: none(), isWriting: false };
+    this.#pending.set(applicationId, pending);
+    pending.counts[kind]++;
+    if (pending.isWriting) return;
+    pending.isWriting = true;
+    deps.defer(writeSoon(deps, applicationId, pending));
+  }
+}
+
+async function writeSoon({ db, now }: Deps, applicationId: ApplicationId, pending: Pending): Promise<void> {
+  try {
+    await scheduler.wait(OBSERVED_WRITE_MILLISECONDS);
+    const counts = pending.counts;
+    pending.counts = none();
+    pending.isWriting = false;
+    await addObservedLogins(db, applicationId, counts, now());
+  } catch (error) {
+    log("warn", { event: "observed-logins-not-counted", application: applicationId, error });
+  }
+}

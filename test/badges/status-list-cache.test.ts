@@ -1,0 +1,343 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { StatusListCache } from "../../src/worker/badges/status-lists/cache.ts";
+import { StatusIndexes } from "../../src/worker/badges/status-lists/list-index.ts";
+import { readStatusList } from "../../src/worker/badges/status-lists/read.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { saveStatusList } from "../../src/worker/storage/status-lists.ts";
+import { newAddress } from "../support/address.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
+import { billOf } from "../support/bill.ts";
+import { testContext } from "../support/context.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
+import { issueTo, takeStep } from "./life-support.ts";
+import { claimsOf, entriesOf, indexOn, inflate } from "./status-support.ts";
+
+/** The half second that a cache has passes when a test says so. */
+let timers: StandingTimers;
+
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  timers = new StandingTimers();
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  timers.stop();
+});
+
+/** Of the clock: what the service waits for has all the time it needs. */
+const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
+
+/** An isolate that has just started, in this data centre unless it is given another cache; its queries of lists are counted. */
+async function newIsolate(
+  application: TestApplication,
+  { edgeCache = caches.default, around }: { edgeCache?: Cache; around?: AroundTrip } = {},
+) {
+  let built = 0;
+  const db = new Database(
+    aroundD1(homeDatabase(), (statements, send) => {
+      if (!isAbout(statements, "FROM status_list")) return send();
+      built++;
+      return around ? around(statements, send) : send();
+    }),
+  );
+  const { context, deferred } = testContext({
+    statusListCache: new StatusListCache(),
+    statusIndexes: new StatusIndexes(),
+    edgeCache,
+  });
+  return {
+    builds: () => built,
+    /** @returns the list, once it is in the cache too */
+    async read(list = 0): Promise<string> {
+      const jwt = await readStatusList({ ...context, db }, application.id, list, newAddress());
+      await Promise.all(deferred);
+      return jwt;
+    },
+  };
+}
+
+/** A cache of another data centre, of which `behave` decides what it does. */
+const cacheThat = (behave: Partial<Pick<Cache, "match" | "put">>): Cache => ({
+  match: async () => undefined,
+  put: async () => {},
+  delete: async () => false,
+  ...behave,
+});
+
+/** An application with one badge, and what a list says of it. */
+async function tenant() {
+  const application = await createApplication({ statusList: true });
+  const number = await issueTo(application, "phone", "alice");
+  const { idx } = await indexOn(application, "phone");
+  return { application, number, valueIn: async (jwt: string) => (await entriesOf(jwt))(idx) };
+}
+
+describe("a list is at most 30 seconds old when it is sent (contract section 14)", () => {
+  it("by an isolate that built it", async () => {
+    const { application, number, valueIn } = await tenant();
+    const isolate = await newIsolate(application);
+    expect(await valueIn(await isolate.read())).toBe(0);
+    await takeStep(application, number, "suspend");
+    passSeconds(10);
+    expect(await valueIn(await isolate.read())).toBe(0);
+    expect(isolate.builds()).toBe(1);
+    passSeconds(20);
+    expect(await valueIn(await isolate.read())).toBe(2);
+    expect(isolate.builds()).toBe(2);
+  });
+
+  it("by an isolate that took another's from the data centre's cache: its age counts from when it was built", async () => {
+    const { application, number, valueIn } = await tenant();
+    const [builder, taker] = [await newIsolate(application), await newIsolate(application)];
+    const first = await builder.read();
+    await takeStep(application, number, "revoke");
+    passSeconds(15);
+    expect(await taker.read()).toBe(first);
+    expect(taker.builds()).toBe(0);
+    passSeconds(15);
+    expect(await valueIn(await taker.read())).toBe(1);
+    expect(taker.builds()).toBe(1);
+  });
+
+  it("when the cache keeps a copy for longer than it was told to", async () => {
+    const { application, number, valueIn } = await tenant();
+    const kept = new Map<unknown, Response>();
+    const edgeCache = cacheThat({
+      match: async (uri) => kept.get(uri)?.clone(),
+      put: async (uri, response) => void kept.set(uri, response),
+    });
+    await (await newIsolate(application, { edgeCache })).read();
+    expect(kept.size).toBe(1);
+    await takeStep(application, number, "revoke");
+    passSeconds(30);
+    expect(await valueIn(await (await newIsolate(application, { edgeCache })).read())).toBe(1);
+  });
+
+  it("when the clock jumps back: a copy from the time to come is not used", async () => {
+    const { application, number, valueIn } = await tenant();
+    const isolate = await newIsolate(application);
+    await isolate.read();
+    await takeStep(application, number, "revoke");
+    passSeconds(-3600);
+    expect(await valueIn(await isolate.read())).toBe(1);
+  });
+
+  it("and says how old: its iat is from before D1 was asked", async () => {
+    const { application } = await tenant();
+    const before = Math.floor(Date.now() / 1000);
+    const slow: AroundTrip = async (_, send) => {
+      const result = await send();
+      passSeconds(7);
+      return result;
+    };
+    expect(claimsOf(await (await newIsolate(application, { around: slow })).read()).iat).toBe(before);
+  });
+});
+
+describe("copies of lists", () => {
+  it("are not needed to know that there is no next list, for which every door asks, while nobody can begin one", async () => {
+    const { application } = await tenant();
+    const isolate = await newIsolate(application);
+    const poll = async () => {
+      await isolate.read();
+      for (const list of [1, 2, 1_000_000]) {
+        await expect(isolate.read(list)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+      }
+      return isolate.builds();
+    };
+    expect(await poll()).toBe(1);
+    passSeconds(19);
+    expect(await poll()).toBe(1);
+    // Fewer badges than 32,768 fit into the list now.
+    await runSql("UPDATE badge SET ordinal = 131071 - 32767 WHERE application_id = ?", application.id);
+    passSeconds(1);
+    expect(await poll()).toBe(2);
+    passSeconds(1);
+    expect(await poll()).toBe(3);
+  });
+
+  it("are asked for again when the clock jumps back: what was missing in the time to come may be there", async () => {
+    const { application } = await tenant();
+    const isolate = await newIsolate(application);
+    await isolate.read();
+    await expect(isolate.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+    expect(isolate.builds()).toBe(1);
+    passSeconds(-3600);
+    await runSql("UPDATE badge SET ordinal = 131073 WHERE application_id = ?", application.id);
+    expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
+  });
+
+  it("are kept by address: no application gets another's, and no list another list's", async () => {
+    const [one, other] = [await tenant(), await tenant()];
+    await takeStep(one.application, one.number, "revoke");
+    await runSql("UPDATE badge SET ordinal = 131072 WHERE number = ?", Number(other.number));
+    const isolates = [
+      await newIsolate(one.application),
+      await newIsolate(other.application),
+      await newIsolate(other.application),
+    ];
+    const lists = await Promise.all(isolates.map((isolate, index) => isolate.read(index === 2 ? 1 : 0)));
+    expect(lists.map((jwt) => claimsOf(jwt).sub)).toEqual(
+      [`${one.application.id}/status/0`, `${other.application.id}/status/0`, `${other.application.id}/status/1`].map(
+        (path) => `http://localhost:8787/v1/applications/${path}`,
+      ),
+    );
+    for (const [index, isolate] of isolates.entries())
+      expect(await isolate.read(index === 2 ? 1 : 0)).toBe(lists[index]);
+    expect(isolates.map((isolate) => isolate.builds())).toEqual([1, 1, 1]);
+  });
+
+  it("have an order of entries each, whichever list an isolate has built before", async () => {
+    const { application } = await tenant();
+    const second = await issueTo(application, "tablet", "bob");
+    await takeStep(application, second, "suspend");
+    await runSql("UPDATE badge SET ordinal = 131073 WHERE number = ?", Number(second));
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({}) });
+    await isolate.read(0);
+    const other = await newIsolate(application, { edgeCache: cacheThat({}) });
+    const entries = async (jwt: string) => inflate(claimsOf(jwt).status_list.lst);
+    const found = await entries(await isolate.read(1));
+    expect(found.filter((byte) => byte !== 0)).toHaveLength(1);
+    expect(found).toEqual(await entries(await other.read(1)));
+  });
+
+  it.each([
+    ["fails", cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) })],
+    ["has something else", cacheThat({ match: async () => new Response("something else") })],
+  ])("are not needed: when the data centre's cache %s, a list is built", async (_, edgeCache) => {
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    const { application, valueIn } = await tenant();
+    const isolate = await newIsolate(application, { edgeCache });
+    expect(await valueIn(await isolate.read())).toBe(0);
+    expect(isolate.builds()).toBe(1);
+  });
+
+  it("are not waited for when the data centre's cache never responds: after half a second a list is built", async () => {
+    const { application, valueIn } = await tenant();
+    const hang = vi.fn(() => new Promise<never>(() => {}));
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({ match: hang, put: hang }) });
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    const reading = isolate.read();
+    await timers.pass(499, () => hang.mock.calls.length === 1);
+    expect([await isSettled(reading), isolate.builds()]).toEqual([false, 0]);
+    await timers.pass(1);
+    await timers.pass(500, () => hang.mock.calls.length === 2);
+    expect(await valueIn(await reading)).toBe(0);
+    expect(isolate.builds()).toBe(1);
+  });
+
+  it("are built by the next who asks when D1 failed the first", async () => {
+    const { application, valueIn } = await tenant();
+    let failures = 1;
+    const around: AroundTrip = (_, send) => (failures-- > 0 ? Promise.reject(new Error("D1 is overloaded")) : send());
+    const isolate = await newIsolate(application, { around });
+    await expect(isolate.read()).rejects.toThrow("D1 is unavailable");
+    expect(await valueIn(await isolate.read())).toBe(0);
+  });
+});
+
+describe("building a list reads what has changed, not what there is (contract section 14)", () => {
+  /** Badges of list 0 whose change numbers are their ordinals; every hundredth has been suspended. */
+  async function fill(application: TestApplication, from: number, to: number): Promise<void> {
+    await runSql(
+      `WITH RECURSIVE place (n) AS (SELECT CAST(?3 AS INTEGER) UNION ALL SELECT n + 1 FROM place WHERE n < ?4)
+       INSERT INTO badge (number, application_id, device, user_id, event_id, ordinal, login_sequence, state, change, status_change,
+         expires_at, ended_at)
+       SELECT 7000000000 + ?2 + n, ?1, 'd' || n, 'u' || n, 'evt_' || n, n, 1, iif(n % 100, 'active', 'suspended'), n,
+         iif(n % 100, NULL, n), iif(n % 3 = 1, 1000, NULL), iif(n % 3 = 1, 1000, NULL)
+       FROM place`,
+      application.id,
+      application.firstNumber * 1_000_000,
+      from,
+      to,
+    );
+  }
+
+  /** Badges of which each has expired without that being recorded. */
+  const expire = (application: TestApplication, above: number) =>
+    runSql(
+      "UPDATE badge SET expires_at = 1000, ended_at = NULL WHERE application_id = ?1 AND ordinal > ?2",
+      application.id,
+      above,
+    );
+
+  /** An isolate that counts rows, and the bytes of the list that it builds. */
+  async function meter(application: TestApplication) {
+    let rowsRead = 0;
+    const around: AroundTrip = async (statements, send) => {
+      const result = await send();
+      rowsRead += (await billOf(statements, result)).rowsRead;
+      return result;
+    };
+    const build = async (list = 0) => {
+      rowsRead = 0;
+      const isolate = await newIsolate(application, { around, edgeCache: cacheThat({}) });
+      const { lst } = claimsOf(await isolate.read(list)).status_list;
+      const suspended = (await inflate(lst)).reduce(
+        (sum, byte) => sum + [0, 2, 4, 6].filter((at) => (byte >> at) & 2).length,
+        0,
+      );
+      return { rowsRead, suspended };
+    };
+    return build;
+  }
+
+  it("a list with thousands of changes is read once in the whole service, and then its latest changes alone", async () => {
+    const [application, other] = [
+      await createApplication({ statusList: true }),
+      await createApplication({ statusList: true }),
+    ];
+    await fill(application, 1, 60_000);
+    await fill(other, 1, 20_000);
+    await expire(other, 10_000);
+    const build = await meter(application);
+    expect(await build()).toMatchObject({ suspended: 600 });
+    // What is saved, the last ordinals of live and of ended badges, and a row after each range.
+    const UNCHANGED = 8;
+    const again = await build();
+    expect(again.suspended).toBe(600);
+    expect(again.rowsRead).toBeLessThanOrEqual(UNCHANGED);
+    await fill(application, 60_001, 61_000);
+    const changed = await build();
+    expect(changed.suspended).toBe(610);
+    expect(changed.rowsRead).toBeLessThanOrEqual(UNCHANGED + 10);
+    await expire(application, 60_950);
+    const expired = await build();
+    // The suspended ones among them have expired too.
+    expect(expired.suspended).toBe(610 + 50 - 1);
+    expect(expired.rowsRead).toBeLessThanOrEqual(UNCHANGED + 10 + 50);
+  });
+
+  it("a list with more changes than one statement reads is built in steps", async () => {
+    const application = await createApplication({ statusList: true });
+    await fill(application, 1, 25_000);
+    await runSql(
+      "UPDATE badge SET state = 'suspended', status_change = change WHERE application_id = ?",
+      application.id,
+    );
+    const build = await meter(application);
+    expect(await build()).toMatchObject({ suspended: 25_000 });
+    expect((await build()).rowsRead).toBeLessThan(5010);
+  });
+
+  it("what is saved is never older than what was saved before, and never from a state that D1 has lost", async () => {
+    const application = await createApplication({ statusList: true });
+    await fill(application, 1, 200);
+    const db = new Database(homeDatabase());
+    const of = { applicationId: application.id, list: 0 };
+    const saved = () =>
+      homeDatabase()
+        .prepare("SELECT through, lst FROM status_list WHERE application_id = ?")
+        .bind(application.id)
+        .first();
+    await saveStatusList(db, { ...of, through: 200, lst: "newer" });
+    await saveStatusList(db, { ...of, through: 100, lst: "older" });
+    expect(await saved()).toEqual({ through: 200, lst: "newer" });
+    await saveStatusList(db, { ...of, through: 300, lst: "lost" });
+    expect(await saved()).toEqual({ through: 200, lst: "newer" });
+  });
+});

@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { LruCache } from "../src/worker/lru-cache.ts";
+
+describe("what an isolate remembers (its memory is shared by all applications)", () => {
+  it("is at most so many entries, and of these the ones that were used last", () => {
+    const cache = new LruCache<number>(2);
+    cache.set("old", 1);
+    cache.set("used", 2);
+    expect(cache.get("old")).toBe(1);
+    cache.set("new", 3);
+    expect(["old", "used", "new"].map((key) => cache.get(key))).toEqual([1, undefined, 3]);
+  });
+
+  it("stays as many entries when one is set anew, with its newest value", () => {
+    const cache = new LruCache<number>(2);
+    cache.set("one", 1);
+    cache.set("two", 2);
+    cache.set("one", 3);
+    cache.set("three", 4);
+    expect(["one", "two", "three"].map((key) => cache.get(key))).toEqual([3, undefined, 4]);
+  });
+
+  it("never grows past its limit, however many come", () => {
+    const cache = new LruCache<number>(10);
+    for (let count = 0; count < 1000; count++) cache.set(`key ${count}`, count);
+    const kept = Array.from({ length: 1000 }, (_, count) => cache.get(`key ${count}`)).filter(
+      (one) => one !== undefined,
+    );
+    expect(kept).toEqual(Array.from({ length: 10 }, (_, index) => 990 + index));
+  });
+});

@@ -1,0 +1,97 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { updateApplication } from "../../src/admin/application/update.ts";
+import { DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { HAS_CHROMIUM, launchChromium } from "./support/browser.ts";
+import { type Harness, startHarness } from "./support/harness.ts";
+
+/**
+ * Takes the README's picture of the console, so that it can be taken again whenever the console changes:
+ *
+ *   CONSOLE_PICTURE=docs/console.png npx vitest run test/node/console-picture.test.ts
+ *
+ * Without that variable the picture is thrown away.
+ */
+
+/** Milliseconds: a browser's work on a busy machine. */
+const LIMIT = 240_000;
+const HOUR = 3_600_000;
+
+const SIZE = { width: 1280, height: 960 };
+
+/** Name, begin and end in hours of the day, and whether the pass is on the visitor's phone. */
+const VISITS = [
+  ["Ann Lee", 8.5, 12, true],
+  ["Jonas Weber", 9, 12.5, true],
+  ["Mia Rossi", 9.25, 17, true],
+  ["Omar Haddad", 9.5, 11.5, false],
+  ["Priya Nair", 11, 12.5, false],
+  ["Kofi Mensah", 13, 17, false],
+  ["Elin Berg", 14, 15, false],
+] as const;
+
+/** It is this hour at reception whenever the picture is taken, so no visit has ended. */
+const LOCAL_HOUR = 10;
+
+const folder = mkdtempSync(join(tmpdir(), "console-picture-"));
+let service: Harness;
+
+/** Hours by which reception's clock is ahead of UTC, from -12 to 11. */
+const offset = ((LOCAL_HOUR - new Date().getUTCHours() + 36) % 24) - 12;
+/** The signs of these zones are the other way round (POSIX). */
+const timezoneId = `Etc/GMT${offset > 0 ? "-" : "+"}${Math.abs(offset)}`;
+
+function timeToday(hour: number): Date {
+  const local = new Date(Date.now() + offset * HOUR);
+  const midnight = Date.UTC(local.getUTCFullYear(), local.getUTCMonth(), local.getUTCDate()) - offset * HOUR;
+  return new Date(midnight + hour * HOUR);
+}
+
+beforeAll(async () => {
+  service = await startHarness();
+  const { origin: baseUrl, applicationId, homes, submit } = service;
+  await updateApplication(homes, submit, applicationId, { name: "Harbour Tower" });
+  const server = new ServerClient({ ...service, baseUrl });
+  for (const [name, from, until, isOnPhone] of VISITS) {
+    const { id } = await server.createInvitation({
+      ...{ udid: "reception", name, expiresAt: timeToday(23) },
+      ...{ badgeStartsAt: timeToday(from), badgeExpiresAt: timeToday(until) },
+    });
+    if (!isOnPhone) continue;
+    const phone = new DeviceClient({ baseUrl, applicationId, udid: `phone of ${name}` });
+    await phone.requestBadge({ userId: `visitor-${from}`, invitationToken: id });
+  }
+}, LIMIT);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe.skipIf(!HAS_CHROMIUM)("the README's picture of the console", { timeout: LIMIT }, () => {
+  it("shows who is expected today, in the order in which they come, without scrolling", async () => {
+    const browser = await launchChromium();
+    try {
+      const context = await browser.newContext({ timezoneId, locale: "en-GB", viewport: SIZE });
+      const page = await context.newPage();
+      await page.goto(`${service.origin}/console`);
+      await page.getByLabel("Application ID").fill(service.applicationId);
+      await page.getByLabel("Secret", { exact: true }).fill(service.applicationSecret);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Visitors" }).click();
+      const rows = page.getByRole("table", { name: "invitations" }).locator("tbody tr");
+      await rows.nth(VISITS.length - 1).waitFor();
+      await page.getByText(`${VISITS.length} visitors expected`).waitFor();
+      const names = await rows.locator("th").allInnerTexts();
+      expect(names.map((text) => text.split("\n")[0])).toEqual(VISITS.map(([name]) => name));
+      await page.evaluate(() => document.querySelector<HTMLElement>("h1")?.blur());
+      const path = process.env.CONSOLE_PICTURE ?? join(folder, "console.png");
+      await page.screenshot({ path });
+      const last = await rows.last().boundingBox();
+      expect((last?.y ?? Number.POSITIVE_INFINITY) + (last?.height ?? 0)).toBeLessThanOrEqual(SIZE.height);
+      const png = readFileSync(path);
+      expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([SIZE.width, SIZE.height]);
+    } finally {
+      await browser.close();
+    }
+  });
+});
