@@ -73,3 +73,6 @@ process.once("message", (message) => {
   const all = doors.parse(message);
   for (const secret of all.secrets) void listen(all, secret);
 });
+
+// The measuring process has ended.
+process.once("disconnect", () => process.exit());
