@@ -276,6 +276,25 @@ describe("a door's secret (contract section 26)", () => {
     }
   });
 
+  it("is listed as not current from the response of a change on, whether or not the object was woken", async () => {
+    const application = await withLists();
+    const { number } = await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(await addDoor(application, "North"), `have=${have}`);
+    await untilHeld(application, 1);
+    const doors = async () => (await call("GET", "/v1/doors", { headers: serverHeaders(application) })).body.doors;
+    expect(await doors()).toMatchObject([{ isCurrent: true }]);
+    await runSql(
+      `UPDATE badge SET state = 'suspended', status_change = ?2, change = ?2 WHERE number = ?1`,
+      Number(number),
+      have + 1,
+    );
+    await runSql("UPDATE application_head SET last_change = ?2 WHERE application_id = ?1", application.id, have + 1);
+    expect(await doors()).toMatchObject([{ isCurrent: false, change: have }]);
+    await ringLive(application);
+    await held;
+  });
+
   it("is listed by name with when its door called last and whether it is current, a page at a time", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");

@@ -7,10 +7,11 @@ import type { Database } from "../../src/admin/platform/database.ts";
 import { localState } from "../../src/admin/platform/paths.ts";
 import { readLocalKeys } from "../../src/admin/platform/sealing-key-file.ts";
 import { promoteSecret, retireConsoleSecret, retireSecret } from "../../src/admin/secret/changes.ts";
+import { addDoorSecret, listDoorSecrets, retireDoorSecret } from "../../src/admin/secret/doors.ts";
 import { addConsoleSecret, addSecret, listSecrets } from "../../src/admin/secret/secrets.ts";
 import { ROLES } from "../../src/shared/actor.ts";
 import { type ApplicationId, applicationId as anyApplicationId } from "../../src/shared/identifiers.ts";
-import { applicationSecret, badge, consoleSecret, signingKey } from "../../src/shared/schema.ts";
+import { applicationSecret, badge, consoleSecret, doorSecret, history, signingKey } from "../../src/shared/schema.ts";
 import { importSealingPrivateKey, open } from "../../src/shared/sealing.ts";
 import { interruptHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
@@ -173,6 +174,82 @@ describe("secrets for people (contract sections 19 and 24)", () => {
     await retireConsoleSecret(other.database, id, "Ann");
     expect(other.wasInterrupted()).toBe(true);
     expect(await listSecrets(database, id)).toMatchObject([{ role: "current" }, { name: "Ann", secretId: again }]);
+  });
+});
+
+describe("secrets for doors (contract section 26)", () => {
+  const names = async (id: ApplicationId) => (await listDoorSecrets(database, id)).map(({ name }) => name);
+
+  it("are stored as a digest alone, which no sealing key opens, and are in the history (sections 9 and 23)", async () => {
+    const { applicationId } = await create();
+    const { applicationSecret: secret, secretId: id, ...added } = await addDoorSecret(database, applicationId, "North");
+    expect(secret).toMatch(/^bdss_[\w-]{43}$/);
+    expect({ id, ...added }).toEqual({
+      id: expect.stringMatching(/^sec_/),
+      applicationId,
+      role: "door",
+      name: "North",
+    });
+    const rows = await database.run((orm) =>
+      orm.select().from(doorSecret).where(eq(doorSecret.applicationId, applicationId)),
+    );
+    const createdAt = expect.any(Number);
+    expect(rows).toEqual([{ applicationId, id, name: "North", digest: digestOf(secret), createdAt }]);
+    await retireDoorSecret(database, applicationId, "North");
+    const noted = await database.run((orm) =>
+      orm.select().from(history).where(eq(history.applicationId, applicationId)).orderBy(history.id),
+    );
+    const detail = JSON.stringify({ secretId: id, door: "North" });
+    expect(noted).toMatchObject([
+      { action: "secret:added", detail },
+      { action: "secret:retired", detail },
+    ]);
+  });
+
+  it("are added and retired by name, with names apart from those of people and from other applications", async () => {
+    const [{ applicationId: id }, { applicationId: other }] = [await create(), await create()];
+    await addConsoleSecret(database, id, { name: "North", role: "operator" });
+    await addDoorSecret(database, id, "South");
+    const north = await addDoorSecret(database, id, "North");
+    await addDoorSecret(database, other, "North");
+    await expect(addDoorSecret(database, id, "North")).rejects.toThrow('has a secret for the door "North" already');
+    expect(await names(id)).toEqual(["North", "South"]);
+    const { secretId, secrets } = await retireDoorSecret(database, id, "North");
+    expect(secretId).toBe(north.secretId);
+    expect(secrets).toMatchObject([{ name: "South", role: "door" }]);
+    await expect(retireDoorSecret(database, id, "North")).rejects.toThrow('has no secret for the door "North"');
+    expect(await names(other)).toEqual(["North"]);
+    expect(await listed(id)).toEqual(["current", "North"]);
+  });
+
+  it("are at most 5,000, whoever adds at once, and of each name one", async () => {
+    const { applicationId: id } = await create();
+    await database.run((orm) =>
+      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 4998)
+        INSERT INTO door_secret (application_id, name, id, digest, created_at)
+        SELECT ${id}, 'Door ' || n, 'sec_' || n, 'digest ' || n, 0 FROM place`),
+    );
+    const one = await Promise.allSettled([1, 2, 3].map(() => addDoorSecret(database, id, "Last but one")));
+    expect(successes(one)).toHaveLength(1);
+    const last = await Promise.allSettled(["A", "B", "C"].map((name) => addDoorSecret(database, id, name)));
+    expect(successes(last)).toHaveLength(1);
+    await expect(addDoorSecret(database, id, "D")).rejects.toThrow("has 5000 secrets for doors, which is the most");
+    expect(await names(id)).toHaveLength(5000);
+    await retireDoorSecret(database, id, "Door 7");
+    await addDoorSecret(database, id, "D");
+  });
+
+  it("given to a name while its old one is retired stay", async () => {
+    const { applicationId: id } = await create();
+    await addDoorSecret(database, id, "North");
+    let again = "";
+    const other = interrupt(3, async () => {
+      await retireDoorSecret(database, id, "North");
+      again = (await addDoorSecret(database, id, "North")).secretId;
+    });
+    await retireDoorSecret(other.database, id, "North");
+    expect(other.wasInterrupted()).toBe(true);
+    expect(await listDoorSecrets(database, id)).toMatchObject([{ name: "North", secretId: again }]);
   });
 });
 

@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -93,6 +95,15 @@ class Door {
     this.#printed = "";
   }
 
+  /** What it prints of a signature. */
+  async decision(signature: string): Promise<string> {
+    this.#child.stdin?.write(`${signature}\n`);
+    await once(this.#child.stdout ?? this.#child, "data");
+    const printed = this.#printed;
+    this.#printed = "";
+    return printed;
+  }
+
   async decides(signature: string, decision: string): Promise<void> {
     this.#child.stdin?.write(`${signature}\n`);
     await this.says(decision);
@@ -142,6 +153,71 @@ describe("connected doors over a real network (contract section 26)", () => {
     PATIENCE,
   );
 
+  it(
+    "are served beside one that never reads, and one that calls a thousand times",
+    async () => {
+      const { applicationId, applicationSecret } = service.demo;
+      const { hostname, port, host } = new URL(service.origin);
+      const phone = await newPhone();
+      const first = decodeJwt(await (await listen(applicationSecret, 0)).text());
+      const [deaf, hasty] = [await addDoor("Deaf"), await addDoor("Hasty")];
+      const sockets = Array.from({ length: 20 }, () => {
+        const socket = connect(Number(port), hostname).on("error", () => {});
+        const headers = [`host: ${host}`, `applicationid: ${applicationId}`, `applicationsecret: ${deaf}`];
+        // Calls one after the other on each connection, whose responses nobody takes.
+        const request = `GET /v1/live HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`;
+        socket.pause().write(request.repeat(5));
+        return socket;
+      });
+      const neighbour = listen(applicationSecret, Number(first.change));
+      const statuses: number[] = [];
+      for (let round = 0; round < 10; round++) {
+        for (let call = 0; call < 100; call++) {
+          void listen(hasty, Number(first.change)).then(({ status }) => statuses.push(status));
+        }
+        // The last one is held until the next round begins.
+        while (statuses.length < 100 * round + 99) await sleep(10);
+      }
+      expect(new Set(statuses)).toEqual(new Set([429]));
+      await server.suspendBadge(phone.badgeId);
+      const delta = decodeJwt(await (await neighbour).text());
+      expect(delta).toMatchObject({ entries: [[0, expect.any(Number), 2]] });
+      for (const socket of sockets) socket.destroy();
+      const again = decodeJwt(await (await listen(hasty, Number(first.change))).text());
+      expect(again.entries).toEqual(delta.entries);
+    },
+    PATIENCE,
+  );
+
+  it(
+    "keep a suspension that D1 loses in a restore, and get what follows",
+    async () => {
+      const [secret, file] = [await addDoor("Restored"), join(folder, "restored.json")];
+      const [one, two] = [await newPhone(), await newPhone()];
+      const [first, second] = [await one.sign(), await two.sign()];
+      const [live, copy] = [join(service.folder, "state/v3/d1"), join(folder, "d1")];
+      await service.stop();
+      cpSync(live, copy, { recursive: true });
+      service = await service.restart();
+      const door = new Door(file, secret);
+      await door.says("Ready");
+      await server.suspendBadge(one.badgeId);
+      await door.says("another status");
+      await service.stop();
+      rmSync(live, { recursive: true });
+      cpSync(copy, live, { recursive: true });
+      service = await service.restart();
+      // It is refused while the restore is not noticed, and then D1 gets what it lacks.
+      const revoked = async () => (await server.revokeBadge(two.badgeId)).state;
+      await expect.poll(() => revoked().catch(() => "not yet"), { timeout: 150_000, interval: 500 }).toBe("revoked");
+      // The first badge is suspended in every delta and list from then on.
+      while (!(await door.decision(second)).includes("closed: revoked"));
+      await door.decides(first, "closed: suspended");
+      door.kill();
+    },
+    PATIENCE,
+  );
+
   it.skipIf(python === null)(
     "learn at once in Python too, and keep it",
     async () => {
@@ -175,7 +251,10 @@ describe("connected doors over a real network (contract section 26)", () => {
       const held = listen(secret, have);
       const { code } = await service.admin("secret", "retire", service.demo.applicationId, "--door", "South");
       expect(code).toBe(0);
-      expect(await (await held).json()).toEqual({ error: "INVALID_CREDENTIALS" });
+      let last = await held;
+      // On a busy machine the script may take longer than a call is held.
+      while (last.status === 200) last = await listen(secret, have);
+      expect(await last.json()).toEqual({ error: "INVALID_CREDENTIALS" });
     },
     PATIENCE,
   );

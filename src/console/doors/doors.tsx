@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<ConnectedDoor>[] = [
     cell: ({ seenAt }) => (seenAt === undefined ? "never" : <When at={seenAt} />),
     csv: ({ seenAt = "" }) => seenAt,
   },
-  { title: "Since", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
+  { title: "Secret since", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
 ];
 
 /** Which doors have a secret, and whether each knows the last change of a badge's status. */

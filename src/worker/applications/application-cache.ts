@@ -45,6 +45,8 @@ export interface Door {
   /** ID of its secret. */
   id: string;
   name: string;
+  /** SHA-256 of its secret, base64url. */
+  digest: string;
 }
 
 /** The settings that verify an application's users. */
@@ -149,7 +151,13 @@ export class ApplicationCache {
     return this.#keepDoor(id, digest, now, await findDoorByDigest(db, id, digest));
   }
 
-  #keepDoor(id: ApplicationId, digest: string, now: number, door: Door | undefined): Door | undefined {
+  /** The door has no secret any more. */
+  forgetDoor(id: ApplicationId, { digest }: Door): void {
+    this.#doors.delete(`${id} ${digest}`);
+  }
+
+  #keepDoor(id: ApplicationId, digest: string, now: number, row: Omit<Door, "digest"> | undefined): Door | undefined {
+    const door = row && { ...row, digest };
     if (door) this.#doors.set(`${id} ${digest}`, { door, loadedAt: now });
     else this.#doors.delete(`${id} ${digest}`);
     return door;

@@ -69,12 +69,15 @@ export async function requireServer(
   return requireSecret(deps, clientAddress, application, secret, permission);
 }
 
-/** Like `requireServer`, for the only call that a door may also make (contract section 26). */
+/**
+ * Like `requireServer`, for the only call that a door may also make (contract section 26). A door that this isolate has seen is not
+ * looked up again, because the object that it connects to rejects retired secrets (src/worker/live/live.ts).
+ */
 export async function requireListener(deps: Deps, credentials: Credentials): Promise<StatusListener> {
   const { applicationId, secret, clientAddress } = credentials;
   if (applicationId === null || secret === null) return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS");
   const application = await requireEnabled(deps, clientAddress, applicationId, "INVALID_CREDENTIALS");
-  return findCaller(deps, clientAddress, application, secret);
+  return findCaller(deps, clientAddress, application, secret, { trustsKnownDoors: true });
 }
 
 /** The caller of a route that servers and devices may call. */
@@ -158,7 +161,7 @@ async function requireSecret(
   secret: string,
   permission: Permission,
 ): Promise<ServerCaller> {
-  const caller = await findCaller(deps, clientAddress, application, secret);
+  const caller = await findCaller(deps, clientAddress, application, secret, { trustsKnownDoors: false });
   const { id: applicationId } = caller.application;
   if (caller.door !== null) throw new ApiError("DOOR_ONLY", { applicationId });
   if (caller.consoleUser !== null && !roleAllows(caller.consoleUser.role, permission))
@@ -171,6 +174,7 @@ async function findCaller(
   clientAddress: string,
   application: Application,
   secret: string,
+  { trustsKnownDoors }: { trustsKnownDoors: boolean },
 ): Promise<StatusListener> {
   const digest = await digestOf(secret);
   const known = findSecret(application, digest);
@@ -179,7 +183,8 @@ async function findCaller(
   const { id } = application;
   // A door that this isolate has served does not count as a guess.
   const recalled = applicationCache.peekDoor(id, digest, now());
-  const served = recalled?.isFresh === false ? await applicationCache.findDoor(db, id, digest, now()) : recalled?.door;
+  const isLookedUp = recalled?.isFresh === false && !trustsKnownDoors;
+  const served = isLookedUp ? await applicationCache.findDoor(db, id, digest, now()) : recalled?.door;
   if (served) return { application, consoleUser: null, door: served };
   if (applicationCache.isWrongSecret(id, digest, now()))
     return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);

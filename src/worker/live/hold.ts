@@ -20,8 +20,11 @@ export async function holdCall(
 ): Promise<string> {
   const { id: applicationId } = application;
   const current = await applicationForStatusLists(context, clientAddress, applicationId);
-  const message = await context.live.listen(applicationId, { door, have });
+  const message = await context.live.listen(applicationId, { door: door && { id: door.id, name: door.name }, have });
   if (message === null) return signDelta(context, current, emptyDelta(have), context.now());
-  if ("refused" in message) throw new ApiError(message.refused, { applicationId });
+  if ("refused" in message) {
+    if (door && message.refused === "INVALID_CREDENTIALS") context.applicationCache.forgetDoor(applicationId, door);
+    throw new ApiError(message.refused, { applicationId });
+  }
   return message.jwt;
 }

@@ -13,8 +13,8 @@ import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
-import { listDoorIds } from "../storage/door-secrets.ts";
 import { deltaFor, isCurrent, type Snapshot, signDelta } from "./delta.ts";
+import { DoorIds } from "./door-ids.ts";
 import { type Attachment, attachment, listener, type Message, type SeenDoor } from "./messages.ts";
 import { SeenDoors } from "./seen.ts";
 import { Snapshots } from "./snapshots.ts";
@@ -38,8 +38,7 @@ export class Live extends DurableObject<Env> {
   #alarmAt: number | null | undefined;
   /** Upper bound of waiting listeners: those of the last count, and all later ones. */
   #most = Number.POSITIVE_INFINITY;
-  /** Time of the last check that listening doors still have their secrets, in milliseconds. */
-  #checkedAt = 0;
+  #doorIds: DoorIds | undefined;
 
   /** Accepts the WebSocket of a call; 503 if too many listeners wait. */
   override async fetch(request: Request): Promise<Response> {
@@ -80,7 +79,10 @@ export class Live extends DurableObject<Env> {
       return seen ? [{ id, ...seen }] : [];
     });
     if (found.length === 0) return [];
-    const snapshot = await this.#snapshotsOf(applicationId).read(Math.min(...found.map(({ have }) => have)));
+    const snapshots = this.#snapshotsOf(applicationId);
+    // Of a change that D1 has, the wake-up may be on its way.
+    snapshots.outdate();
+    const snapshot = await snapshots.read(Math.min(...found.map(({ have }) => have)));
     const now = Date.now();
     return found.map((door) => {
       const isConnected = happenedWithin(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
@@ -96,8 +98,9 @@ export class Live extends DurableObject<Env> {
     let pause = LIVE_COMPARE_MILLISECONDS;
     try {
       this.#snapshotsOf(applicationId).outdate();
-      await this.#serve(applicationId, this.#waiting());
-      await this.#dropRetired(applicationId);
+      const [listeners, now] = [this.#waiting(), Date.now()];
+      await this.#serve(applicationId, listeners);
+      await this.#dropRetired(applicationId, listeners, now);
     } catch (error) {
       log("warn", { event: "live-failed", application: applicationId, error });
       pause = LIVE_RETRY_MILLISECONDS;
@@ -116,6 +119,7 @@ export class Live extends DurableObject<Env> {
   /** What a new listener lacks it gets at once; if D1 does not respond, with the alarm. */
   async #admit(applicationId: ApplicationId, waiting: Waiting): Promise<void> {
     try {
+      if (await this.#dropRetired(applicationId, [waiting], Date.now() - LIVE_COMPARE_MILLISECONDS)) return;
       const snapshots = this.#snapshotsOf(applicationId);
       // It may know more than was last read: from a list, or from another response.
       if (waiting.have > (await snapshots.read(waiting.have)).lastChange) snapshots.outdate();
@@ -159,19 +163,25 @@ export class Live extends DurableObject<Env> {
     return signDelta(context, await findApplication(context, applicationId), delta, readAt);
   }
 
-  /** Doors whose secret was retired, at most twice a minute. @throws Unavailable */
-  async #dropRetired(applicationId: ApplicationId): Promise<void> {
-    const now = Date.now();
-    if (happenedWithin(this.#checkedAt, now, LIVE_COMPARE_MILLISECONDS)) return;
-    const doors = this.#waiting().flatMap(({ socket, door }) => (door === null ? [] : [{ socket, id: door.id }]));
-    if (doors.length === 0) return;
-    const live = await listDoorIds(this.#open(applicationId).db, applicationId);
+  /**
+   * Sends doors away whose secret was retired.
+   *
+   * @param readSince see `DoorIds`
+   * @returns whether anybody was
+   * @throws Unavailable
+   */
+  async #dropRetired(applicationId: ApplicationId, listeners: readonly Waiting[], readSince: number): Promise<boolean> {
+    const doors = listeners.flatMap(({ socket, door, since }) =>
+      door === null ? [] : [{ socket, id: door.id, since }],
+    );
+    if (doors.length === 0) return false;
+    const retired = await this.#doorIdsOf(applicationId).findRetired(doors, readSince);
     for (const { socket, id } of doors) {
-      if (live.has(id)) continue;
+      if (!retired.has(id)) continue;
       send(socket, { refused: "INVALID_CREDENTIALS" });
       this.#seen.forget(id);
     }
-    this.#checkedAt = now;
+    return retired.size > 0;
   }
 
   /** @param doorId of a door's secret; if not given: all who wait */
@@ -198,6 +208,11 @@ export class Live extends DurableObject<Env> {
   #snapshotsOf(applicationId: ApplicationId): Snapshots {
     this.#snapshots ??= new Snapshots(this.ctx.storage.kv, applicationId, () => this.#open(applicationId).db);
     return this.#snapshots;
+  }
+
+  #doorIdsOf(applicationId: ApplicationId): DoorIds {
+    this.#doorIds ??= new DoorIds(applicationId, () => this.#open(applicationId).db);
+    return this.#doorIds;
   }
 
   /** Remembers whose object it is, for the alarm. */

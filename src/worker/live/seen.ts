@@ -19,7 +19,9 @@ export class SeenDoors {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    sql.exec("CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL, have INTEGER NOT NULL)");
+    // Without an index beside the table, a write is one row.
+    sql.exec(`CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL, have INTEGER NOT NULL)
+      WITHOUT ROWID`);
   }
 
   note(id: string, { seenAt, have }: Seen): void {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
+import { INITIAL_HEAD } from "../../shared/initial-head.ts";
 import { LIVE_COMPARE_MILLISECONDS, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Database } from "../storage/database.ts";
@@ -73,14 +74,13 @@ export class Snapshots {
   }
 
   /**
-   * The first change of this epoch: D1's last change when the epoch was first seen. 0 if no other epoch was seen
-   * before, so that no door has a change of one.
+   * The first change of this epoch: D1's last change when the epoch was first seen. 0 in the application's first
+   * epoch. A door that has never called may have lists of an earlier epoch.
    */
   #floorOf({ epoch, lastChange }: { epoch: string; lastChange: number }): number {
     const known = epochRow.optional().parse(this.#kv.get("epoch"));
     if (known?.epoch === epoch) return known.floor;
-    // An application's first epoch begins before its first badge.
-    const floor = known === undefined ? 0 : lastChange;
+    const floor = known === undefined && epoch === INITIAL_HEAD.epoch ? 0 : lastChange;
     this.#kv.put("epoch", { epoch, floor });
     return floor;
   }

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { deflateSync } from "node:zlib";
 
-/** A stand-in for the service, as a door sees it: a key set and a status list, made by hand. */
+/** A stand-in for the service, as a door sees it: a key set, a status list and deltas, made by hand. */
 
 export const APPLICATION_ID = "app_0123456789abcdefghjk";
 export const ACTIVE = 0;
@@ -31,6 +31,8 @@ export class DoorService {
   /** By index. */
   readonly statuses = new Map<number, number>();
   statusLifetimeSeconds = 86_400;
+  /** The last change that its lists contain; null: they do not say. */
+  change: number | null = null;
   hasStatusLists = true;
   /** The public key that its badges are bound to, as a JWK. */
   boundKey: object | null = null;
@@ -44,9 +46,14 @@ export class DoorService {
     this.now = now;
   }
 
+  /** What `GET /v1/live` responds with. */
+  live: (have: number) => Response | Promise<Response> = () => Response.json({ error: "UNAVAILABLE" }, { status: 503 });
+
   readonly fetch = async (url: string): Promise<Response> => {
     const path = url.slice(this.url.length);
     this.requested.push(path);
+    const [, have] = /^\/v1\/live\?have=(\d+)$/.exec(path) ?? [];
+    if (have !== undefined) return this.live(Number(have));
     const other = this.interfere(path);
     if (other !== undefined) return other;
     const application = `/v1/applications/${APPLICATION_ID}`;
@@ -75,8 +82,16 @@ export class DoorService {
       iat,
       exp: iat + this.statusLifetimeSeconds,
       ttl: 60,
+      ...(this.change !== null && { change: this.change }),
       status_list: { bits: 2, lst: deflateSync(bytes).toString("base64url") },
     });
+  }
+
+  /** Of list 0. @param statuses by index */
+  delta(since: number, change: number, statuses: Record<number, number>, claims: object = {}): string {
+    const entries = Object.entries(statuses).map(([index, status]) => [0, Number(index), status]);
+    const [sub, iat] = [this.listUri.replace(/\/0$/, ""), Math.floor(this.now() / 1000)];
+    return signJwt(this.newestKey(), "statusdelta+jwt", { sub, iat, since, change, entries, ...claims });
   }
 
   badgeSignature(idx: number, key = this.newestKey()): string {

@@ -28,7 +28,7 @@ interface ReplicatorParts {
   now(): number;
   /** Webhook events are recorded in D1, and due. */
   enqueue(eventIds: readonly string[]): void;
-  /** Changes of status are in D1. */
+  /** Changes of status are in D1, or all badges of another state. */
   notify(): void;
   /**
    * D1 has another application's rows with these numbers.
@@ -199,10 +199,11 @@ export class Replicator {
 
   /** Replaces D1's rows by the allocator's (contract section 21). @throws Unavailable */
   async republish(): Promise<void> {
-    const { openDatabase, applicationId, tables, log, now } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, notify } = this.#parts;
     this.#standing = { kind: "closed" };
     await republish({ db: openDatabase(), applicationId, tables, log, now });
     this.#standing = { kind: "unknown" };
+    notify();
   }
 }
 

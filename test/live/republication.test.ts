@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { reconcile } from "../allocator/support.ts";
+import { issueTo, takeStep } from "../badges/life-support.ts";
+import { claimsOf, getList } from "../badges/status-support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { loseStorage, wake } from "../support/allocator.ts";
+import type { TestApplication } from "../support/application.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+import { addDoor, deltaOf, endLive, heldCalls, listen, ringLive, untilHeld, withLists } from "./support.ts";
+
+useQuietLog();
+
+const changeOf = async (application: TestApplication): Promise<number> =>
+  Number(claimsOf((await getList(application)).text).change);
+
+describe("doors and `reconcile --republish` (contract sections 21 and 26)", () => {
+  it("get to know at once that they need the lists, and are then held again", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    await issueTo(application, "phone", "alice");
+    const have = await changeOf(application);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    // Nobody rings the alarm that compares twice a minute.
+    expect(await reconcile(application, { republish: true })).toMatchObject({ state: "in-sync", republished: true });
+    const told = deltaOf(await held);
+    expect(told).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
+    const next = listen(door, `have=${told.change}`);
+    await untilHeld(application, 1);
+    await ringLive(application);
+    expect(await heldCalls(application)).toBe(1);
+    await endLive(application);
+    await next;
+  });
+
+  it("get to know it with their first call, whatever lists they have from before", async () => {
+    const application = await withLists();
+    const number = await issueTo(application, "phone", "alice");
+    await takeStep(application, number, "suspend");
+    const have = await changeOf(application);
+    await reconcile(application, { republish: true });
+    // No door of this application has ever called.
+    const door = await addDoor(application, "North");
+    const told = { since: have + 1, change: have + 1, entries: [] };
+    expect(deltaOf(await listen(door, `have=${have}`))).toMatchObject(told);
+    expect(deltaOf(await listen(door))).toMatchObject(told);
+    await takeStep(application, number, "resume");
+    expect(deltaOf(await listen(door, `have=${have + 1}`)).entries).toHaveLength(1);
+  });
+
+  it("get to know it when the allocator has lost its storage, too", async () => {
+    const application = await withLists();
+    const number = await issueTo(application, "phone", "alice");
+    await takeStep(application, number, "suspend");
+    const have = await changeOf(application);
+    await loseStorage(application);
+    await wake(application);
+    const door = await addDoor(application, "North");
+    expect(deltaOf(await listen(door, `have=${have}`))).toMatchObject({ since: have + 1, entries: [] });
+  });
+});
+
+describe("doors and a restored D1 (contract sections 21 and 26)", () => {
+  it("are held while it is behind, and have every change again when it has caught up: each is what responses have said", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const [one, two] = [await issueTo(application, "phone", "alice"), await issueTo(application, "other", "bob")];
+    const earlier = await changeOf(application);
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, one, "suspend");
+    const first = deltaOf(await listen(door, `have=${earlier}`));
+    expect(first.entries).toHaveLength(1);
+    await takeStep(application, two, "revoke");
+    await restore(application, snapshot);
+    const held = listen(door, `have=${first.change}`);
+    await wake(application, true);
+    // Either D1 was read before it had caught up, and the door needs the lists of that moment; or it is held until it has.
+    const { since, change, entries } = deltaOf(await held);
+    expect([`${earlier} ${earlier} 0`, `${first.change} ${first.change + 1} 1`]).toContain(
+      `${since} ${change} ${entries.length}`,
+    );
+    const last = deltaOf(await listen(door, `have=${earlier}`));
+    expect(last).toMatchObject({ since: earlier, change: first.change + 1 });
+    expect(last.entries.map(([, , status]) => status).sort()).toEqual([1, 2]);
+  });
+});

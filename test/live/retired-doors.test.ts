@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { issueTo, takeStep } from "../badges/life-support.ts";
+import { claimsOf, getList } from "../badges/status-support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import type { TestApplication } from "../support/application.ts";
+import { addDoor, deltaOf, listen, outcomeOf, retireDoor, ringLive, untilHeld, withLists } from "./support.ts";
+
+useQuietLog();
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const pass = (milliseconds: number) =>
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + milliseconds, shouldAdvanceTime: true });
+
+/** An application with a badge, and its last change. */
+async function withBadge(): Promise<{ application: TestApplication; number: string; have: number }> {
+  const application = await withLists();
+  const number = await issueTo(application, "phone", "alice");
+  return { application, number, have: Number(claimsOf((await getList(application)).text).change) };
+}
+
+describe("a door's secret that was retired (contract section 26)", () => {
+  it("ends the call that is held within half a minute, and authenticates no more", async () => {
+    const { application, have } = await withBadge();
+    const door = await addDoor(application, "North");
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await retireDoor(application, "North");
+    await ringLive(application);
+    expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
+    expect(outcomeOf(await listen(door, `have=${have}`))).toBe("401 INVALID_CREDENTIALS");
+  });
+
+  it("authenticates no more half a minute later where an isolate has seen it: also after a change, which ends all calls", async () => {
+    const { application, number, have } = await withBadge();
+    const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
+    const held = [listen(north, `have=${have}`), listen(south, `have=${have}`)];
+    await untilHeld(application, 2);
+    await retireDoor(application, "North");
+    await takeStep(application, number, "suspend");
+    const [first, second] = (await Promise.all(held)).map(deltaOf);
+    expect(first?.entries).toEqual(second?.entries);
+    pass(30_000);
+    expect(outcomeOf(await listen(north, `have=${first?.change}`))).toBe("401 INVALID_CREDENTIALS");
+    expect(outcomeOf(await listen(north, `have=${first?.change}`))).toBe("401 INVALID_CREDENTIALS");
+    const next = listen(south, `have=${second?.change}`);
+    await untilHeld(application, 1);
+    await takeStep(application, number, "resume");
+    await ringLive(application);
+    expect(deltaOf(await next).entries).toHaveLength(1);
+  });
+
+  it("is not taken for the one that the same door got since, nor is a secret that is newer than what the object has read", async () => {
+    const { application, have } = await withBadge();
+    const old = await addDoor(application, "North");
+    const held = listen(old, `have=${have}`);
+    await untilHeld(application, 1);
+    await retireDoor(application, "North");
+    const renewed = listen(await addDoor(application, "North"), `have=${have}`);
+    await untilHeld(application, 2);
+    await ringLive(application);
+    expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
+    await untilHeld(application, 1);
+    await takeStep(application, await issueTo(application, "other", "bob"), "suspend");
+    expect(deltaOf(await renewed).entries).toHaveLength(1);
+  });
+});

@@ -1,0 +1,78 @@
+import { Agent, request } from "node:http";
+import { performance } from "node:perf_hooks";
+import { setTimeout as wait } from "node:timers/promises";
+import * as z from "zod";
+
+/**
+ * A process of doors that listen and decide nothing, so that they take little of the machine (contract section 26). It is given its
+ * doors in a message, and sends one when all of them are connected, and when all of them have a change.
+ */
+
+const doors = z.object({
+  port: z.int(),
+  applicationId: z.string(),
+  secrets: z.array(z.string()),
+});
+
+export type Doors = z.infer<typeof doors>;
+
+/** When each door had a change, in milliseconds since 1970, and how busy this process was since the last one: near 1 it is too slow itself. */
+export const arrivals = z.object({ change: z.int(), times: z.array(z.number()), busy: z.number() });
+
+export type Arrivals = z.infer<typeof arrivals>;
+
+const RETRY_MILLISECONDS = 500;
+
+const delta = z.object({ change: z.int(), entries: z.array(z.unknown()) });
+
+const agent = new Agent({ keepAlive: true });
+
+async function call({ port, applicationId }: Doors, secret: string, have: number): Promise<z.infer<typeof delta>> {
+  const headers = { applicationid: applicationId, applicationsecret: secret };
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const sent = request({ agent, host: "127.0.0.1", port, path: `/v1/live?have=${have}`, headers }, async (response) => {
+    const text = Buffer.concat(await response.toArray()).toString();
+    if (response.statusCode === 200) resolve(text);
+    else reject(new Error(text));
+  });
+  sent.once("error", reject).end();
+  return delta.parse(JSON.parse(Buffer.from((await promise).split(".")[1] ?? "", "base64url").toString()));
+}
+
+/** When the doors had each change. */
+const times = new Map<number, number[]>();
+let loop = performance.eventLoopUtilization();
+
+async function listen(all: Doors, secret: string): Promise<never> {
+  for (let have = 0; ; ) {
+    try {
+      const { change, entries } = await call(all, secret, have);
+      // With its first response it is connected.
+      if (have === 0 && change > 0) note(all, 0);
+      else if (change > have && entries.length > 0) note(all, change);
+      else if (change === 0) await wait(RETRY_MILLISECONDS);
+      have = change;
+    } catch {
+      await wait(RETRY_MILLISECONDS * (1 + Math.random()));
+    }
+  }
+}
+
+function note({ secrets }: Doors, change: number): void {
+  const known = times.get(change) ?? [];
+  times.set(change, known);
+  known.push(performance.timeOrigin + performance.now());
+  if (known.length < secrets.length) return;
+  times.delete(change);
+  const { utilization: busy } = performance.eventLoopUtilization(loop);
+  loop = performance.eventLoopUtilization();
+  process.send?.({ change, times: known, busy } satisfies Arrivals);
+}
+
+process.once("message", (message) => {
+  const all = doors.parse(message);
+  for (const secret of all.secrets) void listen(all, secret);
+});
+
+// The measuring process has ended.
+process.once("disconnect", () => process.exit());

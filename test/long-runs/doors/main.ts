@@ -1,0 +1,210 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { eq } from "drizzle-orm";
+import { DeviceClient, ServerClient } from "../../../src/client/index.ts";
+import { DoorControl } from "../../../src/examples/door-control.ts";
+import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
+import { parseApplicationId } from "../../../src/shared/identifiers.ts";
+import { application as applications, doorSecret } from "../../../src/shared/schema.ts";
+import { percentile } from "../bench/rounds.ts";
+import { makeApplication, type Side, withSides } from "../bench/sides.ts";
+import { note, positiveNumber, runCommand, say, table, wholeNumber } from "../command-line.ts";
+import { arrivals, type Doors } from "./listeners.ts";
+
+const DESCRIPTION = `Measures the time from the response of a suspend to the decision of a door: one that has a secret, beside
+others that listen (contract section 26), and one that only reads status lists.`;
+
+const { listeners, suspends, lists } = new Command("npm run doors --")
+  .description(DESCRIPTION)
+  .option(
+    "--listeners <n,n>",
+    "doors that listen, the measured one among them",
+    (text) => text.split(",").map(wholeNumber),
+    [1, 100, 1000],
+  )
+  .option("--suspends <n>", "badges that are suspended, for each number of doors", positiveNumber, 200)
+  .option("--no-lists", "without the door that only reads lists")
+  .parse()
+  .opts<{ listeners: number[]; suspends: number; lists: boolean }>();
+
+/** The variable PUBLIC_URL of wrangler.toml: the addresses of status lists begin with it. */
+const PUBLIC_URL = "http://localhost:8787";
+/** Between two looks of the measured door at a badge. */
+const LOOK_MILLISECONDS = 2;
+/** Longer than a delta that comes in one message with another; and until other doors have called again. */
+const PAUSE_MILLISECONDS = 700;
+const PAUSE_OF_DOOR_MILLISECONDS = 1.5;
+/** Between two suspends of the door that reads lists; it takes up to two minutes. */
+const LISTS_PAUSE_MILLISECONDS = 1000;
+const INSERTED_AT_ONCE = 15;
+
+interface Badge {
+  badgeId: string;
+  signature: string;
+}
+
+const now = (): number => performance.timeOrigin + performance.now();
+
+/** An application with status lists, badges with their signatures, and doors with secrets. */
+async function prepare(side: Side, doors: number) {
+  const { id, secret } = await makeApplication(side, null);
+  const applicationId = parseApplicationId(id);
+  if (applicationId === undefined) throw new Error("the script made an application without an ID");
+  const secrets: string[] = [];
+  await side.homes.of(applicationId).run(async (orm) => {
+    await orm.update(applications).set({ statusList: true }).where(eq(applications.id, applicationId));
+    while (secrets.length < doors) {
+      const made = await Promise.all(
+        Array.from({ length: Math.min(INSERTED_AT_ONCE, doors - secrets.length) }, makeConsoleSecret),
+      );
+      const rows = made.map(({ row }, index) => ({
+        ...row,
+        ...{ name: `door ${secrets.length + index}`, applicationId, createdAt: Date.now() },
+      }));
+      await orm.insert(doorSecret).values(rows);
+      secrets.push(...made.map(({ secret }) => secret));
+    }
+  });
+  const baseUrl = `http://127.0.0.1:${side.port}`;
+  const badges: Badge[] = [];
+  for (let place = 0; place < suspends; place++) {
+    const device = new DeviceClient({ baseUrl, applicationId, udid: `phone-${place}` });
+    const { badgeId } = await device.requestBadge({ userId: `user-${place}` });
+    badges.push({ badgeId, signature: await device.sign("AAAA") });
+  }
+  return {
+    applicationId,
+    secrets,
+    badges,
+    server: new ServerClient({ baseUrl, applicationId, applicationSecret: secret }),
+  };
+}
+
+/** A door as src/examples has it, which is ready to decide. */
+async function openDoor(
+  side: Side,
+  applicationId: string,
+  secret: string | null,
+  folder: string,
+): Promise<DoorControl> {
+  const door = await DoorControl.open({
+    ...{ serviceUrl: PUBLIC_URL, applicationId, secret, file: join(folder, `${applicationId}.json`) },
+    log: (line) => void (process.env.DOORS_LOG && note(line)),
+    fetch: (url, init) => fetch(url.replace(PUBLIC_URL, `http://127.0.0.1:${side.port}`), init),
+  });
+  await door.refresh();
+  return door;
+}
+
+/** Until the door refuses the badge. */
+async function refusedAt(door: DoorControl, { signature }: Badge): Promise<number> {
+  for (;;) {
+    const decision = await door.check(signature, { maxAgeSeconds: 86_400 });
+    if (!decision.ok && decision.reason === "suspended") return now();
+    if (!decision.ok) throw new Error(`a door refuses a badge: ${decision.reason}`);
+    await wait(LOOK_MILLISECONDS);
+  }
+}
+
+/** The doors that listen beside the measured one, in a process of their own. */
+function startListeners(doors: Doors) {
+  const child = fork(fileURLToPath(new URL("./listeners.ts", import.meta.url)));
+  child.send(doors);
+  return {
+    /** When the others are connected; and then, when they had the next change. */
+    next: async () => arrivals.parse((await once(child, "message"))[0]),
+    stop: () => child.kill("SIGKILL"),
+  };
+}
+
+/** @returns milliseconds of the measured door, and of all other doors */
+async function measureListening(side: Side, doors: number, folder: string) {
+  const { applicationId, secrets, badges, server } = await prepare(side, doors);
+  const [own = "", ...others] = secrets;
+  const door = await openDoor(side, applicationId, own, folder);
+  void door.listen();
+  const listening = others.length > 0 ? startListeners({ port: side.port, applicationId, secrets: others }) : null;
+  await listening?.next();
+  await wait(3000);
+  const [decisions, of, last, busy]: [number[], number[], number[], number[]] = [[], [], [], []];
+  const cpu = side.cpuMilliseconds();
+  try {
+    for (const badge of badges) {
+      const told = listening?.next();
+      await server.suspendBadge(badge.badgeId);
+      const respondedAt = now();
+      decisions.push((await refusedAt(door, badge)) - respondedAt);
+      const others = await told;
+      if (others) {
+        const times = others.times.map((time) => time - respondedAt);
+        of.push(...times);
+        last.push(Math.max(...times));
+        busy.push(others.busy);
+      }
+      if (decisions.length % 10 === 0)
+        note([`${doors} doors`, ...rowOf("", decisions), ...rowOf("last", last)].join(" "));
+      await wait(PAUSE_MILLISECONDS + doors * PAUSE_OF_DOOR_MILLISECONDS + Math.random() * PAUSE_MILLISECONDS);
+    }
+  } finally {
+    door.stop();
+    listening?.stop();
+  }
+  return { decisions, of, last, busiest: Math.max(0, ...busy), cpu: (side.cpuMilliseconds() - cpu) / badges.length };
+}
+
+/** @returns milliseconds of a door that has no secret */
+async function measureLists(side: Side, folder: string): Promise<number[]> {
+  const { applicationId, badges, server } = await prepare(side, 0);
+  const door = await openDoor(side, applicationId, null, folder);
+  void door.run();
+  const decisions: Promise<number>[] = [];
+  for (const badge of badges) {
+    await server.suspendBadge(badge.badgeId);
+    const respondedAt = now();
+    decisions.push(refusedAt(door, badge).then((at) => at - respondedAt));
+    await wait(LISTS_PAUSE_MILLISECONDS * (0.5 + Math.random()));
+  }
+  const milliseconds = await Promise.all(decisions);
+  door.stop();
+  return milliseconds;
+}
+
+const load = (): string =>
+  `load ${loadavg()
+    .map((each) => each.toFixed(2))
+    .join(" ")}`;
+
+const rowOf = (name: string, values: readonly number[]): string[] => [
+  name,
+  String(values.length),
+  ...[0.5, 0.99, 1].map((share) => Math.round(percentile(values, share)).toLocaleString("en")),
+];
+
+await runCommand(() =>
+  withSides(["service"], { consumes: false }, async ([side]) => {
+    if (!side) return;
+    const folder = mkdtempSync(join(tmpdir(), "doors-"));
+    const rows: string[][] = [];
+    try {
+      for (const doors of listeners) {
+        note(`${doors} doors, ${load()}`);
+        const { decisions, of, last, busiest, cpu } = await measureListening(side, doors, folder);
+        rows.push(rowOf(`one of ${doors} doors: its decision`, decisions));
+        if (last.length > 0) rows.push(rowOf("  the others: has the change", of), rowOf("  the last of them", last));
+        note(`${doors} doors, ${load()}; other doors busy at most ${busiest.toFixed(2)}`);
+        note(`CPU of the runtime for a suspend, and for all doors to be told and to call again: ${Math.round(cpu)} ms`);
+        say(table(["milliseconds after a suspend", "n", "p50", "p99", "most"], rows));
+      }
+      if (lists) rows.push(rowOf("a door without a secret", await measureLists(side, folder)));
+      say(table(["milliseconds after a suspend", "n", "p50", "p99", "most"], rows));
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }),
+);

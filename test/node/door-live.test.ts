@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { DoorControl } from "../../src/examples/door-control.ts";
+import { until } from "../support/until.ts";
+import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED, signJwt } from "./support/door-service.ts";
+
+/** Milliseconds that doors wait before they call again. They do not wait here, but for what is under way. */
+const waits: number[] = [];
+
+vi.mock("node:timers/promises", () => ({
+  setTimeout(milliseconds: number) {
+    waits.push(milliseconds);
+    return new Promise((resolve) => setTimeout(resolve, 1));
+  },
+}));
+
+const root = mkdtempSync(join(tmpdir(), "door-live-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const NOW = 1_800_000_000_000;
+const doors: DoorControl[] = [];
+const logged: string[] = [];
+let folder = "";
+let service: DoorService;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(root, "test-"));
+  service = new DoorService(() => NOW);
+  service.change = 10;
+  logged.length = 0;
+  waits.length = 0;
+});
+
+afterEach(() => {
+  for (const door of doors.splice(0)) door.stop();
+});
+
+/** A response of the service that does not come. */
+const held = () => new Promise<Response>(() => {});
+
+async function openDoor(file = join(folder, "door.json")): Promise<DoorControl> {
+  const door = await DoorControl.open({
+    ...{ serviceUrl: service.url, applicationId: APPLICATION_ID, secret: "secret", file },
+    log: (line) => logged.push(line),
+    fetch: service.fetch,
+    now: () => NOW,
+  });
+  doors.push(door);
+  return door;
+}
+
+/** A door that has its list, and listens. */
+async function connect(file?: string): Promise<DoorControl> {
+  const door = await openDoor(file);
+  await door.refresh();
+  void door.listen();
+  return door;
+}
+
+async function outcome(door: DoorControl, index: number): Promise<string> {
+  const result = await door.check(service.badgeSignature(index));
+  return result.ok ? "open" : result.reason;
+}
+
+const liveCalls = () => service.requested.filter((path) => path.startsWith("/v1/live"));
+
+describe("a connected door (contract section 26)", () => {
+  it("applies each delta, keeps it in its file, and decides by it after a restart without the network", async () => {
+    service.live = (have) => {
+      if (have === 10) return new Response(service.delta(10, 12, { 3: SUSPENDED, 5: REVOKED }));
+      return have === 12 ? new Response(service.delta(12, 13, { 3: ACTIVE })) : held();
+    };
+    const door = await connect();
+    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=13"));
+    expect([await outcome(door, 3), await outcome(door, 4), await outcome(door, 5)]).toEqual([
+      "open",
+      "open",
+      "revoked",
+    ]);
+    service.interfere = () => {
+      throw new Error("no network");
+    };
+    const restarted = await openDoor();
+    expect([await outcome(restarted, 3), await outcome(restarted, 5)]).toEqual(["open", "revoked"]);
+    expect(waits).toEqual([]);
+  });
+
+  it("keeps what it knows when a copy of the list on the way is older", async () => {
+    service.live = (have) => (have === 10 ? new Response(service.delta(10, 11, { 3: SUSPENDED })) : held());
+    const door = await connect();
+    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=11"));
+    await door.refresh();
+    expect(await outcome(door, 3)).toBe("suspended");
+  });
+
+  it("gets the lists again where it lacks more than changes: after a republication, or more than 2,000", async () => {
+    service.statuses.set(7, REVOKED);
+    service.live = (have) => (have === 10 ? new Response(service.delta(20, 20, {})) : held());
+    const door = await openDoor();
+    await door.refresh();
+    service.statuses.set(8, REVOKED);
+    service.change = 20;
+    void door.listen();
+    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=20"));
+    expect([await outcome(door, 7), await outcome(door, 8)]).toEqual(["revoked", "revoked"]);
+  });
+
+  it("takes the lists of a restored database, which has lost changes that the door has (section 21)", async () => {
+    service.live = (have) => {
+      if (liveCalls().length === 1) return new Response(service.delta(10, 11, { 3: SUSPENDED }));
+      return have === 11 ? new Response(service.delta(10, 10, {})) : held();
+    };
+    const door = await openDoor();
+    await door.refresh();
+    void door.listen();
+    await until(() => expect(liveCalls()).toEqual(["10", "11", "10"].map((have) => `/v1/live?have=${have}`)));
+    expect(logged).toContain("changes up to 10: the lists are needed again");
+    expect(await outcome(door, 3)).toBe("open");
+  });
+
+  it.each([
+    ["forged", () => signJwt(newKey("first"), "statusdelta+jwt", {}), "bad-signature"],
+    ["truncated", () => service.delta(10, 11, { 3: SUSPENDED }).slice(0, -9), "bad-signature|malformed"],
+    [
+      "of another application",
+      () => service.delta(10, 11, { 3: SUSPENDED }, { sub: "https://x.example" }),
+      "wrong-uri",
+    ],
+    ["swapped for a list", () => service.statusList(), "wrong-type"],
+    ["without its entries", () => service.delta(10, 11, {}, { entries: undefined }), "malformed"],
+  ])("does not apply a delta that is %s, and goes on with its lists", async (_, make, reason) => {
+    service.live = (have) => (liveCalls().length === 1 && have === 10 ? new Response(make()) : held());
+    const door = await connect();
+    await until(() => expect(liveCalls()).toHaveLength(2));
+    expect(logged.join()).toMatch(
+      new RegExp(`not connected: a delta is refused \\((${reason})\\); the lists are used`),
+    );
+    expect([await outcome(door, 3), liveCalls().at(-1)]).toEqual(["open", "/v1/live?have=10"]);
+    service.statuses.set(3, SUSPENDED);
+    service.change = 11;
+    await door.refresh();
+    expect(await outcome(door, 3)).toBe("suspended");
+  });
+
+  it("is not made to go back by an old delta that is played again", async () => {
+    service.statuses.set(3, SUSPENDED);
+    service.live = () => (liveCalls().length === 1 ? new Response(service.delta(8, 9, { 3: ACTIVE })) : held());
+    const door = await connect();
+    await until(() => expect(liveCalls()).toHaveLength(2));
+    expect(await outcome(door, 3)).toBe("suspended");
+  });
+
+  it.each([
+    [401, "the service does not know this secret"],
+    [404, "the application has no status lists"],
+    [429, "another door has called with this secret"],
+  ])("does not hurry after %i, and goes on with its lists", async (status, reason) => {
+    service.live = () => (liveCalls().length === 1 ? Response.json({}, { status }) : held());
+    const door = await connect();
+    await until(() => expect(liveCalls()).toHaveLength(2));
+    expect(logged).toContain(`not connected: ${reason}; the lists are used`);
+    expect(waits).toEqual([expect.closeTo(45_000, -4.5)]);
+    expect(await outcome(door, 3)).toBe("open");
+  });
+});
+
+describe("2,000 doors whose calls all end at once, as in a deployment or a restart (contract section 26)", () => {
+  it("come back with jitter, each as often as another", { timeout: 120_000 }, async () => {
+    const COUNT = 2000;
+    const calls = new Map<string, number>();
+    const { promise: restart, resolve } = Promise.withResolvers<void>();
+    const [jwt, keys] = [service.statusList(), service.keySet()];
+    for (let place = 0; place < COUNT; place++) {
+      const secret = `door ${place}`;
+      const door = await DoorControl.open({
+        ...{ serviceUrl: service.url, applicationId: APPLICATION_ID, secret, now: () => NOW },
+        // Nothing can be written there.
+        ...{ file: "/dev/null/door.json", log: () => {} },
+        async fetch(url, { headers }) {
+          if (url.endsWith("/jwks.json")) return Response.json(keys);
+          if (url.endsWith("/status/0")) return new Response(jwt);
+          if (!url.includes("/v1/live")) return Response.json({}, { status: 404 });
+          const name = new Headers(headers).get("applicationsecret") ?? "";
+          const count = (calls.get(name) ?? 0) + 1;
+          calls.set(name, count);
+          if (count > 1) return held();
+          await restart;
+          throw new TypeError("fetch failed");
+        },
+      });
+      doors.push(door);
+      await door.refresh();
+      void door.listen();
+    }
+    await until(() => expect(calls.size).toBe(COUNT));
+    resolve();
+    await until(() => expect([...calls.values()].filter((count) => count === 2)).toHaveLength(COUNT));
+    expect(waits).toHaveLength(COUNT);
+    expect([Math.min(...waits) >= 1000, Math.max(...waits) <= 2000]).toEqual([true, true]);
+    // Of 2,000, each twentieth of that second has about 100.
+    const parts = Map.groupBy(waits, (wait) => Math.floor((wait - 1000) / 50));
+    expect(Math.max(...[...parts.values()].map(({ length }) => length))).toBeLessThan(200);
+  });
+});
