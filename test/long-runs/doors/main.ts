@@ -57,7 +57,7 @@ async function prepare(side: Side, doors: number) {
   const applicationId = parseApplicationId(id);
   if (applicationId === undefined) throw new Error("the script made an application without an ID");
   const secrets: string[] = [];
-  await side.homes.of(applicationId).run(async (orm) => {
+  await side.homes.databaseFor(applicationId).run(async (orm) => {
     await orm.update(applications).set({ statusList: true }).where(eq(applications.id, applicationId));
     while (secrets.length < doors) {
       const made = await Promise.all(
