@@ -91,8 +91,8 @@ describe("the model of latencies (docs/performance.md)", () => {
   it.each([
     ["login, with a bookmark", "a login with a bookmark"],
     ["signature, with a bookmark", "a signature with a bookmark"],
-    ["login, without", "a login without a bookmark"],
-    ["signature, without", "a signature without a bookmark"],
+    ["login, no bookmark", "a login without a bookmark"],
+    ["signature, no bookmark", "a signature without a bookmark"],
     ["new badge", "a new badge"],
     ["claim", "a claimed invitation"],
     ["invitation", "an invitation"],
