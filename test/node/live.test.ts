@@ -59,7 +59,7 @@ async function newPhone(): Promise<Phone> {
   const device = new DeviceClient({ baseUrl, applicationId: demo.applicationId, udid: `phone-${++phones}` });
   const { badgeId } = await device.requestBadge({ userId: `user-${phones}` });
   const sign = () => device.sign("AAAA");
-  while (decodeJwt(await sign()).status === undefined) await new Promise((resolve) => setTimeout(resolve, 500));
+  while (decodeJwt(await sign()).status === undefined) await sleep(500);
   return { badgeId, sign };
 }
 
@@ -228,8 +228,8 @@ describe("connected doors over a real network (contract section 26)", () => {
       await door.says("Ready");
       await door.decides(signature, "open: badge");
       await server.revokeBadge(phone.badgeId);
-      await door.says("1 badges have another status");
-      await door.decides(signature, "closed: revoked");
+      // It may hear of badges of the tests before first.
+      while (!(await door.decision(signature)).includes("closed: revoked")) await sleep(200);
       door.kill();
       const restarted = new Door(file, secret, DOOR_PY);
       await restarted.says("Ready");
