@@ -274,7 +274,7 @@ export class DoorControl {
     }, changes[0] ?? null);
   }
 
-  /** The next lists take the place of these, whatever their changes. */
+  /** The next lists replace these, even if their change number is lower. */
   #forgetChanges(): void {
     this.#deltas = [];
     for (const [uri, kept] of this.#lists) this.#setList(uri, { ...kept, list: { ...kept.list, change: null } });
@@ -379,7 +379,7 @@ export class DoorControl {
     }
     const { change } = read.list;
     const list = this.#deltas.reduce((before, { delta }) => applyStatusDelta(before, delta) ?? before, read.list);
-    // A copy on the way may be older than what the door was told at once.
+    // A cached list may be older than a delta that the door already has.
     const isBehind = list.change !== null && known?.list.change != null && list.change < known.list.change;
     if (!isBehind) this.#setList(uri, { jwt, list, change });
     return true;

@@ -218,7 +218,7 @@ class Door:
             known = self._lists.get(uri)
             if known is not None and known.issued_at > status_list.issued_at:
                 return
-            # A copy on the way may be older than what the door was told at once.
+            # A cached list may be older than a delta that the door already has.
             if known and known.change is not None and status_list.change is not None and status_list.change < known.change:
                 return
             # Another dictionary: the deciding thread copies the one that there is.

@@ -187,7 +187,7 @@ export const signingKey = sqliteTable(
  * One row per number that is not free. A number reserved by an invitation has no user and no `ordinal`. An issued badge has
  * an `ordinal`, which stays when the badge ends: its number is never issued again.
  *
- * Callers see a badge as expired when `expiresAt` has passed, whatever is stored (src/shared/badge-lifecycle/states.ts).
+ * Callers see a badge as expired when `expiresAt` has passed, even if the stored state is another (src/shared/badge-lifecycle/states.ts).
  *
  * These columns are D1's and the allocator's (src/worker/allocator/tables/schema.ts).
  */

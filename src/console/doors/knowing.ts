@@ -2,7 +2,7 @@ import type { ConnectedDoor, ServerClient } from "../../client/index.ts";
 import { useLoaded } from "../parts/hooks.ts";
 import { useSettings } from "../parts/settings.ts";
 
-/** The service holds a door's call for 50 seconds: whoever has not called for longer is not connected (contract section 26). */
+/** The service holds a door's call for 50 seconds. A door whose last call is older is not connected (contract section 26). */
 const CONNECTED_MILLISECONDS = 60_000;
 
 const PER_PAGE = 1000;

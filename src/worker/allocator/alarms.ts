@@ -75,7 +75,7 @@ export class Alarms {
    * Records what the clock has brought, and deletes what is too old.
    *
    * @param sentThrough sequence of the last entry that D1 has
-   * @param noteLogSince is told since when the log has every entry, in milliseconds, if there was no room for 31 days of them
+   * @param noteLogSince gets the time of the oldest entry, in milliseconds, when the log had no room for 31 days of entries
    */
   async work(submit: Submit, sentThrough: () => number, noteLogSince: (since: number) => Promise<void>): Promise<void> {
     const { purgedAt = 0, purgeAfter = "" } = this.#tables.self() ?? {};
