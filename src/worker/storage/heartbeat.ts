@@ -21,13 +21,15 @@ export function isRecent(tickedAt: number | null, now: number): boolean {
   return age < MAX_REPLICA_AGE_SECONDS * 1000 && age > -REPLICA_CLOCK_SKEW_SECONDS * 1000;
 }
 
-const [sequence, tickedAt] = [heartbeat.sequence, heartbeat.tickedAt].map(({ name }) => sql.identifier(name));
+const [id, sequence, tickedAt] = [heartbeat.id, heartbeat.sequence, heartbeat.tickedAt].map(({ name }) =>
+  sql.identifier(name),
+);
 
 const TICK = statement(() =>
   query(
     { sequence: heartbeat.sequence },
-    (columns) => sql`INSERT INTO ${heartbeat} (id, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
-      ON CONFLICT (id) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
+    (columns) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
+      ON CONFLICT (${id}) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
   ),
 );
 

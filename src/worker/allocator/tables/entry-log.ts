@@ -90,8 +90,9 @@ export class Log {
 
   /** Numbers that the last entries have withdrawn: another application has them. */
   recentlyWithdrawn(limit: number): number[] {
-    const recent = sql`(SELECT changes FROM ${entry} ORDER BY sequence DESC LIMIT ${limit})`;
-    const query = sql<{ number: number }>`SELECT value AS number FROM ${recent}, json_each(changes, '$.withdrawn')`;
+    const newest = desc(entry.sequence);
+    const recent = this.#orm.select({ changes: entry.changes }).from(entry).orderBy(newest).limit(limit).as("recent");
+    const query = sql`SELECT value AS number FROM ${recent}, json_each(${recent.changes}, '$.withdrawn')`;
     return this.#orm.all<{ number: number }>(query).map(({ number }) => number);
   }
 
