@@ -92,8 +92,8 @@ export class Log {
   recentlyWithdrawn(limit: number): number[] {
     const newest = desc(entry.sequence);
     const recent = this.#orm.select({ changes: entry.changes }).from(entry).orderBy(newest).limit(limit).as("recent");
-    const query = sql`SELECT value AS number FROM ${recent}, json_each(${recent.changes}, '$.withdrawn')`;
-    return this.#orm.all<{ number: number }>(query).map(({ number }) => number);
+    const query = sql`SELECT value AS withdrawn FROM ${recent}, json_each(${recent.changes}, '$.withdrawn')`;
+    return this.#orm.all<{ withdrawn: number }>(query).map(({ withdrawn }) => withdrawn);
   }
 
   /** What was logged, oldest first, in steps. */
