@@ -206,7 +206,7 @@ export const selectDeliveries = (orm: Builder, id: Bound, limit: Bound) => {
   const newest = (name: string, condition: SQLWrapper) => sql`
     ${recorded} FILTER (WHERE ${condition}) AS ${sql.raw(name)}`;
   const stopped = (name: string) => sql`${state} = ${sql.raw(`'${name}'`)} AND ${state} IN ('exhausted', 'held')`;
-  // Of the newest events, which have no table.
+  // Columns of the newest events: the subquery has no name.
   const [newState, newDueAt] = [sql.identifier(state.name), sql.identifier(dueAt.name)];
   const untried = sql`${newState} = 'pending' AND ${newDueAt} IS NULL`;
   return orm

@@ -7,8 +7,8 @@ import type { Orm } from "../platform/database.ts";
 const ofApplication = eq(applicationHead.applicationId, application.id);
 
 /**
- * Events that are due since a moment, and events that are held and exhausted. By the indexes of events that are not delivered, which
- * are few.
+ * Counts events that have been due since before a moment, and events that are held or exhausted. Both indexes have only
+ * undelivered events, which are few.
  */
 export function countDeliveries(orm: Orm, dueBefore: number) {
   const { applicationId, state, dueAt, createdAt } = webhookEvent;
@@ -29,7 +29,7 @@ export function countDeliveries(orm: Orm, dueBefore: number) {
     .where(sql`${state} IN ('exhausted', 'held')`);
 }
 
-/** Enabled applications, and from where their allocators stand in their ranges: to count badges would take as long as there are badges. */
+/** Enabled applications with what their allocators have used of their ranges. Counting their badges would read every badge. */
 export const selectRanges = (orm: Orm) =>
   orm
     .select({
@@ -58,7 +58,7 @@ export const selectReachedBrakes = (orm: Orm, hour: number) =>
       ),
     );
 
-/** Allocators that had no room for all entries since a moment (contract section 21). */
+/** Applications whose allocators have the log only since a later moment: there was no room for more (contract section 21). */
 export const selectShortLogs = (orm: Orm, since: number) =>
   orm
     .select({ id: application.id, name: application.name, since: sql<number>`${applicationHead.logSince}` })

@@ -29,7 +29,7 @@ type OfDevice = Placeholders<Omit<UserDevice, "userId">>;
 
 const issued = alias(badge, "issued");
 
-/** Columns of a subquery. */
+/** Names of a subquery's columns. */
 const number = sql.identifier(badge.number.name);
 const loginSequence = sql.identifier(badge.loginSequence.name);
 
