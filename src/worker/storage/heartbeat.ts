@@ -35,7 +35,7 @@ const TICK = statement(() =>
 
 /** One round trip. @returns the new sequence number */
 export async function beat(db: Database): Promise<number> {
-  const [row] = await db.all(TICK, {});
+  const [row] = await db.run((d1) => TICK.all(d1, {}));
   if (!row) throw new Error("the heartbeat is always returned");
   return row.sequence;
 }
