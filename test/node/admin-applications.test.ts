@@ -45,7 +45,7 @@ const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, 
   ],
   [[`--invitation-link=${LINK}`], { invitationLink: LINK }, "Invitation link +https:.*", "--no-invitation-link"],
   [["--require-secret"], { requireSecret: true }, "Invitations need the secret +yes", "--no-require-secret"],
-  [["--reuse-after=5"], { reuseAfterSeconds: 5 }, "Numbers rest for +5 s", "--reuse-after=0"],
+  [["--reuse-after=5"], { reuseAfterSeconds: 5 }, "Freed numbers cool down for +5 s", "--reuse-after=0"],
   [
     ["--signature-lifetime=60"],
     { signatureLifetimeSeconds: 60 },
@@ -59,13 +59,13 @@ const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, 
   [
     ["--new-badges-per-hour=250"],
     { newBadgesPerHour: 250 },
-    "New badges a clock hour +at most 250",
+    "New badges per clock hour +at most 250",
     "--new-badges-per-hour=10000",
   ],
   [
     ["--new-badges-per-hour=none"],
     { newBadgesPerHour: null },
-    "New badges a clock hour +no limit",
+    "New badges per clock hour +no limit",
     "--new-badges-per-hour=10000",
   ],
   [
@@ -89,7 +89,7 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
         "  Signatures are valid for  no limit",
         "  Status lists  no",
         "  Device calls need a proof  no",
-        "  New badges a clock hour  at most 10000",
+        "  New badges per clock hour  at most 10000",
         "  Users are verified by  nobody: a device can name any user",
       ]),
     );

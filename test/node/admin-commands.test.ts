@@ -102,7 +102,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
     // What an unset variable of a shell leaves.
     ["user block app_00000000000000000000 ", '"" does not fit <user>.'],
     ["init --home 2", "--home needs --env"],
-    ["init --env production --home 1", "Home 1 is the one that init makes without --home"],
+    ["init --env production --home 1", "Home 1 is the one that init creates without --home"],
     ["init --env production --home 2 --location weur --jurisdiction eu", "cannot be used with option"],
     ["init --env production --home 2 --location moon", "--location"],
     ["init --env production --home 1000", "does not fit --home"],

@@ -321,7 +321,7 @@ describe("signing keys (contract section 10)", () => {
 
   it.each([
     [false, "By then every cached copy of the key set has it."],
-    [true, "Doors whose copy of the key set is older refuse those signatures until they fetch it again"],
+    [true, "Doors with an older copy of the key set refuse those signatures until they fetch it again"],
   ])("are announced with the time from which they sign, to the second and in UTC: urgent %s", (isUrgent, doors) => {
     const signsFrom = "2026-11-22T00:20:05.000Z";
     const text = rotationText({ applicationId: anyApplicationId.parse("app_1"), keyId: "new", signsFrom }, isUrgent);

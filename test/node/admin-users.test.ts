@@ -50,9 +50,9 @@ describe("verified users in the administration script (contract section 22)", ()
       [() => Response.json({ issuer: evil, jwks_uri: `${issuer}/keys` }), evil],
       [() => Response.json({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` }), "to the letter"],
       [() => new Response("<html>"), "is not a discovery document"],
-      [() => new Response(null, { status: 302, headers: { location: "/elsewhere" } }), "responds with 302"],
+      [() => new Response(null, { status: 302, headers: { location: "/elsewhere" } }), "responded with 302"],
       [() => Response.json({ issuer, jwks_uri: "http://10.0.0.1/keys" }), "http://10.0.0.1/keys"],
-      [() => new Response("x".repeat(10_000_000)), "responds with more"],
+      [() => new Response("x".repeat(10_000_000)), "responded with more"],
     ];
     for (const [discovery, reason] of refusals) {
       provider.discovery = discovery;
@@ -67,7 +67,7 @@ describe("verified users in the administration script (contract section 22)", ()
 
   it("are counted by stats while they are observed, for a day", async () => {
     const { applicationId: id } = await create("--user-issuer", issuer, "--user-audience", "app", "--observe");
-    expect((await admin("stats", id)).stdout).toMatch(/observed by their user tokens\n {2}none/);
+    expect((await admin("stats", id)).stdout).toMatch(/Logins of the last day, by user token\n {2}none/);
     const hour = Math.floor(Date.now() / 3_600_000);
     const insert = "INSERT INTO observed_logins VALUES (?, ?, ?, ?, ?)";
     await database.run((_, d1) =>

@@ -280,13 +280,13 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(lines[1]).toMatch(/,badge:suspended,Signed in here: Ann,/);
       const days = page.getByRole("navigation", { name: "Days" });
       await days.getByRole("link", { name: "Yesterday" }).click();
-      await page.getByText("Nothing in the history fits.").waitFor();
+      await page.getByText("No entry matches.").waitFor();
       await days.getByRole("link", { name: "Today" }).click();
       await until(async () => expect(await rows("entries").count()).toBe(2));
       await page.getByLabel("From day").fill("2020-01-01");
       await page.getByLabel("To day").fill("2020-01-02");
       await page.getByRole("button", { name: "Show", exact: true }).click();
-      await page.getByText("Nothing in the history fits.").waitFor();
+      await page.getByText("No entry matches.").waitFor();
       await page.getByRole("link", { name: "Show all" }).click();
       await row("Contract").getByText("Tom").waitFor();
     });

@@ -164,7 +164,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await signIn(page, "bdss_wrong");
       await page.getByRole("alert").getByText("ask your administrator for a new secret").waitFor();
       await signIn(page, "gehört mir");
-      await page.getByRole("alert").getByText("made of letters, digits, - and _").waitFor();
+      await page.getByRole("alert").getByText("it has only letters, digits, - and _").waitFor();
       expect(await page.getByText("Needs attention").count()).toBe(0);
     });
 
@@ -261,7 +261,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         await search.fill(odd);
         await search.press("Enter");
         await page
-          .getByText(odd === "." ? "at least two characters" : "No badge fits")
+          .getByText(odd === "." ? "at least two characters" : "No badge matches")
           .first()
           .waitFor();
       }
@@ -443,7 +443,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .getByText(/^Tom changed this badge at \d\d:\d\d: start or end changed\./)
         .waitFor();
       expect(await tom.getBadge(number("alice"))).toMatchObject({ state: "active" });
-      await confirm("Suspend badge all the same");
+      await confirm("Suspend badge anyway");
       await notice("is suspended.");
       const { change } = await tom.getBadge(number("alice"));
       await tom.resumeBadge(number("alice"), { ifChange: change });

@@ -102,8 +102,8 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     };
     const { code, stderr } = await withFault(limitOnce, () => rehearsal.deploy("--location", "weur"));
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stderr).toContain("… the platform limits its calls: trying again in 1 s\n");
-    expect(stderr).toContain("✓ First tick of the clock\n");
+    expect(stderr).toContain("… the platform limits the rate of calls: trying again in 1 s\n");
+    expect(stderr).toContain("✓ First tick\n");
     expect(rehearsal.platform.account.databases).toMatchObject([{ read_replication: { mode: "auto" } }]);
     // A warning of wrangler's that is none.
     expect(stderr).not.toContain("DB_2");
@@ -134,7 +134,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
       return { code, states: findings.map(({ state: each }) => each), details: findings.map(({ detail }) => detail) };
     };
     // Cron is off here, and there are no figures yet.
-    expect(await check()).toMatchObject({ code: 0, states: ["ok", "look", "ok", "look", "ok", "ok"] });
+    expect(await check()).toMatchObject({ code: 0, states: ["ok", "warning", "ok", "warning", "ok", "ok"] });
     state.activeMicroseconds = [12_000_000];
     let isTicking = true;
     const ticking = (async () => {
@@ -148,7 +148,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     expect(second).toMatchObject({ code: 0, states: ["ok", "ok", "ok", "ok", "ok", "ok"] });
     expect(second.details[0]).toBe("a failing second statement undid the first");
     state.activeMicroseconds = [3_600_000_000];
-    expect((await check()).states[3]).toBe("look");
+    expect((await check()).states[3]).toBe("warning");
   });
 
   it("switches read replication off when that is said, and on again when it is not", async () => {
@@ -250,7 +250,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
   it("makes another environment, with names of its own and none of production's data", async () => {
     const before = rehearsal.configuration();
     expect((await rehearsal.admin("deploy", "--env", "No name")).stderr).toBe(
-      '"No name" cannot be an environment: use up to 20 of a-z, 0-9 and hyphens.\n',
+      '"No name" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens.\n',
     );
     const plan = await rehearsal.admin("deploy", "--env", "staging", "--location", "weur", "--check");
     expect(plan.stderr).toContain("✗ Environment staging in wrangler.toml: would add its tables");

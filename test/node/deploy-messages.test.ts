@@ -19,7 +19,7 @@ it("a deployment prints what it waits for until /health responds (contract secti
   const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
   const notes: string[] = [];
   await untilHealthy(origin, "production", (line) => notes.push(line));
-  expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for two minutes at most`]);
+  expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for up to two minutes`]);
 });
 
 it("a deployment waits for its own release: the Worker before may still respond (contract section 25)", async () => {
@@ -37,7 +37,7 @@ it("a deployment waits for its own release: the Worker before may still respond 
   const notes: string[] = [];
   await untilHealthy(origin, "production", (line) => notes.push(line), "0.9.0+bbbbbbbbbbbb");
   const before = "release 0.9.0+aaaaaaaaaaaa responds, and 0.9.0+bbbbbbbbbbbb was uploaded";
-  expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for two minutes at most`]);
+  expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for up to two minutes`]);
 });
 
 it("shows wrangler's warnings, but for the one about homes of local development (contract section 25)", () => {

@@ -72,11 +72,13 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     );
     const check = await rehearsal.deploy("--check");
     expect(check).toMatchObject({ code: 0, stdout: "10 of 16 steps would be taken.\n" });
-    expect(check.stderr).toContain("✗ Place of home 1 (HOME_1 in wrangler.toml): would ask where the data is to be");
+    expect(check.stderr).toContain("✗ Place of home 1 (HOME_1 in wrangler.toml): would ask where the data should be");
   });
 
   it("comes before every other command, and before a further home", async () => {
-    expect(await refusal("application", "list")).toContain('The database of "production" has no ID yet');
+    expect(await refusal("application", "list")).toContain(
+      'The database of "production" has no ID in wrangler.toml yet',
+    );
     const further = await refusal("init", "--home", "2", "--jurisdiction", "eu");
     expect(further).toBe("Home 2 needs home 1: run npm run deploy first.\n");
   });
@@ -85,7 +87,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const init = ["init", "--home", "2", "--jurisdiction", "eu", "--env", "production"];
     const { code, stdout, stderr } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^This is what an empty account would need: yours cannot be looked at\. Log in first: /);
+    expect(stderr).toMatch(/^This is what an empty account would need, because yours cannot be read\. Log in first: /);
     const { steps, done } = planned.parse(JSON.parse(stdout));
     expect(done).toBe(false);
     expect(steps.map(({ action }) => action)).toEqual(
@@ -204,7 +206,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const [, second] = secrets();
     // Its value is on no command line.
     expect(second).toMatch(/^SEALING_KEY_2_[0-9a-f]{16}$/);
-    const put = `Runs npx wrangler secret put ${second} --env production   (the private half goes in by standard input)\n`;
+    const put = `Runs npx wrangler secret put ${second} --env production   (the private half is passed on standard input)\n`;
     expect(rotated.stderr).toBe(put);
     await rehearsal.platform.sweep();
     const kept = "A restoration needs the others for 31 days: npm run -s admin -- --env production sealing-key remove";
@@ -288,7 +290,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const { code, stderr } = await rehearsal.deploy();
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /\nThe database of home 1 is of another version of the service, .*: deploy that version, or a later one\.\n$/,
+      /\nThe database of home 1 was made by another version of the service, .*: deploy that version, or a later one\.\n$/,
     );
   });
 });

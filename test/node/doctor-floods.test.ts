@@ -29,7 +29,10 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     await use(hour() - 1, 5);
     expect(await finding("New badges")).toMatchObject({ state: "ok" });
     await use(hour(), 5);
-    expect(await finding("New badges")).toMatchObject({ state: "look", detail: `${id} (App): all 5 of this hour` });
+    expect(await finding("New badges")).toMatchObject({
+      state: "warning",
+      detail: `${id} (App): all 5 of this hour are used`,
+    });
   });
 
   it("names an application whose log goes back less than 31 days, because its allocator is full", async () => {
@@ -43,7 +46,7 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     const since = Date.now() - 12 * day;
     await setSince(since);
     const detail = `${id} (App): since ${new Date(since).toISOString()} only`;
-    expect(await finding("Logs")).toMatchObject({ state: "look", detail });
+    expect(await finding("Logs")).toMatchObject({ state: "warning", detail });
     await setSince(Date.now() - 31 * day - 1);
     expect(await finding("Logs")).toMatchObject({ state: "ok" });
   });
@@ -51,7 +54,7 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
   it("says how full the fullest home is", async () => {
     expect(await finding("Homes")).toMatchObject({
       state: "ok",
-      detail: "the fullest has 0 % of the 10 GB that D1 holds",
+      detail: "the fullest uses 0 % of the 10 GB that D1 holds",
     });
   });
 });

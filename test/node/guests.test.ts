@@ -50,7 +50,7 @@ describe("a pasted list of visitors (contract section 24)", () => {
     ["a visitor without a name", "Name\tHost\nAnn\tTom\n\tTom", "Visitor 2: there is no name."],
     ["a name that is too long", "a".repeat(101), "more than 100 characters"],
     ["a cell too many", "Name\tHost\nAnn\tTom\t9:00", "Visitor 1: the line has more cells"],
-    ["a day that may be two", "Name\tFrom\nAnn\t1/2/2027", "“1/2/2027” may be two days"],
+    ["a day that may be two", "Name\tFrom\nAnn\t1/2/2027", "“1/2/2027” can mean two days"],
     ["a time that is none", "Name\tUntil\nAnn\tsoon", "“soon” is not a time"],
     ["a day that is none", "Name\tUntil\nAnn\t31.02.2027", "There is no such time"],
     ["an end that has passed", "Name\tUntil\nAnn\t8:00", "Visitor 1: “until” has passed."],

@@ -158,7 +158,7 @@ describe("home (contract section 17)", () => {
     const check = () => admin("home", "check");
     expect(await check()).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^2 homes, \d+ applications?\. The register of number ranges is right\.\n$/),
+      stdout: expect.stringMatching(/^2 homes, \d+ applications?\. The register of number ranges is correct\.\n$/),
     });
     const { applicationId: lost } = await createIn(2);
     await homes.first.database.run((orm) => orm.delete(numberRange).where(eq(numberRange.applicationId, lost)));
@@ -199,9 +199,7 @@ describe("the place of home 1 (contract section 17)", () => {
     const id = "00000000-0000-4000-8000-000000000001";
     const deployment = new Deployment(wranglerWith("location=weur", id), "production", null);
     for (const same of [null, "location=weur"]) expect(await placeStep(deployment, 1, same).inspect()).toBeNull();
-    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow(
-      "the place of a home never changes",
-    );
+    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow("a home's place never changes");
     const unmade = new Deployment(wranglerWith("location=weur"), "production", null);
     expect(await placeStep(unmade, 1, null).inspect()).toBeNull();
     expect(await placeStep(unmade, 1, "jurisdiction=eu").inspect()).toMatchObject({
@@ -218,9 +216,9 @@ describe("doctor (contract section 25)", () => {
     const { findings } = z.object({ findings: z.array(finding) }).parse(JSON.parse(stdout));
     expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
     const found = new Map(findings.map((each) => [each.check, each]));
-    expect(found.get("Health")).toMatchObject({ state: "broken", advice: expect.stringContaining("npm start") });
+    expect(found.get("Health")).toMatchObject({ state: "error", advice: expect.stringContaining("npm start") });
     // Nothing sweeps here.
-    expect(found.get("Sweep")).toMatchObject({ state: "broken" });
+    expect(found.get("Sweep")).toMatchObject({ state: "error" });
     for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
   });
@@ -247,8 +245,8 @@ describe("doctor (contract section 25)", () => {
     [undefined, "ok", "every line"],
     ["1", "ok", "every line"],
     ["50", "ok", "one line in 50 of successful requests"],
-    ["0", "look", "0 is no whole number from 1 on: every line is written"],
-    ["2 %", "look", "2 % is no whole number from 1 on: every line is written"],
+    ["0", "warning", "0 is not a whole number from 1 on, so every line is written"],
+    ["2 %", "warning", "2 % is not a whole number from 1 on, so every line is written"],
   ])("says what LOG_SAMPLE = %j means", async (text, state, detail) => {
     expect(await runChecks([logSampleCheck(text)])).toMatchObject([{ check: "LOG_SAMPLE", state, detail }]);
   });

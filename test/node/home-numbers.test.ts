@@ -196,7 +196,7 @@ describe("a command that dies half-way (contract section 17)", () => {
   it("leaves a registration that home check reports after 24 hours, and only --release clears", async () => {
     const id = await registerOnly(23.9);
     await expect(create(1, [100, 199])).rejects.toThrow(
-      `Numbers 100-199 overlap those registered for ${id} (100-199), which its home does not have`,
+      `Numbers 100-199 overlap those registered for ${id} (100-199), which does not exist in its home`,
     );
     expect(await check()).toMatchObject({ unused: [], kept: [{ applicationId: id, reason: "recent" }] });
     await expect(release(id)).rejects.toThrow("less than 24 hours ago");

@@ -239,7 +239,7 @@ describe("npm run demo without the service (contract section 10)", () => {
     expect(await demo("--url", origin)).toEqual({
       code: 1,
       stdout: "",
-      stderr: `Nothing answers at ${origin}: run npm start first, in another terminal.\n`,
+      stderr: `Nothing responds at ${origin}: run npm start first, in another terminal.\n`,
     });
   });
 

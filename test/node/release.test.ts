@@ -30,7 +30,7 @@ describe("a release", () => {
     [
       `v${RELEASE_NUMBER}`,
       "acme/badges",
-      /^go\.mod has the module .* which has to be github\.com\/acme\/badges\/src\/verify\/go\.\n$/,
+      /^go\.mod has the module .*, but it must be github\.com\/acme\/badges\/src\/verify\/go\.\n$/,
     ],
   ])("is refused as %s of %s, before anything is published", (tag, repository, reason) => {
     expect(notes(tag, repository)).toMatchObject({ status: 1, stdout: "", stderr: expect.stringMatching(reason) });

@@ -217,7 +217,8 @@ describe("npm start", () => {
     await database.run((_, d1) => d1.prepare(older).run());
     await closeHomes();
     const started = await program("start", ["--port", String(await freePort())], state);
-    const refusal = "The local data is of another version of the service, which this one cannot read: npm run reset\n";
+    const refusal =
+      "The local data was made by another version of the service, which this one cannot read: npm run reset\n";
     expect(started).toEqual({ code: 1, stdout: "", stderr: `Starting…\n${refusal}` });
   });
 

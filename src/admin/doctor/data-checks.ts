@@ -15,15 +15,15 @@ import type { Homes } from "../platform/homes.ts";
 import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
 import { countOldValues, listSealingKeys } from "../sealing-key/usage.ts";
-import { broken, type Check, fine, look } from "./checks.ts";
+import { type Check, failure, ok, warning } from "./checks.ts";
 
-/** An event that is due for longer is not waiting for its turn any more. */
+/** An event that is due for longer is stuck, not just waiting for its turn. */
 const OVERDUE_MINUTES = 10;
 
 /** Clocks that differ by more make fresh proofs look old. */
 const MAX_SKEW_SECONDS = 30;
 
-/** What the databases tell, locally and deployed alike. */
+/** Checks of the databases, local and deployed alike. */
 export function dataChecks(session: Session, deployCommand: string): Check[] {
   const { homes } = session;
   return [
@@ -39,8 +39,8 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
   ];
 }
 
-/** Rows of one statement in every home, with the home's number. */
-async function askHomes<Row extends z.ZodType>(
+/** Runs a statement in every home. @returns all rows, each with the number of its home */
+async function queryHomes<Row extends z.ZodType>(
   homes: Homes,
   row: Row,
   sql: string,
@@ -64,30 +64,30 @@ async function checkMigrations(homes: Homes, deployCommand: string) {
   const lacking = missing.flatMap((names, index) =>
     names.length === 0 ? [] : [`home ${homes.all[index]?.number} lacks ${names.join(", ")}`],
   );
-  if (lacking.length > 0) return broken(lacking.join("; "), `Run ${deployCommand}.`);
-  return fine(`all applied in ${counted(homes.all.length, "home")}`);
+  if (lacking.length > 0) return failure(lacking.join("; "), `Run ${deployCommand}.`);
+  return ok(`all applied in ${counted(homes.all.length, "home")}`);
 }
 
 async function checkSealingKeys(session: Session) {
   const { homes } = session;
   const reseal = `Run ${formatCommand(session, "sealing-key reseal")}`;
   const { key, lacking } = await findNewest(homes);
-  if (key === undefined) return broken("there is none", `Run ${formatCommand(session, "init")}.`);
+  if (key === undefined) return failure("there is none", `Run ${formatCommand(session, "init")}.`);
   if (lacking.length > 0) {
     const numbers = lacking.map(({ number }) => number).join(", ");
-    return broken(`home ${numbers} lacks version ${key.version}`, `${reseal}.`);
+    return failure(`home ${numbers} lacks version ${key.version}`, `${reseal}.`);
   }
   const old = await countOldValues(homes);
   if (old > 0) {
     const detail = `${counted(old, "value")} not sealed to version ${key.version} yet`;
-    return look(detail, `${reseal}, which names what stays behind.`);
+    return warning(detail, `${reseal}, which names what stays behind.`);
   }
   const versions = (await listSealingKeys(homes)).map(({ version }) => version);
-  if (versions.length === 1) return fine(`version ${key.version}`);
+  if (versions.length === 1) return ok(`version ${key.version}`);
   const spare = versions.filter((version) => version !== key.version);
-  return look(
+  return warning(
     `nothing needs version ${spare.join(", ")} any more`,
-    `A restoration needs it for 31 days after the re-sealing; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
+    `A restore of D1 needs it for 31 days after re-sealing; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
   );
 }
 
@@ -101,12 +101,15 @@ async function checkSweep(homes: Homes) {
     if (tickedAt !== null && Date.now() - tickedAt <= MAX_REPLICA_AGE_SECONDS * 1000) return [];
     return [tickedAt === null ? `never in home ${number}` : `in home ${number} last at ${isoTime(tickedAt)}`];
   });
-  if (late.length === 0) return fine("ran in every home within the last 90 seconds");
+  if (late.length === 0) return ok("ran in every home within the last 90 seconds");
   const deployed = await readDeployedRelease(homes.first.database);
   if (deployed !== undefined && Date.now() - deployed.deployedAt < CRON_START_MINUTES * 60_000) {
-    return look(late.join("; "), `A new cron trigger takes up to ${CRON_START_MINUTES} minutes to start: wait for it.`);
+    return warning(
+      late.join("; "),
+      `A new cron trigger takes up to ${CRON_START_MINUTES} minutes to start: wait for it.`,
+    );
   }
-  return broken(
+  return failure(
     late.join("; "),
     "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-task-failed lines; npm run deploy sets the trigger again.",
   );
@@ -116,19 +119,19 @@ const d1Time = z.object({ now: z.number() });
 
 async function checkClock(homes: Homes) {
   const before = Date.now();
-  const times = await askHomes(homes, d1Time, "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now");
+  const times = await queryHomes(homes, d1Time, "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now");
   const after = Date.now();
   const skew = Math.max(...times.map(({ now }) => Math.max(before - now, now - after, 0)));
   const seconds = Math.round(skew / 1000);
-  if (seconds <= MAX_SKEW_SECONDS) return fine("this computer's and D1's agree");
-  return look(
+  if (seconds <= MAX_SKEW_SECONDS) return ok("this computer's and D1's agree");
+  return warning(
     `this computer's differs from D1's by ${seconds} s`,
     "Set this computer's clock: commands write times by it.",
   );
 }
 
 const deliveries = z.object({ overdue: z.number(), held: z.number(), exhausted: z.number() });
-/** By the indexes of events that are not delivered, which are few. */
+/** Uses the indexes of undelivered events, which are few. */
 const COUNT_DELIVERIES = `
   SELECT
     (SELECT count(*) FROM webhook_event INDEXED BY webhook_event_due JOIN application ON application.id = application_id
@@ -137,24 +140,24 @@ const COUNT_DELIVERIES = `
   FROM webhook_event INDEXED BY webhook_event_stopped WHERE state IN ('exhausted', 'held')`;
 
 async function checkDeliveries(session: Session) {
-  const counts = await askHomes(session.homes, deliveries, COUNT_DELIVERIES, Date.now() - OVERDUE_MINUTES * 60_000);
+  const counts = await queryHomes(session.homes, deliveries, COUNT_DELIVERIES, Date.now() - OVERDUE_MINUTES * 60_000);
   const sum = (name: "overdue" | "held" | "exhausted") => counts.reduce((total, each) => total + each[name], 0);
   const [overdue, held, exhausted] = [sum("overdue"), sum("held"), sum("exhausted")];
   if (overdue > 0) {
-    return broken(
+    return failure(
       `${counted(overdue, "event")} due for over ${OVERDUE_MINUTES} minutes`,
-      "The queue or the sweep does not get on: see the checks of both, and the lines webhook-secret-unusable.",
+      "The queue or the sweep is stuck: see the checks of both, and the log lines webhook-secret-unusable.",
     );
   }
-  if (held + exhausted === 0) return fine("nothing waits");
-  return look(
+  if (held + exhausted === 0) return ok("none is waiting");
+  return warning(
     `${held} held, ${exhausted} exhausted`,
     `Fix the receiver, then ${formatCommand(session, "webhook replay ID --all-exhausted")} or webhook test ID.`,
   );
 }
 
 const range = z.object({ id: z.string(), name: z.string(), used: z.number(), size: z.number() });
-/** From where the application's object stands in its range: to count badges would take as long as there are badges. */
+/** Computed from the allocator's counters, because counting badges would read them all. */
 const COUNT_USED = `
   SELECT application.id, name, last_number - first_number + 1 AS size,
     (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.range_segments) AS part
@@ -163,29 +166,29 @@ const COUNT_USED = `
   FROM application WHERE disabled_at IS NULL`;
 
 async function checkRanges(session: Session) {
-  const ranges = await askHomes(session.homes, range, COUNT_USED);
+  const ranges = await queryHomes(session.homes, range, COUNT_USED);
   const percentOf = ({ used, size }: z.output<typeof range>) => (used / size) * 100;
   const nearlyFull = ranges.filter((each) => percentOf(each) >= Math.min(...RANGE_WARNING_PERCENTS));
-  if (nearlyFull.length === 0) return fine(counted(ranges.length, "application"));
-  return look(
+  if (nearlyFull.length === 0) return ok(counted(ranges.length, "application"));
+  return warning(
     nearlyFull.map((each) => `${each.id} (${each.name}): ${Math.floor(percentOf(each))} % used`).join("; "),
-    `Make the range longer: ${formatCommand(session, "application update ID --last N")}.`,
+    `Extend the range: ${formatCommand(session, "application update ID --last N")}.`,
   );
 }
 
 const brake = z.object({ id: z.string(), name: z.string(), limit: z.number() });
-/** Applications whose fresh numbers of a clock hour, in hours since 1970-01-01 UTC, are used up (contract section 7). */
+/** Applications that have used up an hour's fresh numbers (contract section 7). Hours count from 1970-01-01 UTC. */
 const REACHED_BRAKES = `
   SELECT application.id, name, new_badges_per_hour AS "limit" FROM application
     JOIN application_head ON application_head.application_id = application.id
   WHERE disabled_at IS NULL AND hour = ?1 AND hour_used >= new_badges_per_hour`;
 
 async function checkHourBrakes(session: Session) {
-  const reached = await askHomes(session.homes, brake, REACHED_BRAKES, Math.floor(Date.now() / HOUR_MILLISECONDS));
-  if (reached.length === 0) return fine("no application has used up those of this hour");
-  return look(
-    reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour`).join("; "),
-    `If that is a roll-out: ${formatCommand(session, "application update ID --new-badges-per-hour N")}. If it is a stranger: --user-issuer keeps strangers out.`,
+  const reached = await queryHomes(session.homes, brake, REACHED_BRAKES, Math.floor(Date.now() / HOUR_MILLISECONDS));
+  if (reached.length === 0) return ok("no application has used up this hour's");
+  return warning(
+    reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour are used`).join("; "),
+    `If this is a roll-out: ${formatCommand(session, "application update ID --new-badges-per-hour N")}. If strangers do this: --user-issuer keeps them out.`,
   );
 }
 
@@ -197,10 +200,10 @@ async function checkHomeSizes(session: Session) {
   });
   const full = sizes.filter(({ percent }) => percent >= HOME_WARNING_PERCENT);
   const fullest = Math.max(...sizes.map(({ percent }) => percent));
-  if (full.length === 0) return fine(`the fullest has ${fullest} % of the 10 GB that D1 holds`);
-  return look(
+  if (full.length === 0) return ok(`the fullest uses ${fullest} % of the 10 GB that D1 holds`);
+  return warning(
     full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
-    `Make another home for new applications: ${formatCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
+    `Create another home for new applications: ${formatCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
   );
 }
 
@@ -211,9 +214,9 @@ const SHORT_LOGS = `
 
 /** Allocators that had no room for 31 days of entries (contract section 21). */
 async function checkLogs(session: Session) {
-  const logs = await askHomes(session.homes, shortLog, SHORT_LOGS, Date.now() - LOG_DAYS * DAY_MILLISECONDS);
-  if (logs.length === 0) return fine(`every allocator keeps ${LOG_DAYS} days of its log`);
-  return look(
+  const logs = await queryHomes(session.homes, shortLog, SHORT_LOGS, Date.now() - LOG_DAYS * DAY_MILLISECONDS);
+  if (logs.length === 0) return ok(`every allocator keeps ${LOG_DAYS} days of its log`);
+  return warning(
     logs.map(({ id, name, since }) => `${id} (${name}): since ${isoTime(since)} only`).join("; "),
     "There was no room for more. Restore D1 to no earlier moment: see Restore in docs/operations.md.",
   );

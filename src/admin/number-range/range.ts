@@ -6,7 +6,7 @@ import { ADMIN } from "../command-line/shell.ts";
 /**
  * Whether `first`..`last` overlaps the range of another application of the home: the second line of defence behind the register.
  *
- * @param except application whose own range is left out
+ * @param except the application whose own range does not count
  */
 export const overlapsAnother = (first: SQL, last: SQL, except: ApplicationId): SQL =>
   sql`EXISTS (SELECT 1 FROM application AS other

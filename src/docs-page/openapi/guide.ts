@@ -27,7 +27,7 @@ import { describeError } from "./parts.ts";
 import { PROOF_GUIDE } from "./proof-guide.ts";
 import { USER_GUIDE } from "./user-guide.ts";
 
-/** What the contract promises (section 16); the service itself is a little stricter, because clocks differ. */
+/** What contract section 16 promises. The service itself is a little stricter, because clocks differ. */
 const COPY_PROMISE_SECONDS = 90;
 
 /** The introduction of the reference, in Markdown. */

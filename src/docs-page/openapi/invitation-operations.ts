@@ -6,14 +6,14 @@ import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
-/** Routes with which an application's server invites visitors, and a visitor's phone sees for what. */
+/** Routes by which an application's server invites visitors, and a visitor's phone reads the invitation. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
 const ONE_HOUR_MILLISECONDS = 3_600_000;
 const ONE_WEEK_MILLISECONDS = 7 * 24 * ONE_HOUR_MILLISECONDS;
 
-/** A whole hour in about a week: an example that is valid when somebody tries it. */
+/** A full hour in about a week, so that the example is valid when somebody tries it. */
 function inAWeek(now: number): string {
   const hour = Math.ceil(now / ONE_HOUR_MILLISECONDS) * ONE_HOUR_MILLISECONDS;
   return new Date(hour + ONE_WEEK_MILLISECONDS).toISOString().replace(".000Z", "Z");

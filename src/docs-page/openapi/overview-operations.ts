@@ -12,7 +12,7 @@ import { PAGINATION_CURSOR, pageParameters, parameter, SEARCH } from "./list-ope
 import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
-/** Routes for the people who run an application (contract section 19). */
+/** Routes for the people who run an application. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 const EVENT_ID = "evt_01kfz3m8q0abcdefghjkmnpqrs";
