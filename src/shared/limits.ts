@@ -67,7 +67,7 @@ export const MIN_SEARCH_CHARACTERS = 2;
 export const MAX_CASED_LETTERS = 40;
 
 // The life of a badge (contract sections 12 and 15)
-/** Longest time until a badge's end (contract section 12). */
+/** Longest time until a badge's end. */
 export const MAX_BADGE_DAYS = 3650;
 
 // Invitations (contract section 5)

@@ -134,7 +134,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
     ["--user-issuer http://login.example.com --user-audience app", "does not start with https://"],
     ["--user-issuer https://10.0.0.1 --user-audience app", "is an IP address"],
     ["--user-issuer https://login.internal --user-audience app", "is a name of a local network"],
-    ["--user-issuer https://login.example.com?a=b --user-audience app", "has no query"],
+    ["--user-issuer https://login.example.com?a=b --user-audience app", "must not have a query"],
   ])("application create --name X %s", async (options, problem) => {
     await expectRefused(`application create --name X ${options}`, String(problem));
   });

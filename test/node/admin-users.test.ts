@@ -40,7 +40,7 @@ describe("verified users in the administration script (contract section 22)", ()
     expect(await json("application", "update", id, "--no-user-issuer")).toMatchObject(without);
   });
 
-  it("have an issuer that calls itself so, to the letter", async () => {
+  it("the issuer's discovery document must name exactly that issuer", async () => {
     const { provider } = server;
     const sound = provider.discovery;
     const refused = (url: string) =>
@@ -48,7 +48,7 @@ describe("verified users in the administration script (contract section 22)", ()
     const evil = "https://evil.example.com";
     const refusals: [() => Response, string][] = [
       [() => Response.json({ issuer: evil, jwks_uri: `${issuer}/keys` }), evil],
-      [() => Response.json({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` }), "to the letter"],
+      [() => Response.json({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` }), "exactly the same"],
       [() => new Response("<html>"), "is not a discovery document"],
       [() => new Response(null, { status: 302, headers: { location: "/elsewhere" } }), "responded with 302"],
       [() => Response.json({ issuer, jwks_uri: "http://10.0.0.1/keys" }), "http://10.0.0.1/keys"],

@@ -36,7 +36,7 @@ it("a deployment waits for its own release: the Worker before may still respond 
   const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
   const notes: string[] = [];
   await untilHealthy(origin, "production", (line) => notes.push(line), "0.9.0+bbbbbbbbbbbb");
-  const before = "release 0.9.0+aaaaaaaaaaaa responds, and 0.9.0+bbbbbbbbbbbb was uploaded";
+  const before = "release 0.9.0+aaaaaaaaaaaa responded, but 0.9.0+bbbbbbbbbbbb was uploaded";
   expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for up to two minutes`]);
 });
 

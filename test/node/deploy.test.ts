@@ -93,7 +93,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(steps.map(({ action }) => action)).toEqual(
       expect.arrayContaining([
         "bind badge-distribution-production-2",
-        'keep "jurisdiction=eu", which never changes',
+        'record "jurisdiction=eu", which never changes',
         "bind badge-webhooks-production-2",
         "create badge-distribution-production-2, jurisdiction=eu",
       ]),
@@ -209,7 +209,8 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const put = `Runs npx wrangler secret put ${second} --env production   (the private half is passed on standard input)\n`;
     expect(rotated.stderr).toBe(put);
     await rehearsal.platform.sweep();
-    const kept = "A restoration needs the others for 31 days: npm run -s admin -- --env production sealing-key remove";
+    const kept =
+      "A restore of D1 needs the others for 31 days. After that: npm run -s admin -- --env production sealing-key remove";
     expect(await admin("sealing-key", "reseal")).toMatchObject({ code: 0, stdout: expect.stringContaining(kept) });
     const removed = await admin("sealing-key", "remove", "1");
     expect(removed).toMatchObject({ code: 0, stderr: `Runs npx wrangler secret delete ${first} --env production\n` });
@@ -261,7 +262,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     platform.calls.length = 0;
     const { code, stderr } = await rehearsal.deploy();
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stderr).toContain("upload it (badges.example.com is not its)");
+    expect(stderr).toContain("upload it (badges.example.com is not attached to it)");
     expect(platform.calls.filter((call) => call === "PUT /workers/scripts/NAME")).toHaveLength(1);
     expect(platform.account.domains).toMatchObject([{ hostname: "badges.example.com" }]);
     expect(platform.account.queues.map(({ consumers }) => consumers.length)).toEqual([1, 1, 1, 1]);

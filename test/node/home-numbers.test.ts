@@ -131,7 +131,7 @@ describe("number ranges (contract sections 10 and 17)", () => {
     expect(await registered()).toContainEqual([id, 100, 299]);
     await expect(grow(id, 298)).rejects.toThrow("ends at 299 and can only grow");
     await expect(updateApplication(homes, submitOn(homes), id, { firstNumber: 99 })).rejects.toThrow(
-      "starts at 100 and stays there",
+      "starts at 100, which cannot change",
     );
     await expect(create(1, [250, 260])).rejects.toThrow(`application ${id} (100-299)`);
     expect(await grow(id, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });

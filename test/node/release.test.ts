@@ -26,7 +26,7 @@ describe("a release", () => {
   });
 
   it.each([
-    ["v0.9.99", REPOSITORY, /^The tag is v0\.9\.99, and package\.json has /],
+    ["v0.9.99", REPOSITORY, /^The tag is v0\.9\.99, but package\.json has /],
     [
       `v${RELEASE_NUMBER}`,
       "acme/badges",

@@ -137,7 +137,7 @@ function releasedCondition(id: ApplicationId, { webhookUrl, lastNumber }: Settin
 /** @throws UserError when the range's start would change, or its end would be lower */
 function assertGrows({ firstNumber, lastNumber }: ApplicationRow, changes: Settings): void {
   if (changes.firstNumber !== undefined && changes.firstNumber !== firstNumber) {
-    throw new UserError(`The range starts at ${firstNumber} , which cannot change: leave out --first.`);
+    throw new UserError(`The range starts at ${firstNumber}, which cannot change: leave out --first.`);
   }
   if (changes.lastNumber !== undefined && changes.lastNumber < lastNumber) {
     throw new UserError(`The range ends at ${lastNumber} and can only grow: give a larger --last.`);
