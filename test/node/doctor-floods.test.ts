@@ -14,7 +14,7 @@ async function finding(name: string) {
 }
 
 describe("doctor (contract sections 7, 17 and 21)", () => {
-  it("names an application that has used up the new badges of this clock hour", async () => {
+  it("doctor names an application that has used up the new badges of this clock hour", async () => {
     const { applicationId: id } = await create("--new-badges-per-hour", "5");
     const use = (hour: number, used: number) =>
       database.run((_, d1) =>
@@ -35,7 +35,7 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     });
   });
 
-  it("names an application whose log goes back less than 31 days, because its allocator is full", async () => {
+  it("doctor names an application whose log has less than 31 days, because its allocator is full", async () => {
     const { applicationId: id } = await create();
     expect(await finding("Logs")).toMatchObject({ state: "ok", detail: "every allocator keeps 31 days of its log" });
     const setSince = (since: number) =>
@@ -51,7 +51,7 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     expect(await finding("Logs")).toMatchObject({ state: "ok" });
   });
 
-  it("says how full the fullest home is", async () => {
+  it("doctor says how full the fullest home is", async () => {
     expect(await finding("Homes")).toMatchObject({
       state: "ok",
       detail: "the fullest uses 0 % of the 10 GB that D1 holds",
