@@ -1,3 +1,4 @@
+import { runInDurableObject } from "cloudflare:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -14,6 +15,7 @@ import {
   endLive,
   heldCalls,
   listen,
+  liveOf,
   outcomeOf,
   retireDoor,
   ringLive,
@@ -146,6 +148,28 @@ describe("GET /v1/live (contract section 26)", () => {
     await takeStep(application, number, "suspend");
     expect(deltaOf(await second).entries).toHaveLength(1);
     expect(deltaOf(await neighbour).entries).toHaveLength(1);
+  });
+
+  it("is sent 250 ms after the first of several changes, and later ones of that time do not delay it", async () => {
+    const application = await withLists();
+    const { number } = await holder(application, "a");
+    const have = await changeOf(application);
+    const held = listen(await addDoor(application, "North"), `have=${have}`);
+    await untilHeld(application, 1);
+    const { woken, first, second } = await runInDurableObject(liveOf(application), async (live, { storage }) => {
+      const woken = Date.now();
+      await live.wake();
+      const first = Number(await storage.getAlarm());
+      while (Date.now() === woken) await scheduler.wait(1);
+      await live.wake();
+      return { woken, first, second: Number(await storage.getAlarm()) };
+    });
+    expect(second).toBe(first);
+    expect(first - woken).toBeGreaterThanOrEqual(250);
+    // Sooner than the comparison that needs no wake-up.
+    expect(first - woken).toBeLessThan(30_000);
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await held).entries).toHaveLength(1);
   });
 
   it("ends for a door whose secret is retired", async () => {

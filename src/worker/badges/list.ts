@@ -27,7 +27,10 @@ export async function pageBadges(
 ): Promise<{ badges: ListedView[]; next: number | null }> {
   const now = context.now();
   const isFound = !isPlain(query);
-  const { items, last } = await listBadges(context.db, query, now, isFound && isForPerson);
+  const { items, last } = await listBadges(context.db, query, now, {
+    withTimes: isFound,
+    withEntries: isFound && isForPerson,
+  });
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
   // A page may have fewer badges, because expiries of the last minute are not recorded yet.
   const isListed = (badge: ListedBadge) => query.state !== null || stateAt(badge, now) !== "expired";
@@ -60,8 +63,8 @@ function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
   return {
     ...viewListed(badge),
     state: state === "active" ? undefined : state,
-    issuedAt: isoTime(badge.issuedAt) ?? undefined,
-    changedAt: isoTime(badge.changedAt) ?? undefined,
+    issuedAt: isoTime(badge.issuedAt ?? null) ?? undefined,
+    changedAt: isoTime(badge.changedAt ?? null) ?? undefined,
     ...viewChangedBy(badge),
   };
 }

@@ -37,6 +37,7 @@ type Shape = Readonly<{
   hasEnd: boolean;
   isNewestFirst: boolean;
   isFirst: boolean;
+  withTimes: boolean;
   withEntries: boolean;
 }>;
 
@@ -49,11 +50,11 @@ interface LastEntry {
   name: string | null;
 }
 
+type BadgeRow = typeof badge.$inferSelect;
+
 /** A badge of a list. Times are milliseconds. */
-export type ListedBadge = Pick<
-  typeof badge.$inferSelect,
-  "number" | "name" | "metadata" | "state" | "startsAt" | "expiresAt" | "endedAt" | "issuedAt" | "changedAt"
-> & { userId: string; ordinal: number; lastEntry?: LastEntry | null };
+export type ListedBadge = Pick<BadgeRow, "number" | "name" | "metadata" | "state" | "startsAt" | "expiresAt"> &
+  Partial<Pick<BadgeRow, "issuedAt" | "changedAt">> & { userId: string; ordinal: number; lastEntry?: LastEntry | null };
 
 const scanned = alias(badge, SCANNED);
 
@@ -67,10 +68,9 @@ const FIELDS = {
   state: scanned.state,
   startsAt: scanned.startsAt,
   expiresAt: scanned.expiresAt,
-  endedAt: scanned.endedAt,
-  issuedAt: scanned.issuedAt,
-  changedAt: scanned.changedAt,
 };
+
+const TIMES = { issuedAt: scanned.issuedAt, changedAt: scanned.changedAt };
 
 /** Two rows are read for each badge. */
 const LAST_ENTRY = sql`(
@@ -94,7 +94,11 @@ const PAGES = byShape((shape: Shape) =>
     ),
     order: sql`${sql.identifier(badge.ordinal.name)} ${shape.isNewestFirst ? sql`DESC` : sql`ASC`}`,
     conditions: conditionsOf(shape, p),
-    fields: { ...FIELDS, ...(shape.withEntries && { lastEntry: LAST_ENTRY }) },
+    fields: {
+      ...FIELDS,
+      ...(shape.withTimes && TIMES),
+      ...(shape.withEntries && { lastEntry: LAST_ENTRY }),
+    },
   })),
 );
 
@@ -129,17 +133,17 @@ function conditionsOf({ state, letters, hasEnd }: Shape, p: Values): (SQL | unde
  * A page of badges. One round trip.
  *
  * @param now milliseconds
- * @param withEntries whether each badge has the newest row of its history
+ * @param details whether each badge has the times of its issue and its last change, and the newest row of its history
  */
 export function listBadges(
   db: Database,
   query: BadgePageQuery,
   now: number,
-  withEntries: boolean,
+  { withTimes, withEntries }: Pick<Shape, "withTimes" | "withEntries">,
 ): Promise<ScannedPage<ListedBadge>> {
   const { perPage, text, state, isNewestFirst } = query;
   const pages = PAGES({
-    ...{ state, isNewestFirst, withEntries, letters: searchShape(text) },
+    ...{ state, isNewestFirst, withTimes, withEntries, letters: searchShape(text) },
     isOfUser: query.userId !== null,
     hasEnd: query.endsBefore !== null,
     isFirst: query.after === null,

@@ -15,7 +15,7 @@ export async function newContestant(side: Side, count: number, webhookUrl: strin
     applications.withWebhook.push(await makeApplication(side, webhookUrl));
     applications.withoutWebhook.push(await makeApplication(side, null));
     const home = side.name === "service" && place % 2 === 1 ? 2 : 1;
-    applications.inTwoHomes.push(await makeApplication(side, null, home));
+    applications.inTwoHomes.push(await makeApplication(side, null, { home }));
   }
   return { ...side, clients: new Clients(applications) };
 }

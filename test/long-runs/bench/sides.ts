@@ -170,7 +170,11 @@ const INSERT_PEER_APPLICATION = `INSERT INTO peer_application
   SELECT id, ?2, webhook_url, first_number FROM application WHERE id = ?1`;
 
 /** Makes the same rows on every side. @param home 2 on the service's side alone */
-export async function makeApplication({ homes, submit, port }: Side, webhookUrl: string | null, home: 1 | 2 = 1) {
+export async function makeApplication(
+  { homes, submit, port }: Side,
+  webhookUrl: string | null,
+  { home = 1, statusList = false }: { home?: 1 | 2; statusList?: boolean } = {},
+) {
   const created = await createApplication(homes, submit, {
     name: "Benchmark",
     webhookUrl,
@@ -182,6 +186,8 @@ export async function makeApplication({ homes, submit, port }: Side, webhookUrl:
   const inserts = [
     [INSERT_BADGES, nextOldNumber, id, METADATA, Date.now()],
     [COUNT_BADGES, id],
+    // Before the first call: an isolate keeps an application's settings for a while.
+    ["UPDATE application SET status_list = ?2 WHERE id = ?1", id, Number(statusList)],
     [INSERT_PEER_BADGES, id],
     [INSERT_PEER_APPLICATION, id, secret],
   ] as const;

@@ -6,12 +6,11 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
-import { eq } from "drizzle-orm";
 import { DeviceClient, ServerClient } from "../../../src/client/index.ts";
 import { DoorControl } from "../../../src/examples/door-control.ts";
 import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
 import { parseApplicationId } from "../../../src/shared/identifiers.ts";
-import { application as applications, doorSecret } from "../../../src/shared/schema.ts";
+import { doorSecret } from "../../../src/shared/schema.ts";
 import { percentile } from "../bench/rounds.ts";
 import { makeApplication, type Side, withSides } from "../bench/sides.ts";
 import { note, positiveNumber, runCommand, say, table, wholeNumber } from "../command-line.ts";
@@ -53,12 +52,11 @@ const now = (): number => performance.timeOrigin + performance.now();
 
 /** An application with status lists, badges with their signatures, and doors with secrets. */
 async function prepare(side: Side, doors: number) {
-  const { id, secret } = await makeApplication(side, null);
+  const { id, secret } = await makeApplication(side, null, { statusList: true });
   const applicationId = parseApplicationId(id);
   if (applicationId === undefined) throw new Error("the script made an application without an ID");
   const secrets: string[] = [];
   await side.homes.databaseFor(applicationId).run(async (orm) => {
-    await orm.update(applications).set({ statusList: true }).where(eq(applications.id, applicationId));
     while (secrets.length < doors) {
       const made = await Promise.all(
         Array.from({ length: Math.min(INSERTED_AT_ONCE, doors - secrets.length) }, makeConsoleSecret),
