@@ -71,7 +71,7 @@ describe("npm start while npm replaces the packages (contract section 10)", () =
     const { process: start, output } = run("start.ts", ["--port", String(await freePort())]);
     child = start;
     const ended = once(start, "close");
-    while (!output().includes("Make applications of your own") && start.exitCode === null) await wait(50);
+    while (!output().includes("Create your own applications") && start.exitCode === null) await wait(50);
     const before = output();
     expect(before).toContain("is ready");
     // As `npm ci` does.
