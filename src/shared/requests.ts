@@ -28,7 +28,7 @@ import { isSearchable } from "./text-search.ts";
 
 /**
  * The schemas of requests. They validate, and `/openapi.json` is generated from them (src/docs-page/openapi/json-schemas.ts),
- * so each limit stands in one place. `meta` adds descriptions, examples, and rules that JSON Schema cannot derive.
+ * so each limit is defined once. `meta` adds descriptions, examples, and rules that JSON Schema cannot derive.
  */
 
 /**

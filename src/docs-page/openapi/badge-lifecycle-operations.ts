@@ -134,7 +134,7 @@ export const rebindBadge = (): Operation =>
   step(
     "rebindBadge",
     "Let a badge be bound to another key",
-    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key, and only that key is accepted from then on. Until then everything works as before. This is how a badge gets its first key, too. It is not for a lost phone: whoever knows its `udid` and user could come first, so suspend or revoke that badge.",
+    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key, and only that key is accepted from then on. Until then everything works as before. This is how a badge gets its first key, too. It is not for a lost phone: anybody who knows its `udid` and user could come first, so suspend or revoke that badge.",
     BOUND,
   );
 

@@ -131,7 +131,7 @@ export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
     type: "apiKey",
     in: "header",
     name: "udid",
-    description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Whoever knows application ID and udid can sign as the device: make it of at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
+    description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Anybody who knows the application ID and the udid can sign as the device: use at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
   },
   authorization: {
     type: "http",
