@@ -1,5 +1,5 @@
 import { createAdminProgram, run } from "./program.ts";
 
 await run(createAdminProgram(), process.argv.slice(2));
-// When a database could not be opened at the first try, wrangler leaves a server open.
+// If a database could not be opened at the first try, wrangler leaves a server running.
 process.exit();

@@ -20,7 +20,7 @@ import { secretCommands } from "./secret/commands.ts";
 import { userCommands } from "./user/commands.ts";
 import { webhookCommands } from "./webhook/commands.ts";
 
-/** Every noun of the script, in the order of the help page. A new noun is a file of its own and a line here. */
+/** Every noun of the script, in the order of the help page. A new noun needs a file of its own and a line here. */
 const NOUNS: readonly RegisterCommand[] = [
   applicationCommands,
   secretCommands,
@@ -41,13 +41,13 @@ const NOUNS: readonly RegisterCommand[] = [
 const NOTES = `
 Run it from the project's folder. Local state is in .wrangler/, or in the folder
 that BADGE_STATE_DIR names, whether the service runs or not. Every command has a
-page of its own: ${ADMIN} application create --help`;
+help page: ${ADMIN} application create --help`;
 
 /** The whole script. */
 export function createAdminProgram(open: HomesOpener = openHomes): Command {
   const program = createProgram();
   for (const add of NOUNS) add(program, open);
-  // There is --help, so no `help` command.
+  // --help replaces the `help` command.
   for (const group of program.commands) group.helpCommand(false);
   return program;
 }

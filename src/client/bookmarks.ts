@@ -8,7 +8,7 @@ interface Begun {
 }
 
 /**
- * The bookmark of a device's last response (contract section 16): sent back, it lets the nearest replica serve the
+ * The bookmark of a device's last response: sent back, it lets the nearest replica serve the
  * call, if that replica has everything the device has seen.
  */
 export class Bookmarks {

@@ -14,7 +14,7 @@ export interface DeviceClientOptions extends ClientOptions {
   /** Identifies the device for good: 1 to 255 printable ASCII characters that cannot be guessed. */
   udid: string;
   /**
-   * Binds the badge to this key, which is used for nothing else (contract section 15): `webCryptoProofKey`, or a key of
+   * Binds the badge to this key, which is used for nothing else: `webCryptoProofKey`, or a key of
    * the platform's key store. Keep the key, and pass it from the first `requestBadge` on. Every request that is sent
    * needs a signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
    */
@@ -32,8 +32,8 @@ export interface DeviceClientOptions extends ClientOptions {
 /** A login, with the identity provider's token. */
 export interface LoginRequest extends BadgeRequest {
   /**
-   * The ID token or JWT access token from the user's login (OpenID Connect), if the application verifies users
-   * (contract section 22). The provider's library refreshes it; get it again for each call.
+   * The ID token or JWT access token from the user's login (OpenID Connect), if the application verifies users.
+   * The provider's library refreshes it; get it again for each call.
    */
   userToken?: string | undefined;
 }
@@ -76,7 +76,7 @@ export class DeviceClient {
   }
 
   /**
-   * Lets a nearby replica serve the next call (contract section 16). The client keeps and sends it. An app that wants
+   * Lets a nearby replica serve the next call. The client keeps and sends it. An app that wants
    * its next client to continue with it stores it after each call. If it is undefined, as after a call without a
    * response, delete the stored one.
    */

@@ -16,7 +16,7 @@ export interface DoorChallenge {
 }
 
 /**
- * Responds to a door that asks for proof that this phone holds the key of its badge (contract section 15). The phone's
+ * Responds to a door that asks for proof that this phone holds the key of its badge. The phone's
  * clock does not matter: the door decides whether the challenge is still valid.
  *
  * @returns a compact JWS, to be sent to the door together with the badge signature

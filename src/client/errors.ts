@@ -62,7 +62,7 @@ export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
 }
 
 /**
- * Whether the service needs a user token, or a different one (contract section 22). If so, have the identity provider's
+ * Whether the service needs a user token, or a different one. If so, have the identity provider's
  * library refresh it, or let the user log in again; then call once more.
  */
 export function isRefusedUserToken(

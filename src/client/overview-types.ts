@@ -2,7 +2,7 @@ import type { Role } from "../shared/actor.ts";
 import type { MetadataField } from "../shared/metadata-fields.ts";
 import type { BadgeState, HistoryActor } from "./types.ts";
 
-/** An application's settings, invitations, events and counts (contract section 19). Times are ISO 8601 in UTC. */
+/** An application's settings, invitations, events and counts. Times are ISO 8601 in UTC. */
 
 export interface Application {
   applicationId: string;
@@ -36,7 +36,7 @@ export interface ConsolePerson {
   createdAt: string;
 }
 
-/** A door with a secret (contract section 26). */
+/** A door with a secret. */
 export interface ConnectedDoor {
   name: string;
   /** When the secret was made. ISO 8601, UTC. */
@@ -61,7 +61,7 @@ export interface AccessPage {
   nextCursor: string | null;
 }
 
-/** An action, its time and its actor (contract section 23). */
+/** An action, its time and its actor. */
 export interface HistoryEntry {
   /** ISO 8601, UTC. */
   at: string;

@@ -8,7 +8,7 @@ export interface PublicJwk {
 }
 
 /**
- * The key that a badge is bound to (contract section 15). It signs proofs for the service and responses to doors. The
+ * The key that a badge is bound to. It signs proofs for the service and responses to doors. The
  * private half stays in WebCrypto (`webCryptoProofKey`), or in the platform's key store behind the app's own `sign`.
  */
 export interface ProofKey {

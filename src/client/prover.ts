@@ -22,7 +22,7 @@ interface Response {
   error: unknown;
 }
 
-/** Makes the proofs of one device, or for one user token (contract sections 15 and 22). The service's latest nonce is kept in memory alone. */
+/** Makes the proofs of one device, or for one user token. The service's latest nonce is kept in memory alone. */
 export class DpopSigner {
   readonly #key: ProofKey;
   readonly #applicationId: string;

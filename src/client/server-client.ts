@@ -392,7 +392,7 @@ export class ServerClient {
     );
   }
 
-  /** Lists the doors that have a secret and whether each knows the last change of status, by name, like `listBadges` (contract section 26). */
+  /** Lists the doors that have a secret and whether each knows the last change of status, by name, like `listBadges`. */
   listDoors({ perPage, signal }: PageOptions = {}): DoorPages {
     return new DoorPages((cursor) =>
       this.#page(`/v1/doors${queryText({ per_page: perPage, cursor })}`, doorPage, signal),

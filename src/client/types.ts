@@ -9,7 +9,7 @@ import type { MetadataField } from "../shared/metadata-fields.ts";
 /** What a device reports about itself: up to 256 characters in each field. */
 export type Metadata = { [field in MetadataField]?: string | undefined };
 
-/** Body of POST /v1/badge (contract section 2). */
+/** Body of POST /v1/badge. */
 export interface BadgeRequest {
   /** The application's own ID of the user who has logged in: 1 to 255 characters. */
   userId: string;
@@ -63,7 +63,7 @@ export interface ListedBadge {
   changedBy?: HistoryActor | undefined;
 }
 
-/** The actor of a change (contract section 23). */
+/** The actor of a change. */
 export interface HistoryActor {
   kind: "device" | "user" | "server" | "person" | "administrator" | "service";
   name?: string | undefined;
@@ -104,7 +104,7 @@ export interface CurrentBadge extends Badge {
   change?: number | undefined;
 }
 
-/** A badge after its last change (contract section 13). */
+/** A badge after its last change. */
 export interface BadgeChange extends Badge {
   /** Grows with every change of the application: of two versions of a badge, the higher one is newer. */
   change: number;
@@ -157,7 +157,7 @@ export interface ErasedUser {
   erased: number;
 }
 
-/** Body of POST /v1/invitation (contract section 5). */
+/** Body of POST /v1/invitation. */
 export interface InvitationRequest {
   /** ISO 8601 with a zone. */
   expiresAt: string;

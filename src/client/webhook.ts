@@ -2,7 +2,7 @@ import { fromBase64 } from "./base64.ts";
 import { parseJson } from "./json.ts";
 import { readWebhookBody, type WebhookBody } from "./webhook-body.ts";
 
-/** As in the Standard Webhooks libraries. The service signs every attempt anew, so retries are never too old. */
+/** As in the Standard Webhooks libraries. The service signs each attempt again, so retries are never too old. */
 const DEFAULT_TOLERANCE_SECONDS = 300;
 /** The service sends one for each live secret, at most two; the limit bounds the work for a forged header. */
 const MAX_SIGNATURES = 8;

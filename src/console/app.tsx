@@ -5,7 +5,7 @@ import type { Session, SessionEnd } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
 import { Workplace } from "./workplace.tsx";
 
-/** The sign-in, or what a signed-in person sees. */
+/** The sign-in page, or what a signed-in person sees. */
 export function App() {
   const [session, setSession] = useState<Session | null>(null);
   const [end, setEnd] = useState<SessionEnd | null>(null);
@@ -13,9 +13,9 @@ export function App() {
     setSession(null);
     setEnd(reason);
   };
-  // An effect would begin only after the next frame; nobody may use the page unwatched until then.
+  // useEffect would begin only after the next frame, so idleness would not be watched until then.
   useLayoutEffect(() => (session === null ? undefined : watchIdle(() => session.end("idle"))), [session]);
-  // A browser keeps a page that one leaves, with its memory, and shows it again on Back.
+  // Browsers keep a page that was left, with its memory, and show it again on Back.
   useLayoutEffect(() => {
     if (session === null) return undefined;
     const leave = () => session.end("left");

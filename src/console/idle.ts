@@ -1,11 +1,11 @@
-/** After so long without a key or a pointer the tab forgets the secret (contract section 19). */
+/** After an hour without a key or a pointer event, the tab forgets the secret. */
 const IDLE_LIMIT_MILLISECONDS = 60 * 60 * 1000;
 
 /**
- * Calls back once nobody has used the page for an hour. Two clocks count: the one stands still while a computer sleeps,
- * the other can be set back.
+ * Calls back once the page was not used for an hour. It reads two clocks: one stops while a computer sleeps, the other can
+ * be set back.
  *
- * @returns stops watching
+ * @returns a function that stops watching
  */
 export function watchIdle(onIdle: () => void): () => void {
   const now = () => [Date.now(), performance.now()] as const;

@@ -2,16 +2,16 @@ import { type Application, BadgeServiceError, type Permission, roleAllows, Serve
 
 import type { Invited } from "./visitors/send-invitations.ts";
 
-/** A person waits for each call, so a failure shows after seconds. */
+/** Few and short retries, because a person waits for each call. */
 const MAX_TRIES = 3;
 const LONGEST_WAIT_SECONDS = 5;
 
 const UDID_RANDOM_BYTES = 16;
 
-/** Why a session ended. `refused`: the service no longer accepts the secret. `left`: the tab showed another page. */
+/** Why a session ended. `refused`: the service no longer accepts the secret. `left`: the tab has shown another page. */
 export type SessionEnd = "signed-out" | "idle" | "refused" | "left";
 
-/** The work of a session that has ended meanwhile. Nobody sees its result. */
+/** Thrown when the session has ended meanwhile. Nobody sees the result. */
 export class SessionEnded extends Error {
   override readonly name = "SessionEnded";
 }
@@ -21,15 +21,15 @@ interface Credentials {
   applicationSecret: string;
 }
 
-/** One sign-in. It is the only place that holds the secret, in memory, until it ends: a reload ends it. */
+/** One sign-in. Only this object holds the secret, in memory, until the session ends; a reload ends it. */
 export class Session {
   readonly application: Application;
   /**
-   * Who invites, for `POST /v1/invitation` (contract section 5). No phone does: it names this sign-in, at random, so that
-   * nobody who lacks the secret can revoke the invitation as its creator.
+   * The udid for `POST /v1/invitation`. There is no phone, so it is random for each sign-in: nobody without the secret can
+   * revoke the invitation as its creator.
    */
   readonly udid = `console-${randomHex(UDID_RANDOM_BYTES)}`;
-  /** The passes that were made last: their codes are shown only once, so they stay while the reader looks elsewhere. */
+  /** The passes created last. Their codes are shown only once, so they stay while the user visits other views. */
   invited: Invited | null = null;
   #server: ServerClient | null;
   readonly #calls = new AbortController();
@@ -41,7 +41,7 @@ export class Session {
     this.#onEnd = onEnd;
   }
 
-  /** @throws what `ServerClient.getApplication` throws, INVALID_CREDENTIALS among them */
+  /** @throws what `ServerClient.getApplication` throws, such as INVALID_CREDENTIALS */
   static async signIn(credentials: Credentials, onEnd: (end: SessionEnd) => void): Promise<Session> {
     const server = new ServerClient({
       ...credentials,
@@ -52,7 +52,7 @@ export class Session {
     return new Session(server, await server.getApplication(), onEnd);
   }
 
-  /** Whether the signed-in person's role allows this. The service decides; the page offers nothing that it would refuse. */
+  /** Whether the signed-in person's role allows this. The service decides; the page only hides what it would refuse. */
   may(permission: Permission): boolean {
     const { signedIn } = this.application;
     return signedIn === undefined || roleAllows(signedIn.role, permission);
@@ -70,7 +70,7 @@ export class Session {
     }
   }
 
-  /** Forgets the secret, and stops what is under way. */
+  /** Forgets the secret, and aborts running calls. */
   end(end: SessionEnd): void {
     if (this.#server === null) return;
     this.#server = null;

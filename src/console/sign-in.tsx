@@ -9,7 +9,7 @@ const END_TEXTS: Readonly<Record<SessionEnd, string>> = {
   refused: "The service no longer accepts your secret. Sign in again, or ask your administrator for a new one.",
 };
 
-/** The fields have no names and are emptied on submit: the secret goes nowhere but into the session. */
+/** The fields have no names and are emptied on submit, so that only the session gets the secret. */
 export function SignIn(props: {
   /** How the last session ended. */
   end: SessionEnd | null;
@@ -22,7 +22,7 @@ export function SignIn(props: {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
   const note = useRef<HTMLParagraphElement>(null);
-  // The element that had the focus went away with the session.
+  // The focused element is gone with the session.
   useLayoutEffect(() => note.current?.focus(), []);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -34,7 +34,7 @@ export function SignIn(props: {
       [secret.current, "The secret"],
     ] as const) {
       if (/^[\x21-\x7e]+$/.test(field.value.trim())) continue;
-      setProblem(`${name} cannot be right: it is made of letters, digits, - and _.`);
+      setProblem(`${name} cannot be right: it has only letters, digits, - and _.`);
       field.focus();
       return field.select();
     }
@@ -75,8 +75,8 @@ export function SignIn(props: {
           />
         </label>
         <p id="secret-use" class="hint">
-          The secret that was made for you. It stays in this tab's memory and is forgotten when you sign out, reload or
-          leave the page, or do nothing for an hour.
+          The secret that was created for you. It stays in this tab's memory and is forgotten when you sign out, reload
+          or leave the page, or do nothing for an hour.
         </p>
         {problem !== null && (
           <p class="problem" role="alert">
@@ -90,9 +90,9 @@ export function SignIn(props: {
       <details>
         <summary>Where do I get a secret?</summary>
         <p>
-          Ask your administrator. Whoever runs the service makes one for you:{" "}
+          Ask your administrator, who creates one for you with{" "}
           <code>npm run -s admin -- secret add APPLICATION_ID --console NAME --role ROLE</code>. What you do is recorded
-          under your name. It can be retired without touching anybody else's.
+          under your name. It can be retired without affecting anybody else's.
         </p>
       </details>
     </main>

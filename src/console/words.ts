@@ -61,18 +61,18 @@ const EVENT_WORDS: Readonly<Record<string, string>> = {
 
 export const eventWords = (event: string): string => EVENT_WORDS[event] ?? event;
 
-/** How a delivery stands. @param outcome of its last attempt; null: there was none */
+/** The state of a delivery. @param outcome of its last attempt; null if there was none */
 export function deliveryWord(state: EventState, outcome: string | null): string {
   if (state !== "pending") return EVENT_STATE_WORDS[state];
   return outcome === null ? "Waiting" : "Retrying";
 }
 
-/** Whether somebody should look at a delivery. @param outcome of its last attempt; null: there was none */
+/** Whether a delivery needs attention. @param outcome of its last attempt; null if there was none */
 export function isProblem(state: EventState, outcome: string | null): boolean {
   return state === "pending" ? outcome !== null : state !== "delivered";
 }
 
-/** How a delivery stands and why, as in `Given up: no connection`. */
+/** The state of a delivery and why, such as `Given up: no connection`. */
 export function outcomeWords(state: EventState, outcome: string | null): string {
   const word = deliveryWord(state, outcome);
   if (state === "delivered") return word;

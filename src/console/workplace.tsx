@@ -19,12 +19,12 @@ interface ViewProps {
   params: Route["params"];
 }
 
-/** The views, by their names in the address. Those with a title stand in the navigation. */
+/** The views, by their names in the address. Those with a title are in the navigation. */
 const VIEWS: readonly {
   name: string;
   title?: string;
   under?: string;
-  /** Only for those who may change everything, as the service has it (contract section 19). */
+  /** Only for operators, because the service refuses it to others (contract section 19). */
   isForOperators?: boolean;
   View: ComponentType<ViewProps>;
 }[] = [
@@ -41,7 +41,7 @@ const VIEWS: readonly {
   { name: "person", under: "badges", View: PersonPage },
 ];
 
-const ROLE_WORDS = { viewer: "may look", reception: "reception", operator: "operator" } as const;
+const ROLE_WORDS = { viewer: "viewer", reception: "reception", operator: "operator" } as const;
 
 /** What a signed-in person sees: who is signed in, the views, and what has just been done. */
 export function Workplace() {
@@ -53,7 +53,7 @@ export function Workplace() {
   const settings = useFreshSettings(location.hash);
   const isFirst = useRef(true);
   useEffect(() => {
-    // A step that leads to another view tells of itself there.
+    // The notice of an action that opens another view stays there.
     if (!isFirst.current && shown?.address !== location.hash) notify(null);
     isFirst.current = false;
     focusHeading();

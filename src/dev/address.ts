@@ -2,18 +2,18 @@ import { createServer, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import { UserError } from "../admin/command-line/errors.ts";
 
-/** Addresses that stand for all interfaces, each with the loopback address to use instead on this computer. */
+/** Addresses that mean all interfaces, each with the loopback address to use on this computer. */
 const ALL_ADDRESSES: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
 
 export interface Origins {
   /** For this computer. */
   own: string;
-  /** For whoever is to use the service: other devices when it serves the network, else this computer. */
+  /** For users of the service: other devices if it serves the network, else this computer. */
   printed: string;
 }
 
 /**
- * Where the service can be reached.
+ * The service's addresses.
  *
  * @param host the address it serves on; undefined for localhost
  */
@@ -26,7 +26,7 @@ export function originsOf(host: string | undefined, port: number): Origins {
 
 const inUrl = (address: string): string => (isIPv6(address) ? `[${address}]` : address);
 
-/** An address at which other devices reach this computer; undefined when it is on no network. */
+/** An address at which other devices reach this computer; undefined when it has no network. */
 function networkAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return addresses.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
@@ -48,7 +48,7 @@ export async function assertPortFree(port: number, host: string | undefined): Pr
     if (problem === "EADDRINUSE")
       throw new UserError(`Port ${port} is in use: stop what uses it or choose another, as in ${EXAMPLE}`);
     if (problem === "EACCES")
-      throw new UserError(`Port ${port} needs more rights: choose one from 1024 on, as in ${EXAMPLE}`);
+      throw new UserError(`Port ${port} needs administrator rights: choose one from 1024 on, as in ${EXAMPLE}`);
   }
 }
 

@@ -6,15 +6,15 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 
 /**
- * Writes the packages that other people's programs install: `npm run build:packages`, into dist/packages or the folder
- * given as argument. Each folder is complete: `npm pack` and `npm publish` work in it.
+ * `npm run build:packages` writes the packages that other programs install, into dist/packages or the folder given as an
+ * argument. `npm pack` and `npm publish` work in each folder.
  */
 
 interface Package {
   /** Folder of `src`, and of the output. */
   folder: string;
   description: string;
-  /** Module of the folder that programs import. */
+  /** The folder's module that programs import. */
   entry: string;
   /** Files beside the code that programs can import. */
   data: readonly string[];
@@ -39,10 +39,10 @@ const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const TSC = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
 /** Besides the code, in every package. */
 const DOCUMENTS = ["LICENSE", "CHANGELOG.md"];
-/** On GitHub. npm accepts a statement of provenance only from the repository that the package names. */
+/** On GitHub. npm accepts provenance only from the repository that the package names. */
 const REPOSITORY = process.env.GITHUB_REPOSITORY || "badge-distribution/badge-distribution-service";
 
-/** Emitted code, with the layout of `src`, so that a package has what it imports from `src/shared`. */
+/** The emitted code. It has the layout of `src`, so that imports from `src/shared` work. */
 const CODE = "lib";
 
 const project = z
@@ -57,7 +57,7 @@ function manifest({ folder, description, entry, data }: Package): object {
     description,
     license: project.license,
     repository: { type: "git", url: `git+https://github.com/${REPOSITORY}.git`, directory: `src/${folder}` },
-    // Provenance is for the release workflow to ask for: npm can state it there alone.
+    // The release workflow asks for provenance, because npm can state it only there.
     publishConfig: { access: "public" },
     type: "module",
     sideEffects: false,
@@ -83,7 +83,7 @@ function compile(folder: string, output: string): void {
   }
 }
 
-/** The compiler rewrites `.ts` in the imports of JavaScript only; Deno looks for the very file that a declaration names. */
+/** The compiler rewrites `.ts` only in JavaScript, but Deno looks for exactly the file that a declaration imports. */
 function rewriteImports(declaration: string): void {
   const text = readFileSync(declaration, "utf8");
   writeFileSync(declaration, text.replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'));

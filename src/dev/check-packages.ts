@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * Checks that the packages are ready to publish: `npm run check:packages`. It needs the npm registry: the checkers are large
- * and used for nothing else, so they are no dependencies of the project.
+ * `npm run check:packages` checks that the packages are ready to publish. It downloads the checkers from the npm registry:
+ * they are large and used only here, so the project does not depend on them.
  */
 
 const PUBLINT = "publint@0.3.25";

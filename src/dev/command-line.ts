@@ -21,9 +21,9 @@ Options:
   -h, --help       show this page
 
 With --host, everybody who can reach the address can call the service. There is
-no TLS: udids and the application's secret can be read on the way. The
-development server behind it is reachable, too. Use it on a network you trust,
-for as long as you need it.
+no TLS: udids and the application's secret can be read on the way. Wrangler's
+development server is reachable, too. Use it on a network that you trust, and
+only for as long as you need it.
 
 Examples:
   npm start

@@ -19,13 +19,13 @@ type Credentials = z.infer<typeof credentialsSchema>;
 
 export interface DemoApplication {
   applicationId: ApplicationId;
-  /** Null when it has been changed: the new one cannot be read back. */
+  /** Null when it was changed: the new one cannot be read back. */
   applicationSecret: string | null;
   isDisabled: boolean;
 }
 
 /**
- * Creates the tables and the sealing key of every home, whichever are missing.
+ * Creates missing tables and sealing keys in every home.
  *
  * @returns the demo application's ID, and the application if there is one
  */
@@ -35,7 +35,7 @@ export async function prepareLocalData(
   const { homes, close } = await openHomes(undefined);
   try {
     await ensureLocalSealing(homes, state);
-    // Before the application: after a crash in between, the next start creates it from the file.
+    // The file comes before the application: after a crash in between, the next start creates the application from it.
     const credentials = readCredentials(state) ?? writeCredentials(state);
     const { applicationId: demoApplicationId } = credentials;
     return { demoApplicationId, demo: await findDemo(homes.databaseFor(demoApplicationId), credentials) };
@@ -45,13 +45,13 @@ export async function prepareLocalData(
 }
 
 /**
- * The demo application of home 1, created if there is none: then the service must run, because it registers the numbers. Its
- * secret cannot be read back from D1, so a file keeps it.
+ * The demo application of home 1, created if there is none. The service must then be running, because it registers the
+ * numbers. A file keeps the secret, which cannot be read back from D1.
  */
 export async function ensureDemoApplication(state: LocalState): Promise<DemoApplication> {
   const keepOwn = rememberListeners();
   const opened = await openHomes(undefined);
-  // The library behind it would end this process at Ctrl-C, before the service is stopped.
+  // The library for local databases would end this process at Ctrl-C, before the service is stopped.
   keepOwn();
   const { homes, close } = opened;
   try {
@@ -65,7 +65,7 @@ export async function ensureDemoApplication(state: LocalState): Promise<DemoAppl
   }
 }
 
-/** @returns a function that removes listeners for the end of this process that were added since */
+/** @returns a function that removes signal listeners that were added since */
 function rememberListeners(): () => void {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const before = signals.map((signal) => ({ signal, listeners: process.listeners(signal) }));
@@ -97,14 +97,14 @@ async function findDemo(database: Database, kept: Credentials): Promise<DemoAppl
   };
 }
 
-/** Null when there is no file. @throws UserError when the file does not hold them */
+/** Null when there is no file. @throws UserError when the file does not have them */
 function readCredentials({ demoApplication }: LocalState): Credentials | null {
   if (!existsSync(demoApplication)) return null;
   try {
     return credentialsSchema.parse(JSON.parse(readFileSync(demoApplication, "utf8")));
   } catch {
     throw new UserError(
-      `${formatPath(demoApplication)} does not hold the demo application's ID and secret: delete it for a new demo application.`,
+      `${formatPath(demoApplication)} does not have the demo application's ID and secret: delete it to get a new demo application.`,
     );
   }
 }

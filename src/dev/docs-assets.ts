@@ -8,9 +8,9 @@ import { openApiDocument } from "../docs-page/openapi/document.ts";
 import { writePages } from "./page-assets.ts";
 
 /**
- * Makes the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page, as
- * it stands in `src/docs-page`, Scalar's API reference, and the pages at `/console` and `/pass`. npm runs it on installing, and before `npm start`, `npm
- * test` and `npm run deploy`; by hand: `npm run docs:build`.
+ * Builds the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page in
+ * `src/docs-page`, Scalar's API reference, and the pages at `/console` and `/pass`. npm runs this on installation, and before
+ * `npm start`, `npm test` and `npm run deploy`; by hand, it is `npm run docs:build`.
  */
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
@@ -22,7 +22,7 @@ const PACKAGE = "@scalar/fastify-api-reference";
 const packageSchema = z.object({ version: z.string() });
 const packageFolder = join(dirname(createRequire(import.meta.url).resolve(PACKAGE)), "..");
 
-/** First line of the script. It names the version it was made from, so that the script is made once per version. */
+/** First line of the script. It names the version that it was built from, so that the script is built once per version. */
 function banner(): string {
   const { version } = packageSchema.parse(JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")));
   return `/*! Scalar API reference, from ${PACKAGE} ${version}`;
@@ -34,9 +34,8 @@ interface Route {
 }
 
 /**
- * Scalar publishes the reference as one script, in a package with 280 dependencies, and again inside its plugin for
- * Fastify, which serves it and has few. So the plugin registers its routes here, and the handler of the script's route
- * is called.
+ * Scalar publishes the reference as one script, in a package with 280 dependencies. Its plugin for Fastify contains the same
+ * script and has few dependencies. So the plugin registers its routes here, and the handler of the script's route is called.
  */
 async function scalarScript(): Promise<string> {
   const { default: plugin } = await import(PACKAGE);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** The pages that are bundled: each is a folder of `src` with `page.html`, `main.tsx` and a style sheet of its name. */
+/** The bundled pages. Each is a folder of `src` with `page.html`, `main.tsx` and a style sheet of the same name. */
 const PAGES = ["console", "pass"] as const;
 
 /** Bundles the pages into the Worker's static assets: one page, one script, one style sheet each. */
@@ -26,7 +26,7 @@ async function writePage(assets: string, name: (typeof PAGES)[number]): Promise<
     minify: true,
     format: "esm",
     target: ["chrome123", "firefox125", "safari17.5"],
-    // Licences of the parts that are bundled.
+    // Keeps the licences of bundled packages.
     legalComments: "eof",
     logLevel: "silent",
   });

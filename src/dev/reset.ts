@@ -10,7 +10,7 @@ import { assertStateWritable } from "../admin/platform/writable.ts";
 /** `npm run reset`: deletes the local data, after asking. */
 
 const state = localState();
-/** The databases first: sealing keys without data do no harm, but data without its keys cannot be opened. */
+/** The databases come first: sealing keys without data do no harm, but data without its keys cannot be opened. */
 const localData = [join(state.persistTo, "v3"), state.demoApplication, state.sealingKeys, state.serviceOrigin];
 
 const HELP = `Usage: npm run reset [-- --yes]

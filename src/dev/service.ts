@@ -11,7 +11,7 @@ import { tickLocally } from "../admin/platform/local-tick.ts";
 import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
 
-/** Loaded into wrangler's process ahead of wrangler. */
+/** Loaded into wrangler's process before wrangler. */
 const PRELOAD = fileURLToPath(new URL("./wrangler-preload.ts", import.meta.url));
 const STOP_GRACE_MILLISECONDS = 3000;
 const READY_POLL_MILLISECONDS = 100;
@@ -26,12 +26,12 @@ export interface Service {
   /** Resolves when it has ended, by itself or by `stop`. */
   ended: Promise<void>;
   /**
-   * Resolves with the signal or exit code when the runtime below wrangler ends by itself: the service is gone.
+   * Resolves with the signal or exit code when wrangler's runtime ends by itself, which ends the service.
    */
   runtimeEnded: Promise<string>;
   /** wrangler's last lines, unfiltered. */
   lastLines(): string;
-  /** Ends it and everything it started. */
+  /** Ends it and everything that it started. */
   stop(): Promise<void>;
 }
 
@@ -39,9 +39,9 @@ export interface ServiceOptions {
   port: number;
   /** The address to serve on; undefined for localhost. */
   host: string | undefined;
-  /** Where others reach it: the addresses of status lists begin with it. */
+  /** Its address for others, with which the URLs of status lists begin. */
   publicUrl: string;
-  /** The application that /docs tries its calls with. */
+  /** The application with which /docs tries calls. */
   demoApplicationId: string;
   /** Gets the lines for the terminal. */
   show(line: string): void;
@@ -69,7 +69,7 @@ export function startService(
         ...process.env,
         ...QUIET_WRANGLER,
         WRANGLER_LOG: "log",
-        // Apart from other Workers of this name that run on this computer.
+        // Separate from other Workers with this name on this computer.
         WRANGLER_REGISTRY_PATH: join(state.persistTo, "registry"),
         NO_COLOR: "1",
         FORCE_COLOR: "0",
@@ -129,18 +129,17 @@ export async function untilHealthy(service: Service, origin: string, limitMillis
   return false;
 }
 
-/** wrangler puts these in front of what the Worker writes with console.error and console.warn. */
+/** wrangler's prefixes for what the Worker writes with console.error and console.warn. */
 const LEVEL = /^(?:✘ \[ERROR\]|▲ \[WARNING\]) (?=\{)/;
-/** Starts a message of wrangler that must be shown: the Worker does not build, or it threw. */
+/** The start of a message of wrangler that must be shown: the Worker does not build, or it threw. */
 const TROUBLE = /^(?:✘ |\[wrangler:error\])/;
 /** The runtime's message about a caller that disconnected, which is harmless. */
 const HANG_UP = /\bdisconnected: /;
-/** Starts any message of wrangler. */
+/** The start of any message of wrangler. */
 const MESSAGE = /^(?:✘ |▲ |⎔ |\[wrangler|[A-Za-z⛅])/;
 
 /**
- * Picks the lines to show from wrangler's output: the Worker's log, which is JSON, and errors. The rest is wrangler's
- * own progress.
+ * Picks the lines to show from wrangler's output: the Worker's log, which is JSON, and errors. The rest is wrangler's progress.
  *
  * @returns a function from one line to the line to show, or null
  */
@@ -158,12 +157,12 @@ export function createLogFilter(): (line: string) => string | null {
   };
 }
 
-/** As in production: nothing needs the scheduler sooner, because commands of the script wake it. */
+/** As in production. Nothing needs the scheduler sooner, because script commands wake it. */
 const PERIOD_MILLISECONDS = 60_000;
 
 /**
- * Runs the Worker's cron trigger every minute, one run at a time, since `wrangler dev` never does. After a failed run (the Worker is
- * reloading, say) the next one does the work.
+ * Runs the Worker's cron trigger every minute, one run at a time, since `wrangler dev` never does. If a run fails (while the
+ * Worker reloads, say), the next one does the work.
  */
 export async function driveCron(origin: string): Promise<never> {
   for (;;) {

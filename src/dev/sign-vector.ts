@@ -3,17 +3,17 @@ import { readFileSync } from "node:fs";
 import * as z from "zod";
 
 /**
- * Signs a JWT for a new case of the verifier's vectors with one of their test keys, and prints it. The files are edited by hand: copy
- * a case that is like the new one, and replace its name, what is expected, and the JWT.
+ * Signs a JWT for a new case of the verifier's vectors with one of their test keys, and prints it. The files are edited by
+ * hand: copy a similar case, and replace its name, its expectation and its JWT.
  */
 const USAGE = `Usage: node src/dev/sign-vector.ts KEY TYP CLAIMS [HEADER]
 
-  KEY      signing, other or phone, of src/verify/vectors.json and vectors-possession.json
+  KEY      signing, other or phone: a key in src/verify/vectors.json or vectors-possession.json
   TYP      badge-signature+jwt, statuslist+jwt or door-response+jwt
   CLAIMS   JSON, signed as it is written
-  HEADER   JSON that is laid over alg, kid and typ; null removes a member
+  HEADER   JSON that overrides alg, kid and typ; null removes a member
 
-The claims of a phone's response need the hash of the badge signature: badge_signature_hash is printed with each JWT.
+The claims of a phone's response need the hash of the badge signature, which is printed with each JWT as badge_signature_hash.
 
   node src/dev/sign-vector.ts signing badge-signature+jwt \\
     '{"sub":"1004711815","aud":"app_0123456789abcdefghjk","iat":1800000000,"client_signature":"AA=="}'

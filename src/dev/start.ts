@@ -11,12 +11,12 @@ import { ensureDemoApplication, prepareLocalData } from "./demo-application.ts";
 import { driveCron, type Service, type ServiceOptions, startService, untilHealthy } from "./service.ts";
 import { welcome } from "./welcome.ts";
 
-/** `npm start`: creates what a fresh clone lacks, then runs the service until Ctrl-C. */
+/** `npm start` creates what a fresh clone lacks, then runs the service until Ctrl-C. */
 
 const READY_LIMIT_MILLISECONDS = 120_000;
 const FILE_POLL_MILLISECONDS = 500;
 const PARENT_POLL_MILLISECONDS = 1000;
-/** npm deletes it first and writes it last when it installs packages. */
+/** When npm installs packages, it deletes this file first and writes it last. */
 const INSTALLED = join(PROJECT, "node_modules/.package-lock.json");
 
 const state = localState();
@@ -26,7 +26,7 @@ const show = (line: string): void => {
   if (!packagesChanged()) process.stdout.write(`${line}\n`);
 };
 let service: Service | undefined;
-/** Two services on one state would have two writers for each application. Held in a variable: garbage collection would release it. */
+/** Prevents two services on one state. In a variable, because garbage collection would release the lock. */
 let lock: (() => void) | null = null;
 /** The key file as the service read it. */
 let keysInUse = "";
@@ -38,7 +38,7 @@ async function start(): Promise<void> {
   assertStateWritable(state);
   // wrangler builds the Worker here.
   assertWritable(join(PROJECT, ".wrangler/tmp"));
-  // The script takes it for a moment, to see whether the service runs.
+  // The script takes the lock for a moment, to see whether the service runs.
   lock = takeLock(state.serviceLock, 200);
   if (lock === null) {
     throw new UserError("The service already runs on this data: stop it first (Ctrl-C where it was started).");
@@ -49,7 +49,7 @@ async function start(): Promise<void> {
   const { demoApplicationId, demo } = await prepareLocalData(state);
   const options = { port, host, publicUrl: origins.printed, demoApplicationId, show };
   const launchHere = () => launch(options, origins.own);
-  // The script wakes the service there.
+  // The script finds the service there.
   writeFileSync(state.serviceOrigin, `${origins.own}\n`);
   const first = await launchHere();
   void driveCron(origins.own);
@@ -66,14 +66,14 @@ async function launch(options: ServiceOptions, origin: string): Promise<Service>
   await started.stop();
   if (packagesChanged()) throw packagesError();
   process.stderr.write(`${started.lastLines()}\n`);
-  throw new UserError("The service did not become ready: the lines above are the last of wrangler's.");
+  throw new UserError("The service did not become ready: the lines above are the last of wrangler's output.");
 }
 
 /**
- * Runs until the service ends. wrangler reads the key file only when it starts, so a rotated sealing key starts
- * the service again.
+ * Runs until the service ends. wrangler reads the key file only when it starts, so the service is restarted after a sealing
+ * key was rotated.
  *
- * @throws UserError when it ends by itself, or has to be ended
+ * @throws UserError when the service ends by itself, or must be ended
  */
 async function supervise(first: Service, launchAgain: () => Promise<Service>): Promise<void> {
   let running = first;
@@ -84,14 +84,14 @@ async function supervise(first: Service, launchAgain: () => Promise<Service>): P
       await running.stop();
       throw end;
     }
-    show("The sealing keys changed: starting the service again.");
+    show("The sealing keys changed: restarting the service.");
     await running.stop();
     running = await launchAgain();
     show("The service is ready again.");
   }
 }
 
-/** Waits until a running service must be started again, or has ended: then the reason. */
+/** Waits until a running service must be restarted, or has ended; then returns why. */
 async function nextEvent(running: Service): Promise<"keys changed" | UserError> {
   let isWaiting = true;
   const fileChange = async () => {
@@ -109,7 +109,7 @@ async function nextEvent(running: Service): Promise<"keys changed" | UserError> 
     );
   }
   if (!stopping) process.stderr.write(`${running.lastLines()}\n`);
-  return new UserError("The service ended by itself: the lines above are the last of wrangler's.");
+  return new UserError("The service ended by itself: the lines above are the last of wrangler's output.");
 }
 
 const packagesError = (): UserError =>
@@ -118,8 +118,8 @@ const packagesError = (): UserError =>
   );
 
 /**
- * Watches for an installation of packages. `npm ci` beside a running service deletes the files that wrangler and the
- * Worker consist of; wrangler would try to build the Worker from the rest, with thousands of lines of errors.
+ * Watches for an installation of packages. `npm ci` during a running service deletes files of wrangler and the Worker;
+ * wrangler would try to build the Worker from the rest, with thousands of lines of errors.
  *
  * @returns a function that checks whether an installation has begun since; a call takes microseconds
  */
@@ -128,13 +128,13 @@ function watchPackages(): () => boolean {
   return () => identify() !== before;
 }
 
-/** Identifies the version of npm's record. Empty while there is none, and always with another package manager. */
+/** Identifies the state of npm's record. Empty while there is none, and always with another package manager. */
 function identify(): string {
   const record = statSync(INSTALLED, { throwIfNoEntry: false });
   return record === undefined ? "" : `${record.ino} ${record.mtimeMs}`;
 }
 
-/** Empty when there is no file, for example while it is being replaced. */
+/** Empty when there is no file. */
 const readKeyFile = (): string => (existsSync(state.sealingKeys) ? readFileSync(state.sealingKeys, "utf8") : "");
 
 /** Ends everything that was started, then this process with exit code 0. A second signal ends it at once. */
@@ -142,7 +142,7 @@ async function stop(): Promise<void> {
   if (stopping || service === undefined) process.exit(0);
   stopping = true;
   await service.stop();
-  process.stderr.write("Stopped. npm start goes on with the same data.\n");
+  process.stderr.write("Stopped. npm start continues with the same data.\n");
   process.exit(0);
 }
 

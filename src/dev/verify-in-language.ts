@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * Runs every test vector through the verifier in another language: `npm run -s verify:python`, `npm run -s verify:go`. Exits
- * non-zero on a difference, and where the language is not installed.
+ * `npm run -s verify:python` and `npm run -s verify:go` run every test vector through the verifier in that language. They exit
+ * non-zero on a difference, and if the language is not installed.
  */
 
 const VERIFIERS = fileURLToPath(new URL("../verify/", import.meta.url));
@@ -13,7 +13,7 @@ interface Command {
   program: string;
   words: readonly string[];
   folder: string;
-  /** Besides those of this process. */
+  /** In addition to this process's. */
   environment: Readonly<Record<string, string>>;
 }
 
@@ -22,7 +22,7 @@ interface Language {
   missing: string;
   /**
    * @param vectors a folder with vectors.json and vectors-possession.json
-   * @returns null where the language, or what the verifier needs of it, is not installed
+   * @returns null if the language, or what the verifier needs of it, is not installed
    */
   command: (vectors: string) => Command | null;
 }
@@ -30,11 +30,11 @@ interface Language {
 const PYTHON: Language = {
   name: "python",
   missing:
-    "There is no python3 with the package cryptography here: install python3-cryptography (Debian) or run " +
+    "There is no python3 with the package cryptography: install python3-cryptography (Debian) or run " +
     "pip install cryptography. PYTHON_PATH names another Python.",
   command: (vectors) => {
     const program = findPython();
-    // -B: no compiled copy beside the source.
+    // -B writes no compiled copy next to the source.
     const words = ["-B", "run_vectors.py", vectors];
     return program === null ? null : { program, words, folder: "python", environment: {} };
   },
@@ -42,9 +42,9 @@ const PYTHON: Language = {
 
 const GO: Language = {
   name: "go",
-  missing: "There is no go here, 1.19 or later: install golang-go (Debian) or see https://go.dev/doc/install.",
+  missing: "There is no Go 1.19 or later: install golang-go (Debian) or see https://go.dev/doc/install.",
   command: (vectors) => {
-    // The standard library is enough: nothing is downloaded, no other toolchain either. -count=1: do not repeat an old result.
+    // The standard library is enough, so nothing may be downloaded. -count=1 keeps Go from repeating a cached result.
     const environment = { VECTORS: vectors, GOFLAGS: "-mod=mod", GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
     const words = ["test", "-count=1", "-v", "."];
     return runs("go", "version") ? { program: "go", words, folder: "go", environment } : null;
@@ -53,7 +53,7 @@ const GO: Language = {
 
 export const LANGUAGES: readonly Language[] = [PYTHON, GO];
 
-/** Runs the vectors in a folder; null where the language is not installed. */
+/** Runs the vectors in a folder; null if the language is not installed. */
 export function runVectors(language: Language, vectors: string): { status: number; output: string } | null {
   const command = language.command(vectors);
   if (command === null) return null;
@@ -65,7 +65,7 @@ export function runVectors(language: Language, vectors: string): { status: numbe
   return { status: status ?? 1, output: stdout + stderr };
 }
 
-/** `PYTHON_PATH`, else the first on the PATH, else the system's, which is the one that Debian's packages are for. */
+/** `PYTHON_PATH`, else the first on the PATH, else the system's, for which Debian's packages are. */
 export function findPython(): string | null {
   const wanted = process.env.PYTHON_PATH;
   const candidates = wanted ? [wanted] : ["python3", "/usr/bin/python3"];

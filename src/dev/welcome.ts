@@ -21,14 +21,13 @@ ${fieldLines({
 
 ${(demo.isDisabled ? disabledLines(demo) : commandLines(printed, demo, state)).join("\n")}
 
-Make applications of your own with: ${ADMIN} application create --help
+Create your own applications with: ${ADMIN} application create --help
 Ctrl-C stops the service and keeps its data; npm run reset deletes the data.
 `;
 }
 
 /**
- * Commands that work as they are printed. Their user device is new at every start, so that the first call creates a
- * badge.
+ * Commands that can be pasted. Their user device is new at every start, so that the first call creates a badge.
  */
 function commandLines(origin: string, demo: DemoApplication, state: LocalState): string[] {
   const suffix = randomBytes(3).toString("hex");
@@ -56,7 +55,7 @@ function secretLines(origin: string, demo: DemoApplication, state: LocalState): 
   }
   return [
     bold("The demo application's secret was changed, and the service cannot show the new one."),
-    `Put it into ${formatPath(state.demoApplication)}, or make another:`,
+    `Put it into ${formatPath(state.demoApplication)}, or add another:`,
     `${ADMIN} secret add ${applicationId}`,
   ];
 }

@@ -2,13 +2,13 @@ import { ChildProcess } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { basename } from "node:path";
 
-// Loaded into wrangler's process ahead of wrangler.
+// Loaded into wrangler's process before wrangler.
 
 const GRACE_MILLISECONDS = 2000;
 
 /**
- * When the program that started wrangler is gone, however it ended, the channel to it closes. Then the whole process
- * group ends, including the processes that wrangler started.
+ * The channel to the program that started wrangler closes however that program ends. Then the whole process group ends,
+ * including the processes that wrangler started.
  */
 process.on("disconnect", () => {
   process.kill(-process.pid, "SIGTERM");
@@ -17,7 +17,7 @@ process.on("disconnect", () => {
 
 /**
  * wrangler runs the Worker in child processes, workerd. When one of them is killed (by the system when memory is short,
- * say), wrangler starts another but keeps sending requests to the first, which never respond. So `npm start` is told
+ * say), wrangler starts another but keeps sending requests to the first, which never responds. So this notifies `npm start`
  * when a workerd ends that wrangler did not stop.
  */
 subscribe("child_process", (message) => {

@@ -1,20 +1,20 @@
-/* What Scalar's markup lacks for people who use a keyboard or a screen reader. Scalar draws what comes into view, and
- * draws it anew when it changes, so its elements are repaired as they appear. test/node/docs.test.ts holds the result
+/* Repairs what Scalar's markup lacks for people who use a keyboard or a screen reader. Scalar renders what comes into view,
+ * and renders it again when it changes, so elements are repaired as they appear. test/node/docs.test.ts checks the result
  * against WCAG with axe-core. */
 
-/** Selector to repair. A repaired element no longer matches its selector, or the observer would never rest. */
+/** Repairs by selector. A repaired element must no longer match its selector, or the observer would loop. */
 const REPAIRS = {
-  // Code that scrolls would be out of reach of the keyboard.
+  // The keyboard could not reach code that scrolls.
   "code.custom-scroll:not([tabindex='0'])": makeFocusable,
   ".cm-scroller:not([tabindex='0'])": makeFocusable,
-  // An icon is no name.
+  // An icon alone has no accessible name.
   'button[class~="group/copy-button"]:not([aria-label])': (button) => button.setAttribute("aria-label", "Copy"),
-  // They name elements that are drawn only when the button is used.
+  // These name elements that are rendered only when the button is used.
   'button[class~="group/copy-button"][aria-controls]': (button) => button.removeAttribute("aria-controls"),
   "button[role=none]": (button) => button.removeAttribute("role"),
-  // Every operation has one: together they are no landmarks to find anything by.
+  // Every operation has one, so they are useless as landmarks.
   ".response-card[role=region]": (card) => card.setAttribute("role", "group"),
-  // Its heading, which names it, is drawn only when it comes into view: until then two of them have the same name.
+  // The heading that names it is rendered only when it comes into view: until then two of them have the same name.
   ".tag-section-container[role=region]": (section) => section.setAttribute("role", "group"),
   "[role=combobox]:not([aria-expanded])": (input) => input.setAttribute("aria-expanded", "false"),
   ".cm-content[contenteditable=true]:not([aria-label])": (editor) => editor.setAttribute("aria-label", "Request body"),
@@ -25,7 +25,7 @@ const REPAIRS = {
 
 const ANY = Object.keys(REPAIRS).join();
 
-/** Attributes that the selectors test. `style` is not among them: it changes with every step of scrolling. */
+/** Attributes that the selectors test, without `style`, which changes with every scroll step. */
 const ATTRIBUTES = [
   "aria-controls",
   "aria-expanded",
@@ -41,7 +41,7 @@ function makeFocusable(element) {
   element.setAttribute("tabindex", "0");
 }
 
-/** The page has tens of thousands of elements: only what has changed is looked through. */
+/** Only what has changed is searched, because the page has tens of thousands of elements. */
 function repairIn(root) {
   for (const element of [root, ...root.querySelectorAll(ANY)]) {
     for (const [selector, repair] of Object.entries(REPAIRS)) if (element.matches(selector)) repair(element);
@@ -50,7 +50,7 @@ function repairIn(root) {
 
 const openDialogs = document.getElementsByClassName("scalar-client--open");
 
-/** The dialog stays when it is closed. Only one of it and the page behind it is in use, so there is one main landmark. */
+/** A closed dialog stays in the page. Only the dialog or the page behind it is in use, so there is one main landmark. */
 function setAsideWhatIsBehind() {
   document.querySelector("main.references-rendered")?.toggleAttribute("inert", openDialogs.length > 0);
 }
@@ -61,7 +61,7 @@ function repairChanged(changes) {
   setAsideWhatIsBehind();
 }
 
-// At once, not with the next frame: a dialog that closes gives the focus back to a button of the page.
+// At once, not with the next frame, because a dialog that closes returns the focus to a button of the page.
 new MutationObserver(repairChanged).observe(document.body, {
   childList: true,
   subtree: true,

@@ -20,7 +20,7 @@ import {
 import { parseKeySet, readDoorFile, writeDoorFile } from "./door-file.ts";
 import { waitForDelta } from "./door-live.ts";
 
-/** Status lists say `ttl` 60; half of it, so that a revoked badge is refused within two minutes (contract section 14). */
+/** Half of the `ttl` of status lists, so that a revoked badge is refused within two minutes (contract section 14). */
 const REFRESH_SECONDS = 30;
 /** The key set's `max-age` (contract section 3). */
 const KEY_SET_SECONDS = 300;
@@ -31,11 +31,11 @@ const DOWNLOAD_TIMEOUT_SECONDS = 10;
 const MAX_DOWNLOAD_BYTES = 524_288;
 /** Over a hundred million badges. */
 const MAX_STATUS_LISTS = 1000;
-/** More than phones at one door answer within a minute, and little enough to keep. */
+/** More than the phones at one door can respond to within a minute. */
 const MAX_CHALLENGES = 10_000;
-/** Deltas are kept until all lists contain them: for half a minute, unless no list can be downloaded. */
+/** Deltas are kept until all lists contain them, which takes half a minute unless no list can be downloaded. */
 const MAX_DELTAS = 1000;
-/** The lists that a data centre has may be half a minute old: until they have a change, there is no use in asking at once. */
+/** A data centre's lists may be half a minute old. Until they have a change, downloading them again at once is useless. */
 const LISTS_WAIT_SECONDS = 10;
 /** A list whose content has not changed is written only this often, because flash memory wears out. */
 const SAVE_UNCHANGED_SECONDS = 600;
@@ -44,7 +44,7 @@ export interface DoorOptions {
   /** The service's PUBLIC_URL, without a slash at the end. The URIs of its status lists begin with it. */
   serviceUrl: string;
   applicationId: string;
-  /** The door's own secret: with it, it learns of changes at once (contract section 26). Null: from the lists alone. */
+  /** The door's own secret, with which it receives changes at once (contract section 26). Null to use only the lists. */
   secret?: string | null;
   /** Stores what was downloaded. */
   file: string;
@@ -56,19 +56,19 @@ export interface DoorOptions {
   ) => Promise<Response>;
   /** Milliseconds since 1970-01-01 UTC. */
   now?: () => number;
-  /** Milliseconds since any moment, for intervals: a clock that is set back must not put a refresh off. */
+  /** Milliseconds since any moment, for intervals: a clock that is set back must not delay a refresh. */
   elapsed?: () => number;
 }
 
-/** Expectations that the caller chooses; the door sets the others from what it has downloaded. */
+/** The caller's expectations; the door adds those from what it has downloaded. */
 type OwnExpectations = Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">>;
 
-/** Clocks of service and door may differ by this, unless a signature may not even be so old (the verifier's default). */
+/** How far the clocks of service and door may differ; less, if a signature may not even be that old (see `ageLimits`). */
 const CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
- * The oldest badge signature that opens, by the door's own clock. The verifier adds its tolerance to an age, since the door's clock
- * may be ahead; here it is part of the age, so that a photograph of a code is refused when it is older.
+ * The oldest badge signature that opens, by the door's own clock. The verifier adds its tolerance to the age, because the
+ * door's clock may be ahead. Here the age includes the tolerance, so that an older photograph of a code is refused.
  */
 export function ageLimits(
   oldestSeconds: number,
@@ -77,7 +77,7 @@ export function ageLimits(
   return { clockToleranceSeconds, maxAgeSeconds: oldestSeconds - clockToleranceSeconds };
 }
 
-/** A list in memory, and as it was downloaded. */
+/** A list as the door uses it, and as it was downloaded. */
 interface KeptList {
   jwt: string;
   /** With the deltas since then. */
@@ -100,13 +100,13 @@ export class DoorControl {
   #deltas: { jwt: string; delta: StatusDelta }[] = [];
   /** The verifier's input; built again when a list changes, not for each badge. */
   #statusLists: Record<string, StatusList> = {};
-  /** `#content` as it was last written; at first there is nothing to write. */
+  /** `#content` as it was last written, so that an unchanged door writes nothing. */
   #saved = this.#content();
   #savedAt = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<boolean> | null = null;
   /**
-   * Challenges that wait for a response, oldest first. Several, so that whoever asks for another one, or presents nonsense, does not
-   * take away the one that a phone is just answering.
+   * Challenges that wait for a response, oldest first. There are several, so that a request for another one, or nonsense,
+   * does not invalidate the one to which a phone is just responding.
    */
   readonly #challenges = new Set<string>();
   readonly #stopped = new AbortController();
@@ -159,7 +159,7 @@ export class DoorControl {
     expected: OwnExpectations = {},
   ): Promise<VerifiedPossession | RefusedPossession> {
     const named = challengeOf(presented.response);
-    // Before the first await: of two presentations at one moment, one has the challenge. Nobody else can guess it.
+    // Before the first await, so that only one of two simultaneous presentations gets the challenge.
     const challenge = this.#challenges.delete(named) ? named : "";
     const all = { ...this.#expectations(expected), doorId, challenge };
     return this.#noteNewKey(await verifyPossession(presented, all));
@@ -175,7 +175,7 @@ export class DoorControl {
     };
   }
 
-  /** A new key may have been published; the next refresh looks, whoever made this JWT. */
+  /** A new key may have been published: the next refresh downloads the keys, whoever made this JWT. */
   #noteNewKey<T extends { ok: boolean; reason?: string }>(result: T): T {
     if (result.reason === "unknown-key") this.#areKeysDue = true;
     return result;
@@ -200,8 +200,8 @@ export class DoorControl {
   }
 
   /**
-   * Learns of every change of status at once, until `stop`. Meanwhile `run` goes on with the lists: they say
-   * how long the door may do without the service.
+   * Receives every change of status at once, until `stop`. `run` must go on refreshing the lists, because they limit how long
+   * the door may work without the service.
    *
    * @throws Error without a secret
    */
@@ -220,7 +220,7 @@ export class DoorControl {
     }
   }
 
-  /** @returns how it went; a number: after how many seconds to call again */
+  /** @returns the outcome, or after how many seconds to call again */
   async #listenOnce(): Promise<"received" | "failed" | number> {
     const { serviceUrl, applicationId, secret, log } = this.#options;
     if (secret === null) throw new Error("a door without a secret cannot listen");
@@ -245,13 +245,13 @@ export class DoorControl {
     }
   }
 
-  /** Applies a delta to the lists, or gets the lists again where it does not fit. */
+  /** Applies a delta to the lists, or downloads the lists again if it does not fit. */
   async #receive({ jwt, delta }: { jwt: string; delta: StatusDelta }, have: number): Promise<"received" | number> {
     const applied = [...this.#lists].map(([uri, kept]) => ({ uri, kept, list: applyStatusDelta(kept.list, delta) }));
     const isLacking = delta.since > have || delta.change < have || applied.some(({ list }) => list === null);
     if (isLacking) {
       this.#options.log(`changes up to ${delta.change}: the lists are needed again`);
-      // What D1 has lost may be in them.
+      // They may have changes that a restored D1 has lost.
       if (delta.change < have) this.#forgetChanges();
       await this.refresh();
       return (this.#lastChange() ?? 0) < delta.since ? LISTS_WAIT_SECONDS : "received";
@@ -266,7 +266,7 @@ export class DoorControl {
     return delta.change === 0 ? LISTS_WAIT_SECONDS : "received";
   }
 
-  /** The last change that all lists have; null: the service's lists do not say, or there is none. */
+  /** The last change that all lists have; null if the service's lists do not say, or there are none. */
   #lastChange(): number | null {
     const changes = [...this.#lists.values()].map(({ list }) => list.change);
     return changes.reduce((least: number | null, change) => {
@@ -291,9 +291,8 @@ export class DoorControl {
   }
 
   /**
-   * Downloads the key set, when it is time, and every status list. What cannot be downloaded or verified does not
-   * change anything.
-   * Joins a refresh that is under way.
+   * Downloads every status list, and the key set if it is due. What cannot be downloaded or verified changes nothing. Joins
+   * a refresh that is running.
    *
    * @returns whether everything was downloaded and genuine
    */
@@ -350,7 +349,7 @@ export class DoorControl {
     return true;
   }
 
-  /** Lists are numbered from 0; the first one that does not exist is the end. */
+  /** Lists are numbered from 0 to the first one that does not exist. */
   async #refreshLists(): Promise<boolean> {
     let isFine = true;
     for (let index = 0; index < MAX_STATUS_LISTS; index++) {
@@ -422,13 +421,13 @@ export class DoorControl {
   }
 }
 
-/** What the person who set the door up can do about a list that is refused. */
+/** What the person who set up the door can do about a refused list. */
 const REMEDIES: { [reason in StatusListFailure]?: string } = {
   "wrong-uri":
     ". It names another address: give the service's URL exactly as its PUBLIC_URL has it, with the same host (localhost is not 127.0.0.1)",
 };
 
-/** The challenge that a response names, before anything of it is verified; empty for what is no response. */
+/** The challenge that an unverified response names; empty if it is not a response. */
 function challengeOf(response: string): string {
   try {
     const claims: unknown = JSON.parse(Buffer.from(response.split(".")[1] ?? "", "base64url").toString());
@@ -444,7 +443,7 @@ function retrySeconds(failures: number): number {
   return Math.min(FIRST_RETRY_SECONDS * 2 ** (failures - 1), MAX_RETRY_SECONDS);
 }
 
-/** Stops at the limit: a proxy may send anything. */
+/** Stops at the limit, because a proxy may send anything. */
 async function readText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

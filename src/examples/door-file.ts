@@ -8,12 +8,12 @@ export interface DoorFile {
   keys: { keys: readonly unknown[] };
   /** Status lists as downloaded, by their URI. */
   statusLists: Readonly<Record<string, string>>;
-  /** Deltas since the oldest of them, as received, oldest first. */
+  /** Deltas since the oldest list, as received, oldest first. */
   deltas: readonly string[];
 }
 
 /**
- * @returns null where there is no file
+ * @returns null if there is no file
  * @throws Error when nothing in the file can be used
  */
 export async function readDoorFile(path: string): Promise<DoorFile | null> {
@@ -28,7 +28,7 @@ export async function readDoorFile(path: string): Promise<DoorFile | null> {
 }
 
 /**
- * Replaces the file atomically: after a crash or a power cut it has the old content or the new, never a part.
+ * Replaces the file atomically: after a crash or a power cut it has either the old content or the new.
  */
 export async function writeDoorFile(path: string, content: DoorFile): Promise<void> {
   const temporary = `${path}.new`;

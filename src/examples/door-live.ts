@@ -2,19 +2,18 @@ import { type JwkSet, readStatusDelta, type StatusDelta } from "../verify/index.
 
 /** The service responds after 50 seconds at the latest (contract section 26). */
 const WAIT_SECONDS = 65;
-/** Another door has this secret, or the secret is none: there is no hurry. */
+/** After a refusal: another door has this secret, or the secret is wrong, so there is no hurry. */
 const REFUSED_WAIT_SECONDS = 60;
 
-/** A response of the service, or why there is none. */
+/** A response of the service, or why there was none. */
 export type LiveResult =
   | { kind: "delta"; delta: StatusDelta; jwt: string }
-  /** Not before `waitSeconds` is it of any use to call again; null: as after any failure. */
+  /** Call again after `waitSeconds`; null for the usual delay after a failure. */
   | { kind: "failed"; reason: string; waitSeconds: number | null; isUnknownKey?: boolean };
 
 export interface LiveCall {
   serviceUrl: string;
   applicationId: string;
-  /** The door's own. */
   secret: string;
   keys: JwkSet;
   /** The last change that the door has. */
@@ -31,7 +30,7 @@ const REFUSALS: { readonly [status: number]: string } = {
 };
 
 /**
- * Waits until a badge's status has changed, or the service says that none has.
+ * Waits until a badge's status has changed, or the service responds that none has.
  *
  * @throws Error without a response
  */

@@ -35,17 +35,17 @@ from badge_verify import (  # noqa: E402
     verify_badge_signature,
 )
 
-# Status lists say `ttl` 60; half of it, so that a revoked badge is refused within two minutes.
+# Half of the `ttl` of status lists, so that a revoked badge is refused within two minutes.
 REFRESH_SECONDS = 30
 START_WAIT_SECONDS = 3
-# Clocks of service and door may differ by this, unless a signature may not even be so old.
+# How far the clocks of service and door may differ; less, if a signature may not even be that old.
 CLOCK_TOLERANCE_SECONDS = 60
 # Lists whose content has not changed are written only this often, because flash memory wears out.
 SAVE_UNCHANGED_SECONDS = 600
 DOWNLOAD_TIMEOUT_SECONDS = 10
 # The service responds after 50 seconds at the latest.
 LIVE_TIMEOUT_SECONDS = 65
-# Another door has the secret, or it is none: there is no hurry. Nor where lists on the way are older than the changes.
+# After a refusal: another door has the secret, or it is wrong. Also while cached lists are older than the changes.
 REFUSED_WAIT_SECONDS = 60
 LISTS_WAIT_SECONDS = 10
 MAX_RETRY_SECONDS = 60
@@ -58,7 +58,7 @@ MAX_STATUS_LISTS = 1000
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Another host does not speak for the service."""
+    """Refuses redirects: another host does not speak for the service."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -86,7 +86,7 @@ class Door:
         self._changes: "dict[str, int]" = {}
         # Since the oldest list, oldest first, as received and read.
         self._deltas: "list[tuple[str, StatusDelta]]" = []
-        # Two threads change all this.
+        # Guards all this, which two threads change.
         self._lock = threading.RLock()
         try:
             self._load()
@@ -114,7 +114,7 @@ class Door:
         return f"open: badge {badge.badge_number}"
 
     def refresh(self) -> None:
-        """Downloads what there is now. What cannot be downloaded, verified or stored does not change anything."""
+        """Downloads keys and lists. What cannot be downloaded, verified or stored changes nothing."""
         are_keys_fine = self._attempt(self._refresh_keys)
         is_fine = self._attempt(self._refresh_lists) and are_keys_fine
         with self._lock:
@@ -123,7 +123,7 @@ class Door:
     def _attempt(self, step: "Callable[[], None]") -> bool:
         try:
             step()
-        except Exception as error:  # Whatever it is: without the next refresh, the door would not learn of a revocation.
+        except Exception as error:  # Any error: without the next refresh, the door would not learn of a revocation.
             print(f"not refreshed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             return False
         return True
@@ -134,7 +134,7 @@ class Door:
     def _refresh_lists(self) -> None:
         if not self._keys["keys"]:
             return
-        # Lists are numbered from 0; the first one that does not exist is the end.
+        # Lists are numbered from 0 to the first one that does not exist.
         for index in range(MAX_STATUS_LISTS):
             uri = f"{self._base}/status/{index}"
             text = self._download(uri)
@@ -146,8 +146,8 @@ class Door:
             self._deltas = [each for each in self._deltas if each[1].change > downloaded]
 
     def listen(self) -> None:
-        """Learns of every change of status at once, for ever. Meanwhile the lists are refreshed, which say how long the door may do
-        without the service."""
+        """Receives every change of status at once, for ever. The lists must still be refreshed, because they limit how long the door
+        may work without the service."""
         failures = 0
         while True:
             try:
@@ -158,11 +158,11 @@ class Door:
                 refused = error.code in (401, 404, 429)
                 seconds = REFUSED_WAIT_SECONDS if refused else min(2.0**failures, MAX_RETRY_SECONDS)
                 print(f"not connected: HTTP {error.code}; the lists are used", file=sys.stderr, flush=True)
-            except Exception as error:  # Whatever it is: without the next call, the door would learn of nothing at once.
+            except Exception as error:  # Any error: without the next call, the door would receive no more changes.
                 failures += 1
                 seconds = min(2.0**failures, MAX_RETRY_SECONDS)
                 print(f"not connected: {type(error).__name__}: {error}; the lists are used", file=sys.stderr, flush=True)
-            # Not all doors at once, after the service was restarted.
+            # Jitter, so that not all doors call at once after a restart of the service.
             time.sleep(seconds * random.uniform(0.5, 1))
 
     def _listen_once(self) -> float:
@@ -188,7 +188,7 @@ class Door:
                 return LISTS_WAIT_SECONDS if delta.change == 0 else 0
             print(f"changes up to {delta.change}: the lists are needed again", file=sys.stderr, flush=True)
             if delta.change < have:
-                # What the service has lost may be in them: the next lists take their place.
+                # They may have changes that the service has lost: the next lists replace them.
                 self._deltas = []
                 self._lists = {uri: replace(each, change=None) for uri, each in self._lists.items()}
         self.refresh()
@@ -221,7 +221,7 @@ class Door:
             # A cached list may be older than a delta that the door already has.
             if known and known.change is not None and status_list.change is not None and status_list.change < known.change:
                 return
-            # Another dictionary: the deciding thread copies the one that there is.
+            # A new dictionary, because the deciding thread copies the present one.
             self._lists = {**self._lists, uri: status_list}
             self._texts[uri] = text
             self._changes[uri] = downloaded or 0
@@ -257,7 +257,7 @@ class Door:
         return self._keys, {uri: each.statuses for uri, each in self._lists.items()}
 
     def _save(self, is_fine: bool) -> None:
-        """Whoever can write this file decides what opens the door. A crash leaves the old one or the new one."""
+        """Anybody who can write this file decides what opens the door. A crash leaves the old file or the new one."""
         is_due = is_fine and time.monotonic() - self._saved_at >= SAVE_UNCHANGED_SECONDS
         if self._content() == self._saved and not is_due:
             return
@@ -310,7 +310,7 @@ def main() -> None:
     # Without the network, the door works with the content of its file.
     is_refreshed.wait(START_WAIT_SECONDS)
     print(f"Ready: {door.describe()}.", file=sys.stderr, flush=True)
-    # A reader may send anything, also what is not UTF-8.
+    # A reader may send anything, even invalid UTF-8.
     sys.stdin.reconfigure(errors="replace")
     for line in sys.stdin:
         if line.strip():

@@ -6,21 +6,21 @@ import type { PossessionFailure } from "../verify/index.ts";
 import { ageLimits, DoorControl } from "./door-control.ts";
 
 /**
- * A door to start from, with nothing but Node's own modules and the verifier (Node 22.18 or newer). It reads badge
- * signatures, one a line, and prints what the door does and why:
+ * A door to start from, with only Node's own modules and the verifier (Node 22.18 or newer). It reads badge signatures, one
+ * per line, and prints what the door does and why:
  *
  *   node src/examples/door.ts --service https://badges.example --application app_…
  *
  * Without the network it uses what it has stored in its file. With --port it also takes `POST /` on this computer, with
  * a badge signature as the body: 200 opens, 403 does not. Web pages may not call it.
  *
- * A scanner that types what it reads, as those at a USB port do, opens for the code of a visitor's page, whose text is a badge
- * signature. A photograph of it is refused once it is older than --max-age.
+ * With a scanner that types what it reads, as USB scanners do, it opens for the code of a visitor's page, whose text is a
+ * badge signature. A photograph of the code is refused once it is older than --max-age.
  *
  * A badge signature can be copied. With --challenge it opens only with the phone whose key the badge is bound to (README of
  * the verifier, "The door's challenge"): the line `challenge`, or `POST /challenge`, gets a challenge for the phone at the
- * door, which is valid once and for 10 seconds; then comes the badge signature, a space and the phone's response. Send both
- * to the phone and back as you like: NFC, Bluetooth, a QR code.
+ * door, which is valid once and for 10 seconds. Then send the badge signature, a space and the phone's response. Challenge and
+ * response can travel by NFC, Bluetooth or a QR code.
  */
 const USAGE = `Usage: node src/examples/door.ts --service URL --application ID [options]
 
@@ -65,7 +65,7 @@ const MEANINGS: Record<PossessionFailure, string> = {
 };
 
 const START_WAIT_MILLISECONDS = 3000;
-/** Of a badge signature, a space and a response. */
+/** A badge signature, a space and a response. */
 const MAX_REQUEST_CHARACTERS = 2 * 16_384 + 1;
 
 interface Decision {
@@ -76,7 +76,7 @@ interface Decision {
 
 /** Handles input: a line of the terminal, or the body of a request. */
 interface Desk {
-  /** Null: this door does not challenge. */
+  /** Null if this door does not challenge. */
   challenge: (() => string) | null;
   decide: (presented: string) => Promise<Decision>;
 }
@@ -122,12 +122,12 @@ async function main(): Promise<void> {
     if (challenge !== null && line.trim() === "challenge") console.log(`challenge: ${challenge()}`);
     else if (line.trim() !== "") await decide(line);
   }
-  // With a port it runs until it is stopped: a service has no standard input.
+  // With a port it runs until it is stopped, because a service has no standard input.
   if (port === undefined) door.stop();
   await running;
 }
 
-/** Takes badge signatures from programs on this computer only: there is no TLS. */
+/** Takes badge signatures only from programs on this computer, because there is no TLS. */
 async function listen(port: number, { challenge, decide }: Desk): Promise<void> {
   async function respond(request: IncomingMessage): Promise<Response> {
     const refusal = refuseForeign(request);
@@ -161,8 +161,8 @@ interface Response {
 const LOCAL_HOST = /^(localhost|127\.0\.0\.1)(:[0-9]+)?$/i;
 
 /**
- * Only `POST /` and `POST /challenge` reach the door, and only from programs. A web page that this computer's browser shows sends an
- * `Origin`, and under a name of its own that leads to this computer (DNS rebinding) another `Host`.
+ * Only `POST /` and `POST /challenge` reach the door, and only from programs. A web page in this computer's browser sends an
+ * `Origin`, or another `Host` if its own name leads to this computer (DNS rebinding).
  */
 function refuseForeign({ method, url, headers }: IncomingMessage): Response | null {
   if (!LOCAL_HOST.test(headers.host ?? "")) return { status: 421, content: { error: "another host's address" } };
@@ -171,7 +171,7 @@ function refuseForeign({ method, url, headers }: IncomingMessage): Response | nu
   return method === "POST" ? null : { status: 405, content: { error: "the method is POST" } };
 }
 
-/** A longer body cannot be a badge signature. It is read to its end all the same, so that the response arrives. */
+/** A longer body cannot be a badge signature. It is still read to its end, so that the response arrives. */
 async function readText(request: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of request) {

@@ -69,7 +69,7 @@ def receive(headers, body: bytes) -> int:
 
 
 def length(text: str, base: int, most: int) -> int:
-    """Raises ValueError for anything but a number of at most so many bytes."""
+    """Raises ValueError unless it is a number, and at most the largest allowed."""
     if not re.fullmatch(r"[0-9a-fA-F]{1,9}", text) or int(text, base) > most:
         raise ValueError("more than any webhook has")
     return int(text, base)
@@ -106,7 +106,7 @@ class Receiver(BaseHTTPRequestHandler):
     do_GET = do_POST
 
     def log_message(self, *_: object) -> None:
-        """Events alone are printed."""
+        """Prints nothing, because only events are printed."""
 
 
 def main() -> int:

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 
 /**
- * A webhook receiver to start from, with nothing but Node's own modules. It verifies each webhook, responds at
+ * A webhook receiver to start from, with only Node's own modules. It verifies each webhook, responds at
  * once, skips events that it has had already, and prints each event on one line (Node 22.18 or newer; without types it
  * runs on older ones):
  *

@@ -5,7 +5,7 @@ import type { Invited } from "./link.ts";
 import { type Shown, Visit } from "./visit.ts";
 import { ageWords, timeWords, words } from "./words.ts";
 
-/** The page: one sentence, the code, and what the visit is. @param invited null: the link was cut off */
+/** The page: one sentence, the code, and the facts of the visit. @param invited null if the link was cut off */
 export function App({ invited, baseUrl }: { invited: Invited | null; baseUrl: string }) {
   const [shown, setShown] = useState<Shown>({ ...NOTHING, state: invited === null ? "unknown" : "loading" });
   const [visit] = useState(() => (invited === null ? null : new Visit(invited, baseUrl, setShown)));
@@ -19,7 +19,7 @@ export function App({ invited, baseUrl }: { invited: Invited | null; baseUrl: st
   return (
     <>
       <h1>{words.heading}</h1>
-      {/* Its age changes by the second, which nobody wants to hear. */}
+      {/* The age changes every second, which a screen reader should not announce. */}
       <p class="state" role="status" aria-live={isOld ? "off" : "polite"}>
         {words.sentence(isClaiming ? "loading" : state, { begins, codeAge })}
       </p>
@@ -70,7 +70,7 @@ function Facts({ invitation }: { invitation: DescribedInvitation }) {
   );
 }
 
-/** Draws anew every second. */
+/** Redraws every second. */
 function useSeconds(isOn: boolean): void {
   const [, setTicks] = useState(0);
   useEffect(() => {

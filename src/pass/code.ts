@@ -1,14 +1,13 @@
-/** Between two codes while the page is in view. */
+/** The age at which a code is renewed while the page is in view. */
 const RENEW_SECONDS = 30;
-/** A code is renewed so long before its signature expires. */
+/** A code is renewed this long before its signature expires. */
 const BEFORE_END_SECONDS = 10;
 
 /** A badge signature to show at a door. */
 export interface Code {
   jwt: string;
-  /** When it came, by the phone's clock, which may be wrong: only differences count. Milliseconds. */
+  /** When it was received, in milliseconds by the phone's clock. The clock may be wrong, so only differences count. */
   takenAt: number;
-  /** After how long it is renewed. */
   renewAfterSeconds: number;
 }
 
@@ -18,7 +17,7 @@ export function codeOf(jwt: string, now: number): Code {
   return { jwt, takenAt: now, renewAfterSeconds: Math.max(1, renewAfterSeconds) };
 }
 
-/** Seconds between `iat` and `exp`, both by the service's clock; null: it does not expire. */
+/** Seconds between `iat` and `exp`, both by the service's clock; null if it does not expire. */
 function lifetimeOf(jwt: string): number | null {
   const claims: unknown = JSON.parse(atob((jwt.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")));
   if (typeof claims !== "object" || claims === null || !("iat" in claims && "exp" in claims)) return null;

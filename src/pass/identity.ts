@@ -1,6 +1,6 @@
 import type { Invited } from "./link.ts";
 
-/** What this browser is to the service, for one invitation. Nobody can take the private key out of the browser. */
+/** This browser's identity at the service, for one invitation. The private key cannot be extracted. */
 export interface Identity {
   udid: string;
   userId: string;
@@ -11,20 +11,21 @@ const DATABASE = "visitor-pass";
 const STORE = "identities";
 const RANDOM_BYTES = 16;
 
-/** Whether the browser has what a pass needs. Whether it keeps it, `keepIdentity` finds out. */
+/** Whether the browser has what a pass needs. `keepIdentity` finds out whether it keeps keys. */
 export const isSuitable = (): boolean => isSecureContext && "indexedDB" in globalThis && "subtle" in crypto;
 
-/** The identity for an invitation; null: this browser has not shown the pass yet. */
+/** The identity for an invitation; null if this browser has not claimed it. */
 export async function findIdentity(invited: Invited): Promise<Identity | null> {
   const key = await keyOf(invited);
   return inStore("readonly", (store) => store.get(key), readIdentity);
 }
 
 /**
- * Makes an identity and keeps it. Of two tabs that do so at once both get the first one's: a transaction looks and adds.
+ * Creates an identity and stores it. If two tabs do this at once, both get the first one's, because one transaction reads and
+ * adds.
  *
- * @param userId whom the invitation names; undefined: somebody new
- * @throws DOMException where the browser keeps nothing, such as in some private windows
+ * @param userId the user that the invitation names; default: a new one
+ * @throws DOMException if the browser stores nothing, as in some private windows
  */
 export async function keepIdentity(invited: Invited, userId = `visitor-${randomHex()}`): Promise<Identity> {
   const algorithm = { name: "ECDSA", namedCurve: "P-256" };
@@ -48,7 +49,7 @@ export async function keepIdentity(invited: Invited, userId = `visitor-${randomH
   return kept;
 }
 
-/** The token itself is not kept. */
+/** The token itself is not stored. */
 async function keyOf({ applicationId, token }: Invited): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));
   return `${applicationId}/${hexOf(new Uint8Array(digest))}`;
@@ -64,7 +65,7 @@ function readIdentity(kept: unknown): Identity | null {
   return isPair ? { udid, userId, keys: { publicKey, privateKey } } : null;
 }
 
-/** Does something in the store, in one transaction, which is complete when this resolves. */
+/** Works on the store in one transaction, which is complete when this resolves. */
 async function inStore(mode: IDBTransactionMode, work: (store: IDBObjectStore) => IDBRequest): Promise<void>;
 async function inStore<T>(
   mode: IDBTransactionMode,

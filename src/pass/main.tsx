@@ -6,7 +6,7 @@ import { isGerman, words } from "./words.ts";
 document.documentElement.lang = isGerman ? "de" : "en";
 document.title = words.title;
 
-// Another link in the same tab is another visit.
+// Another link in the same tab is another visit, so it starts afresh.
 addEventListener("hashchange", () => location.reload());
 
 const mount = document.querySelector("#pass");

@@ -1,26 +1,26 @@
 import { BadgeServiceError, NoResponseError } from "../client/index.ts";
 
-/** How a pass stands. Each is a sentence of `words.ts`. */
+/** The state of a pass. words.ts has a sentence for each. */
 export type State =
   | "loading"
-  /** Nobody has shown the pass yet. */
+  /** Not claimed yet. */
   | "invited"
   | "early"
   | "open"
   | "ended"
   | "revoked"
   | "suspended"
-  /** By another phone, or another browser. */
+  /** Claimed by another phone, or another browser. */
   | "taken"
   /** The browser cannot keep a key. */
   | "unsuitable"
   /** No response. */
   | "offline"
-  /** A response that will be another one soon. */
+  /** A response that will soon be different. */
   | "busy"
   /** The link is wrong, or the invitation was deleted. */
   | "unknown"
-  /** The application wants its users to log in, and nobody vouches for this one. */
+  /** The application requires its users to log in, and nobody vouches for this one. */
   | "app";
 
 const STATES: Readonly<Record<string, State>> = {
@@ -39,7 +39,7 @@ const STATES: Readonly<Record<string, State>> = {
   WRONG_USER: "app",
 };
 
-/** How the pass stands after a call has failed. */
+/** The state of the pass after a failed call. */
 export function stateAfter(error: unknown): State {
   if (error instanceof NoResponseError) return "offline";
   if (error instanceof BadgeServiceError && error.code !== null) return STATES[error.code] ?? "busy";

@@ -7,29 +7,30 @@ import { type State, stateAfter } from "./refusals.ts";
 /** What the page shows. */
 export interface Shown {
   state: State;
-  /** Null: not known yet. */
+  /** Null if not known yet. */
   invitation: DescribedInvitation | null;
-  /** Null: there is none to show. */
+  /** Null if there is none to show. */
   code: Code | null;
-  /** Whether the visitor has asked for the pass, and waits. */
+  /** Whether the visitor has tapped the button and is waiting. */
   isClaiming: boolean;
 }
 
-/** The client signature that a code carries: it tells a building that the page made it. Doors need no other (contract section 3). */
+/** The client signature in a code, by which a building can tell that it is from this page. Doors need no other. */
 const CLIENT_SIGNATURE = new TextEncoder().encode("pass");
 
-/** After a failure that ends by itself, and while the pass may yet open: a suspended badge may be resumed. */
+/** After a temporary failure. */
 const RETRY_SECONDS = 5;
-const LOOK_AGAIN_SECONDS = 30;
-/** A visitor waits for each call; after a failed one the page tries again by itself. */
+/** While the state may change, because a suspended badge may be resumed. */
+const POLL_SECONDS = 30;
+/** Short limits, because a visitor waits for each call. After a failed one, the page retries by itself. */
 const CALLS = { maxTries: 2, maxRetryAfterSeconds: 2, timeoutMilliseconds: 10_000 };
 
-/** States in which the last code is still shown: nothing says that it is not good. */
+/** States in which the last code is still shown, because it may still be valid. */
 const KEEPS_CODE: readonly State[] = ["open", "offline", "busy"];
 /** States in which calling again cannot help. */
 const FINAL: readonly State[] = ["taken", "unsuitable", "unknown", "app"];
 
-/** One visit in this browser: it shows what is known of the invitation, claims it when asked to, and keeps the code new. */
+/** One visit in this browser: it shows the invitation, claims it on request, and renews the code. */
 export class Visit {
   readonly #invited: Invited;
   readonly #baseUrl: string;
@@ -38,10 +39,10 @@ export class Visit {
   #device: DeviceClient | null = null;
   #identity: Identity | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** When the next look is due, by the phone's clock. */
+  /** When the next update is due, by the phone's clock. */
   #dueAt = 0;
-  #isLooking = false;
-  /** Whether the visitor asked for the pass during a look. */
+  #isUpdating = false;
+  /** Whether the visitor tapped the button during an update. */
   #isAsked = false;
 
   /** @param baseUrl of the service */
@@ -51,14 +52,14 @@ export class Visit {
     this.#onChange = onChange;
   }
 
-  /** Begins, and goes on as often as the page comes into view. */
+  /** Starts, and continues whenever the page comes into view. */
   start(): void {
     document.addEventListener("visibilitychange", () => this.#schedule());
     addEventListener("pageshow", () => this.#schedule());
     this.#schedule();
   }
 
-  /** The visitor wants the pass: from now on it is this browser's. Nothing is claimed that this browser cannot keep. */
+  /** Claims the pass for this browser, unless the browser cannot keep it. */
   async claim(): Promise<void> {
     if (this.#shown.isClaiming) return;
     this.#show({ isClaiming: true });
@@ -77,20 +78,20 @@ export class Visit {
     this.#onChange(this.#shown);
   }
 
-  /** Waits until the next look is due. Nothing is asked while nobody looks at the page. */
+  /** Schedules the next update. While the page is hidden, there is none. */
   #schedule(): void {
     clearTimeout(this.#timer);
-    if (document.visibilityState !== "visible" || this.#isLooking || FINAL.includes(this.#shown.state)) return;
-    // A clock that was set back must not put the next look off.
-    const wait = Math.min(this.#dueAt - Date.now(), LOOK_AGAIN_SECONDS * 1000);
-    this.#timer = setTimeout(() => void this.#look(), Math.max(0, wait));
+    if (document.visibilityState !== "visible" || this.#isUpdating || FINAL.includes(this.#shown.state)) return;
+    // A clock that was set back must not delay the next update.
+    const wait = Math.min(this.#dueAt - Date.now(), POLL_SECONDS * 1000);
+    this.#timer = setTimeout(() => void this.#update(), Math.max(0, wait));
   }
 
-  async #look(): Promise<void> {
-    this.#isLooking = true;
+  async #update(): Promise<void> {
+    this.#isUpdating = true;
     this.#isAsked = false;
     const seconds = await this.#step().catch((error: unknown) => this.#fail(error));
-    this.#isLooking = false;
+    this.#isUpdating = false;
     this.#dueAt = this.#isAsked ? 0 : Date.now() + seconds * 1000;
     this.#schedule();
   }
@@ -104,20 +105,20 @@ export class Visit {
       return this.#stop("unsuitable");
     }
     if (this.#identity === null) return this.#describe();
-    // Who has a pass wants it at once; what it is for may come later.
+    // The code comes first; the facts of the visit may come later.
     if (this.#shown.invitation === null) void this.#describe().catch(() => undefined);
     return this.#renew(this.#identity);
   }
 
   #stop(state: State): number {
     this.#show({ state, code: null, isClaiming: false });
-    return LOOK_AGAIN_SECONDS;
+    return POLL_SECONDS;
   }
 
   #fail(error: unknown): number {
     const state = stateAfter(error);
     this.#show({ state, isClaiming: false, ...(!KEEPS_CODE.includes(state) && { code: null }) });
-    if (state !== "offline" && state !== "busy") return LOOK_AGAIN_SECONDS;
+    if (state !== "offline" && state !== "busy") return POLL_SECONDS;
     const asked = error instanceof BadgeServiceError ? error.retryAfterSeconds : null;
     return Math.max(RETRY_SECONDS, asked ?? 0);
   }
@@ -130,10 +131,10 @@ export class Visit {
     if (this.#identity !== null) return 0;
     const states = { pending: "invited", claimed: "taken", revoked: "revoked", expired: "ended" } as const;
     this.#show({ state: states[invitation.state] });
-    return LOOK_AGAIN_SECONDS;
+    return POLL_SECONDS;
   }
 
-  /** A new code. The first one claims the invitation, also when its response was lost before. */
+  /** Gets a new code. The first one claims the invitation, also when an earlier response was lost. */
   async #renew(identity: Identity): Promise<number> {
     const device = await this.#deviceOf(identity);
     const jwt = await device.sign(CLIENT_SIGNATURE).catch(async (error: unknown) => {

@@ -1,10 +1,10 @@
 import type { State } from "./refusals.ts";
 
-/** What a sentence may need to know. */
+/** What a sentence may need. */
 interface Circumstances {
-  /** When the pass begins; null: not known. */
+  /** When the pass begins; null if unknown. */
   begins: string | null;
-  /** How old the code is that is shown, in words; null: none is shown. */
+  /** The age of the code that is shown, in words; null if none is shown. */
   codeAge: string | null;
 }
 
@@ -110,20 +110,20 @@ const GERMAN: Words = {
   },
 };
 
-/** The first of the browser's languages that the page has, else English. */
+/** Uses the first of the browser's languages that the page has, else English. */
 export const isGerman =
   navigator.languages.map((tag) => tag.slice(0, 2).toLowerCase()).find((tag) => tag === "de" || tag === "en") === "de";
 
 export const words: Words = isGerman ? GERMAN : ENGLISH;
 
-/** Of the language and, where it is the browser's, of its region. */
+/** The browser's locale in that language, with its region. */
 const locale = navigator.languages.find((tag) => tag.toLowerCase().startsWith(isGerman ? "de" : "en")) ?? "en-GB";
 
 const times = new Intl.DateTimeFormat(locale, {
   ...{ weekday: "long", day: "numeric", month: "long", hour: "numeric", minute: "2-digit" },
 });
 
-/** A time in the reader's zone. @param at ISO 8601 */
+/** A time in the visitor's zone. @param at ISO 8601 */
 export const timeWords = (at: string): string => times.format(new Date(at));
 
 /** `45 seconds`, `3 minutes`, `2 hours`. */

@@ -1,4 +1,4 @@
-/** The actor of a change, as the history names it (contract section 23). */
+/** The actor of a change, as the history names it. */
 export interface Actor {
   /**
    * `device`: the application on a phone; `user`: a user with a token of the identity provider (section 22); `server`:
@@ -13,7 +13,7 @@ export interface Actor {
 export const ACTOR_KINDS = ["device", "user", "server", "person", "administrator", "service"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
 
-/** Permissions of a console secret (contract section 24). */
+/** Permissions of a console secret. */
 export const ROLES = ["viewer", "reception", "operator"] as const;
 export type Role = (typeof ROLES)[number];
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { ROLES } from "./actor.ts";
 import { described, time } from "./responses.ts";
 
-/** The schemas of an application's settings, of who has a console secret, and of its doors (contract sections 19 and 26). */
+/** The schemas of an application's settings, of who has a console secret, and of its doors. */
 
 export const applicationView = z.object({
   applicationId: described(z.string(), "The application's ID.", "app_0123456789abcdefghjk"),

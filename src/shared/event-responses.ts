@@ -2,7 +2,7 @@ import * as z from "zod";
 import { described, eventCreatedAt, eventId, time } from "./responses.ts";
 import { EVENT_STATES } from "./schema.ts";
 
-/** The schemas of webhook events, as they are listed and sent again (contract section 19). */
+/** The schemas of webhook events, as they are listed and sent again. */
 
 export const eventState = described(
   z.enum(EVENT_STATES),

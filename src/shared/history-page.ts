@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { actor, badgeNumber, described, time } from "./responses.ts";
 
-/** The schema of who did what (contract section 23). */
+/** The schema of who did what. */
 
 export const historyPage = z.object({
   history: z

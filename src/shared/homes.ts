@@ -1,7 +1,7 @@
 import type { ApplicationId } from "./identifiers.ts";
 
 /**
- * A home is one D1 database with the allocator objects of its applications (contract section 17). An application lives in one
+ * A home is one D1 database with the allocator objects of its applications. An application lives in one
  * home for ever, and its ID names it: `app_…` is in home 1, `app2_…` in home 2.
  */
 

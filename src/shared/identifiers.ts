@@ -86,7 +86,7 @@ export const eventIdTime = (id: string): number =>
 export const sortableId = (prefix: string, milliseconds: number, index: number): string =>
   `${sortablePrefix(prefix, milliseconds)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
 
-/** The pseudonym of an erased user (contract section 24). */
+/** The pseudonym of an erased user. */
 export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
 
 /** 80 random bits: the ID of a command. */

@@ -10,7 +10,7 @@ import {
 } from "./responses.ts";
 import { INVITATION_STATES } from "./schema.ts";
 
-/** The schema of a list of invitations (contract section 19). */
+/** The schema of a list of invitations. */
 
 const invitationState = described(z.enum(INVITATION_STATES), "State of the invitation.", "pending");
 

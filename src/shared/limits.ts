@@ -67,7 +67,7 @@ export const MIN_SEARCH_CHARACTERS = 2;
 export const MAX_CASED_LETTERS = 40;
 
 // The life of a badge (contract sections 12 and 15)
-/** Longest time until a badge's end (contract section 12). */
+/** Longest time until a badge's end. */
 export const MAX_BADGE_DAYS = 3650;
 
 // Invitations (contract section 5)
@@ -108,7 +108,7 @@ export const MAX_CACHED_CLIENT_ADDRESSES = 2000;
 export const MAX_CACHED_KEYS = 1000;
 
 // The cache of a data centre
-/** Deadline of the platform's cache; without it a key set or a list is built anew. */
+/** Deadline of the platform's cache; without it a key set or a list is built again. */
 export const CACHE_DEADLINE_MILLISECONDS = 500;
 /** Maximum age of a cached key set, because `key rotate` publishes the new key at once (contract section 10). */
 export const KEY_SET_CACHE_SECONDS = 1;

@@ -28,7 +28,7 @@ import { isSearchable } from "./text-search.ts";
 
 /**
  * The schemas of requests. They validate, and `/openapi.json` is generated from them (src/docs-page/openapi/json-schemas.ts),
- * so each limit stands in one place. `meta` adds descriptions, examples, and rules that JSON Schema cannot derive.
+ * so each limit is defined once. `meta` adds descriptions, examples, and rules that JSON Schema cannot derive.
  */
 
 /**
@@ -194,7 +194,7 @@ export const invitationsRequest = z.object({
     .meta({ description: "Bodies of `POST /v1/invitation`." }),
 });
 
-/** The reason of a change, kept in the history (contract section 23). A blank reason counts as missing. */
+/** The reason of a change, kept in the history. A blank reason counts as missing. */
 const reason = text(MAX_REASON_CHARACTERS, "Why. The history keeps it.", "Lost his phone").optional();
 
 /** The body of a `PATCH` that needs none. */
@@ -249,7 +249,7 @@ const searchText = z
 export const statePageQuery = <States extends readonly [string, ...string[]]>(states: States) =>
   pageQuery.extend({ state: z.enum(states).optional() });
 
-/** The query of `GET /v1/badges` (contract section 24). */
+/** The query of `GET /v1/badges`. */
 export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
   q: searchText.optional(),
   endsBefore: dateTime(
@@ -261,7 +261,7 @@ export const badgePageQuery = statePageQuery(BADGE_STATES).extend({
 
 const hasAtLeast = (value: string, minCharacters: number): boolean => [...value].length >= minCharacters;
 
-/** The query of `GET /v1/invitations` (contract section 19). */
+/** The query of `GET /v1/invitations`. */
 export const invitationPageQuery = statePageQuery(INVITATION_STATES).extend({
   from: dateTime(
     "Only invitations whose visit ends after this time: ISO 8601 with a zone.",
@@ -277,7 +277,7 @@ export const invitationPageQuery = statePageQuery(INVITATION_STATES).extend({
 /** The query of `GET /v1/users`. */
 export const userPageQuery = pageQuery.extend({ state: z.literal("blocked") });
 
-/** The query of `GET /v1/history` (contract section 23). */
+/** The query of `GET /v1/history`. */
 export const historyPageQuery = pageQuery.extend({
   badge: z
     .string()

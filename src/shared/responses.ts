@@ -93,7 +93,7 @@ export const badge = z.object({
   changedBy: actor
     .meta({
       description:
-        "In a list that a person's secret searched, filtered or ordered: who made the last change. Absent: nobody but the device, by a login, or it is not kept any more.",
+        "In a list that was searched, filtered or ordered with a person's secret: who made the last change. Absent if a login was the last change, or if the history no longer has it.",
     })
     .optional(),
 });
@@ -107,7 +107,7 @@ export const badgePage = z.object({
 export const invitationFields = {
   id: described(
     z.string(),
-    "The invitation token: whoever presents it first gets the badge. The service keeps only its digest.",
+    "The invitation token: the first device that presents it gets the badge. The service keeps only its digest.",
     EXAMPLE_TOKEN,
   ),
   badgeId: badgeNumber,
@@ -144,7 +144,11 @@ export const describedInvitation = z.object({
   badgeStartsAt: badgeStartsAt.optional(),
   badgeExpiresAt: badgeExpiresAt.optional(),
   name: visitorName,
-  userId: described(z.string(), "The user who may claim it; absent: whoever has the token.", "alice").optional(),
+  userId: described(
+    z.string(),
+    "The user who may claim it; absent if any holder of the token may.",
+    "alice",
+  ).optional(),
   applicationName: described(
     z.string(),
     "Where the visitor is expected, as the administrator named it.",
@@ -332,7 +336,7 @@ export const blockedUserPage = z.object({
 export const erasedUser = z.object({
   userId: described(
     z.string(),
-    "The random user ID that stands in place of the erased one.",
+    "The random user ID that replaces the erased one.",
     "erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8",
   ),
   erased: described(z.int(), "Badges that this call erased the user from.", 2),

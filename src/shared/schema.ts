@@ -46,13 +46,13 @@ export const application = sqliteTable(
     /** Time of the first failure since the last success, and the number of failed attempts since then. */
     webhookFailingSince: integer("webhook_failing_since"),
     webhookFailures: integer("webhook_failures").notNull().default(0),
-    /** Names of the events that the application subscribes to, separated by commas (contract section 18). */
+    /** Names of the events that the application subscribes to, separated by commas. */
     events: text("events").notNull().default("badge:created"),
-    /** Whether badge signatures name a status list, and the lists are published (contract section 14). */
+    /** Whether badge signatures name a status list, and the lists are published. */
     statusList: integer("status_list", { mode: "boolean" }).notNull().default(false),
     /** How long a door may use a status list without a newer one. */
     statusLifetimeSeconds: integer("status_lifetime_seconds").notNull().default(DEFAULT_STATUS_LIFETIME_SECONDS),
-    /** Whether device calls need a proof, and badges a key (contract section 15). */
+    /** Whether device calls need a proof, and badges a key. */
     requireProof: integer("require_proof", { mode: "boolean" }).notNull().default(false),
     /** Until this time, the first proof on `POST /v1/badge` binds an unbound badge; null for never. */
     bindUntil: integer("bind_until"),
@@ -61,7 +61,7 @@ export const application = sqliteTable(
      * without a limit.
      */
     newBadgesPerHour: integer("new_badges_per_hour").default(DEFAULT_NEW_BADGES_PER_HOUR),
-    /** The OpenID provider whose tokens verify users (contract section 22); null if no token is required. */
+    /** The OpenID provider whose tokens verify users; null if no token is required. */
     userIssuer: text("user_issuer"),
     /** The required member of a user token's `aud`; not null if there is an issuer. */
     userAudience: text("user_audience"),
@@ -81,7 +81,7 @@ export const application = sqliteTable(
 );
 
 /**
- * The register of number ranges, of all homes (contract section 17). Every home has the table; only home 1's is used. Each
+ * The register of number ranges, of all homes. Every home has the table; only home 1's is used. Each
  * application's numbers are registered here before it gets them.
  */
 export const numberRange = sqliteTable("number_range", {
@@ -116,7 +116,7 @@ export const applicationSecret = sqliteTable(
 );
 
 /**
- * Secrets for people, for use at `/console` (contract section 19). They authenticate server calls and never key a
+ * Secrets for people, for use at `/console`. They authenticate server calls and never key a
  * webhook, so only their digests are stored, and a sealing key can be removed without them.
  */
 export const consoleSecret = sqliteTable(
@@ -126,7 +126,7 @@ export const consoleSecret = sqliteTable(
     /** Whose secret it is; unique within the application. */
     name: text("name").notNull(),
     id: text("id").notNull(),
-    /** What the person may do (contract section 24). */
+    /** What the person may do. */
     role: text("role", { enum: ROLES }).notNull().default("operator"),
     /** SHA-256 of the secret. */
     digest: text("digest").notNull(),
@@ -135,7 +135,7 @@ export const consoleSecret = sqliteTable(
   (table) => [primaryKey({ columns: [table.applicationId, table.name] })],
 );
 
-/** Secrets of doors, which authenticate only the call that waits for changes of status (contract section 26). */
+/** Secrets of doors, which authenticate only the call that waits for changes of status. */
 export const doorSecret = sqliteTable(
   "door_secret",
   {
@@ -197,7 +197,7 @@ export const badgeColumns = {
   /** Device ID: the keyed hash of the udid (src/worker/applications/derived-ids.ts). */
   device: text("device").$type<DeviceId>(),
   userId: text("user_id"),
-  /** From the invitation that the badge was claimed from (contract section 24). */
+  /** From the invitation that the badge was claimed from. */
   name: text("name"),
   /** JSON with the known fields in one order, so that equal metadata is equal text. */
   metadata: text("metadata"),
@@ -215,20 +215,20 @@ export const badgeColumns = {
   state: text("state", { enum: STORED_STATES }).notNull().default("active"),
   /** Time from which the badge is expired; null if it has no end. */
   expiresAt: integer("expires_at"),
-  /** Before this time it cannot sign (contract section 24); null if it has begun. */
+  /** Before this time it cannot sign; null if it has begun. */
   startsAt: integer("starts_at"),
   /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
   endedAt: integer("ended_at"),
   /** When another badge superseded this one as the badge of its user device. */
   supersededAt: integer("superseded_at"),
   /**
-   * RFC 7638 thumbprint of the key that the badge is bound to (contract section 15); null if unbound. The key itself
+   * RFC 7638 thumbprint of the key that the badge is bound to; null if unbound. The key itself
    * comes with each proof.
    */
   keyThumbprint: text("key_thumbprint"),
   /** Until this time another key may replace the bound one; null if none may. */
   rebindUntil: integer("rebind_until"),
-  /** Number of the badge's last change (contract section 13), higher than all earlier ones of its application. */
+  /** Number of the badge's last change, higher than all earlier ones of its application. */
   change: integer("change"),
   changedAt: integer("changed_at"),
   /**
@@ -288,7 +288,7 @@ export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofAp
     .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
 ]);
 
-/** Blocked users, who get no badge (contract section 12), even if they never had one. D1's columns and the allocator's. */
+/** Blocked users, who get no badge, even if they never had one. D1's columns and the allocator's. */
 export const blockedUserColumns = {
   /** The user ID; of a user who was erased while blocked, the alias. */
   userId: text("user_id").notNull(),
@@ -379,7 +379,7 @@ export const invitationColumns = {
   /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
   badgeStartsAt: text("badge_starts_at"),
   badgeStartsAtTime: integer("badge_starts_at_time"),
-  /** Name of the invited person (contract section 24). */
+  /** Name of the invited person. */
   name: text("name"),
   /** The user that a claim must name; null for any user. */
   userId: text("user_id"),
@@ -420,7 +420,7 @@ export interface DayCount {
   count: number;
 }
 
-/** The allocator's counts (contract section 19). */
+/** The allocator's counts. */
 export interface HeadStatistics {
   badges: Record<BadgeState, number>;
   invitations: Record<InvitationState, number>;
@@ -443,7 +443,7 @@ export const applicationHead = sqliteTable("application_head", {
   entry: text("entry").notNull(),
   /** The segments of the number range; one is added when the range grows. */
   rangeSegments: text("range_segments", { mode: "json" }).$type<RangeSegment[]>().notNull(),
-  /** The last ordinal and the last change number (contract sections 4 and 13). */
+  /** The last ordinal and the last change number. */
   lastOrdinal: integer("last_ordinal").notNull(),
   lastChange: integer("last_change").notNull(),
   /** ID of the last signing key that a badge was issued with. */
@@ -494,7 +494,7 @@ export const scriptCommand = sqliteTable(
   (table) => [index("script_command_open").on(table.recipient, table.createdAt).where(sql`result IS NULL`)],
 );
 
-/** Who did what (contract section 23). Rows are written with the change that they report. */
+/** Who did what. Rows are written with the change that they report. */
 export const history = sqliteTable(
   "history",
   {
@@ -575,7 +575,7 @@ export const webhookEvent = sqliteTable(
 );
 
 /**
- * Logins of an application whose user tokens are only observed (contract section 22), by hour. It has only the rows of
+ * Logins of an application whose user tokens are only observed, by hour. It has only the rows of
  * the last day, because each count deletes older ones.
  */
 export const observedLogins = sqliteTable(
@@ -592,7 +592,7 @@ export const observedLogins = sqliteTable(
 );
 
 /**
- * Saved status lists (contract section 14). Later changes are in `badge`, so a missing or old row costs only time.
+ * Saved status lists. Later changes are in `badge`, so a missing or old row costs only time.
  * Expiries that are not recorded yet are in no row.
  */
 export const statusList = sqliteTable(

@@ -4,7 +4,7 @@ import { applicationId } from "./identifiers.ts";
 import { badgeView } from "./responses.ts";
 
 /**
- * Commands of the administration script that the service carries out (contract section 21), as the table
+ * Commands of the administration script that the service carries out, as the table
  * `script_command` has them: the script writes no badge, invitation or block itself. Each may be carried out twice.
  */
 
@@ -23,7 +23,7 @@ const allocatorCommand = z.discriminatedUnion("kind", [
 ]);
 export type AllocatorCommand = z.infer<typeof allocatorCommand>;
 
-/** For home 1's scheduler, which keeps the register of number ranges (contract section 17). */
+/** For home 1's scheduler, which keeps the register of number ranges. */
 export const homeCommand = z.discriminatedUnion("kind", [
   /** Registers numbers for an application, or more of them. */
   z.object({
@@ -96,7 +96,7 @@ export type Reconciliation = z.infer<typeof reconciliation>;
 
 /** The result of a command for an allocator. */
 export const scriptResult = z.discriminatedUnion("kind", [
-  /** The badge, as it is now (contract section 12). */
+  /** The badge, as it is now. */
   z.object({ kind: z.literal("badge"), badge: badgeView }),
   /** `numbers`: badges that were revoked. */
   z.object({ kind: z.literal("user"), userId: z.string(), numbers: z.array(z.number()) }),

@@ -3,7 +3,7 @@ import { applicationView } from "./application-responses.ts";
 import { eventState } from "./event-responses.ts";
 import { described, time } from "./responses.ts";
 
-/** The schema of an application's statistics (contract section 19). */
+/** The schema of an application's statistics. */
 
 const counted = (description: string) => z.int().meta({ description, examples: [7] });
 

@@ -25,7 +25,7 @@ import {
 import type { statistics } from "./statistics-response.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "./time.ts";
 
-/** The response of `GET /v1/stats` and the output of the script's `stats --json` (contract section 19). */
+/** The response of `GET /v1/stats` and the output of the script's `stats --json`. */
 export type Statistics = z.infer<typeof statistics>;
 
 /** Application, freed numbers within the reuse delay, and logins of the last day by their tokens. */

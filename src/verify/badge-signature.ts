@@ -26,8 +26,8 @@ const DEFAULT_CLOCK_TOLERANCE_SECONDS = 60;
 /**
  * Verifies the `signature` in the response of `POST /v1/badge/sign` (contract section 3) without asking the service.
  *
- * @throws RangeError if `now` or a number of seconds is not a finite number of at least 0, a mistake of the caller that
- *   would turn a comparison off. A JWT never causes an error.
+ * @throws RangeError if `now` or a number of seconds is not finite and at least 0: such a mistake of the caller would turn a
+ *   check off. A JWT never causes an error.
  */
 export async function verifyBadgeSignature(
   jwt: string,

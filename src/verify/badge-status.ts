@@ -29,7 +29,7 @@ export async function checkStatus(
   const given = givenList(expected, uri);
   if (given === undefined) return byPolicy("status-unknown", expected.missingStatusList);
   const list = typeof given === "string" ? await readList(given, uri, expected) : given;
-  // A list of another URI, or from the future, does not count.
+  // A list with another URI, or from the future, does not count.
   if (list?.uri !== uri || list.issuedAt > (clock.nowSeconds + clock.toleranceSeconds) * 1000) {
     return { failure: "status-unknown", acceptedDespite: null };
   }
@@ -52,7 +52,7 @@ async function readList(jwt: string, uri: string, { keys }: Expectations): Promi
 function meaningOf(status: number | undefined): "active" | "revoked" | "suspended" | "status-unknown" {
   if (status === ACTIVE) return "active";
   if (status === REVOKED) return "revoked";
-  // 3, which the service does not use, and an index beyond the end of the list.
+  // Refuses 3, which the service does not use, and an index beyond the end of the list.
   return status === SUSPENDED ? "suspended" : "status-unknown";
 }
 

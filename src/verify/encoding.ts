@@ -53,8 +53,8 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * A whole number from 0 to 2^53 - 1: a time, an index. RFC 7519 allows fractions of a second; the service never sets one, so
- * it would be the sign of another issuer.
+ * A whole number from 0 to 2^53 - 1, such as a time or an index. RFC 7519 allows fractions of a second, but the service never
+ * sends one, so it would be from another issuer.
  */
 export function isWholeNumber(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;

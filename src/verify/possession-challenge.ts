@@ -1,15 +1,15 @@
 import { encodeBase64Url } from "./encoding.ts";
 
-/** The fixed context with which everything that a phone signs for a door begins. Each version has its own. */
+/** The fixed start of everything that a phone signs for a door. Each version has its own. */
 const CONTEXT = "badge-possession-v1";
 const DOOR_ID = /^[A-Za-z0-9_-]{1,64}$/;
-/** Context, door, random bits and expiry, each without a dot, so that no two challenges have the same text. */
+/** Context, door, random bits and expiry, each without a dot, so that the text is unambiguous. */
 const CHALLENGE = /^badge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})$/;
 const RANDOM_BYTES = 32;
 const DEFAULT_LIFETIME_SECONDS = 10;
 /** Also limits how long a challenge stays valid if the door's clock is set back. */
 const MAX_LIFETIME_SECONDS = 60;
-/** Keeps the expiry within the twelve digits of the form: no phone would respond to another. */
+/** Keeps the expiry within the twelve digits of the form, because a phone responds to no other. */
 const TIMES_END_MILLISECONDS = 1e14;
 
 /** A door's choices for a challenge. */
@@ -23,8 +23,8 @@ export interface NewChallenge {
 }
 
 /**
- * Makes a challenge for one phone: ASCII text, which the door sends and keeps until it has the response. Never send a
- * challenge twice: its 256 random bits are what makes an old response invalid.
+ * Creates a challenge for one phone: ASCII text, which the door sends and keeps until it has the response. Never send a
+ * challenge twice: its 256 random bits make an old response invalid.
  *
  * @throws RangeError for an argument that is not as described
  */

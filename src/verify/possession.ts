@@ -11,7 +11,7 @@ import type {
 } from "./possession-types.ts";
 import { importPoint, isEs256Signature } from "./public-keys.ts";
 
-/** A response has some 500. */
+/** A response has about 500. */
 const MAX_RESPONSE_CHARACTERS = 16_384;
 
 /** Distinguishes a response from every other JWT, also by the same key (RFC 8725 section 3.12). */

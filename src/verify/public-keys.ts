@@ -15,7 +15,7 @@ export async function trustedKey(keys: JwkSet | SinglePublicKey, keyId: string):
   try {
     return "publicKey" in keys ? await importSpki(keys.publicKey) : await importFromSet(keys.keys, keyId);
   } catch {
-    // Not DER, another curve, or a point off the curve: every runtime throws its own error.
+    // Not DER, another curve, or a point off the curve. Each runtime throws another error.
     return null;
   }
 }
@@ -44,8 +44,8 @@ async function importFromSet(candidates: readonly unknown[], keyId: string): Pro
 }
 
 /**
- * Imports the public point alone, so that it cannot become anything but a P-256 verification key; null for a point that is
- * not on the curve, and for coordinates in another spelling, which some runtimes import.
+ * Imports only the public point, so that it can only become a P-256 verification key. Null for a point that is not on the
+ * curve, and for coordinates in another encoding, which some runtimes import.
  */
 export async function importPoint({ x, y }: { x: string; y: string }): Promise<CryptoKey | null> {
   if (!isCoordinate(x) || !isCoordinate(y)) return null;

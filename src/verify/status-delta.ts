@@ -5,7 +5,7 @@ import type { JwkSet, SinglePublicKey, StatusDelta, StatusList, StatusListFailur
 
 const STATUS_DELTA_JWT = {
   type: "statusdelta+jwt",
-  /** As for a list; 2,000 entries take a tenth of it. */
+  /** The same limit as for a list; 2,000 entries take a tenth of it. */
   maxCharacters: 524_288,
 };
 const ENTRIES_OF_BYTE = 8 / STATUS_BITS;
@@ -48,10 +48,10 @@ function parseEntry(entry: unknown): StatusDelta["entries"][number] | null {
 }
 
 /**
- * The list with what has changed since.
+ * Applies a delta to a list.
  *
- * @returns the list itself if it contains the delta already; null if the delta does not fit to it: it is of another application, the
- * list lacks changes before it, or the list has no such entry. Then get the list again.
+ * @returns the list with the delta's changes, or the list itself if it contains them already. Null if the delta does not fit:
+ *   it is for another application, the list lacks earlier changes, or the list has no such entry. Then download the list again.
  */
 export function applyStatusDelta(list: StatusList, delta: StatusDelta): StatusList | null {
   const number = list.uri.startsWith(`${delta.uri}/`) ? list.uri.slice(delta.uri.length + 1) : "";

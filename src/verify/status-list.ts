@@ -3,14 +3,14 @@ import { verifySignedJwt } from "./signed-jwt.ts";
 import type { JwkSet, SinglePublicKey, StatusList, StatusListFailure } from "./types.ts";
 import { inflateZlib } from "./zlib.ts";
 
-/** 2^20 entries of 2 bits, eight times a list of the service: the limit keeps a small JWT from filling the memory. */
+/** 2^20 entries of 2 bits, eight times a list of the service. The limit keeps a small JWT from filling the memory. */
 const MAX_STATUS_LIST_BYTES = 262_144;
 const STATUS_LIST_JWT = {
   type: "statuslist+jwt",
   /** Room for the largest list without any compression; base64url is applied twice. */
   maxCharacters: 524_288,
 };
-/** Of one entry, in the lists of the service (contract section 14). */
+/** Bits of one entry in the service's lists (contract section 14). */
 export const STATUS_BITS = 2;
 
 /**

@@ -61,13 +61,13 @@ export type VerificationFailure =
 export interface StatusList {
   readonly uri: string;
   readonly issuedAt: number;
-  /** From then on the list is stale. */
+  /** The time from which the list is stale. */
   readonly expiresAt: number;
   /** After how many seconds to download it again; null if the list does not say. */
   readonly ttlSeconds: number | null;
   /** The last change that it contains; null if the list does not say. */
   readonly change: number | null;
-  /** Two bits a badge. */
+  /** Two bits for each badge. */
   readonly statuses: Uint8Array;
 }
 
@@ -126,7 +126,7 @@ export interface VerifiedBadgeSignature {
   acceptedDespite?: "status-unknown" | "status-stale";
 }
 
-/** The public key of a phone: a JWK with its required members alone (RFC 7518 section 6.2.1). */
+/** The public key of a phone: a JWK with only its required members (RFC 7518 section 6.2.1). */
 export interface BoundKey {
   kty: "EC";
   crv: "P-256";

@@ -17,7 +17,7 @@ export async function inflateZlib(
   try {
     bytes = await readAtMost(new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate")), maxBytes);
   } catch {
-    // Every runtime throws its own error.
+    // Each runtime throws another error.
     return null;
   }
   if (bytes === null) return null;

@@ -35,7 +35,7 @@ interface Isolate {
 }
 
 /**
- * The resources of a request, a batch of messages or a sweep in one home (contract section 17). Made at the entry
+ * The resources of a request, a batch of messages or a sweep in one home. Made at the entry
  * point; no other code uses globals.
  */
 export interface Context extends Isolate {

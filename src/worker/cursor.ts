@@ -11,7 +11,7 @@ export interface CursorCodec<Position> {
 /**
  * The cursors of one list: base64url of JSON.
  *
- * @param list the name that tells its cursors from those of other lists
+ * @param list the name that distinguishes its cursors from those of other lists
  */
 export function cursorCodec<Position>(list: string, position: z.ZodType<Position>): CursorCodec<Position> {
   const content = z.tuple([z.literal(list), position]);

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { databaseBindingOf, HOME_PLACE, queueBindingOf } from "../shared/homes.ts";
 import type { DeliveryMessage } from "./webhooks/delivery-message.ts";
 
-/** A home that this Worker is bound to (contract section 17). */
+/** A home that this Worker is bound to. */
 export interface Home {
   number: number;
   d1: D1Database;

@@ -18,7 +18,7 @@ const alarmOf = (application: TestApplication): Promise<number | null> =>
   runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm());
 
 describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
-  it("is set for the next end of a badge or an invitation", async () => {
+  it("the alarm is set for the next end of a badge or an invitation", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await ring(application);
@@ -31,7 +31,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     expect(await alarmOf(application)).toBeLessThanOrEqual(Date.now() + HOUR);
   });
 
-  it("records ends by itself: lists, history and D1 have them without a request", async () => {
+  it("the alarm records ends without a request: lists, history and D1 have them", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
@@ -44,7 +44,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     await expectInSync(application);
   });
 
-  it("records many badges that end at one moment, each with a change number", async () => {
+  it("the alarm records many badges that end at one moment, each with a change number", async () => {
     const count = 2 * DUE_CHUNK_ROWS + 100;
     const application = await crowded(count, { columns: { expires_at: Date.now() - 1000 } });
     await ring(application);
@@ -54,7 +54,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     await expectInSync(application);
   });
 
-  it("never throws: when D1 is away it logs, and comes again", async () => {
+  it("the alarm never throws: when D1 fails it logs, and is set again", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
@@ -69,7 +69,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     await expectInSync(application);
   });
 
-  it("is set again after its own error", async () => {
+  it("the alarm is set again after its own error", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     await runInDurableObject(allocatorOf(application), (_, { storage }) => {
@@ -82,7 +82,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     expect(await alarmOf(application)).not.toBeNull();
   });
 
-  it("comes a minute after the first change, and then at the next due work", async () => {
+  it("the alarm runs a minute after the first change, and then at the next due work", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     expect(await alarmOf(application)).toBe(Date.now() + MINUTE);
@@ -107,7 +107,7 @@ const shortened = ({ id }: TestApplication) =>
   log.lines().filter(({ event, application }) => event === "log-shortened" && application === id);
 
 describe("the log's length (contract section 21)", () => {
-  it("is 31 days: the alarm deletes older entries, but never the newest", async () => {
+  it("the log keeps 31 days: the alarm deletes older entries, but never the newest", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const first = await sequenceOf(application);
@@ -126,7 +126,7 @@ describe("the log's length (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("is less when the allocator is full: its oldest entries go, and D1 has since when the log is complete", async () => {
+  it("a full allocator drops the log's oldest entries, and D1 has since when the log is complete", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     await ring(application);
@@ -142,7 +142,7 @@ describe("the log's length (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("is at most 4 GB: then its oldest entries go, and a line says so once an hour", async () => {
+  it("the log has at most 4 GB: then its oldest entries go, and a line says so once an hour", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await takeStep(application, number, "suspend");
@@ -168,7 +168,7 @@ describe("the log's length (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("counts the bytes of each entry, those of users' texts as UTF-8", async () => {
+  it("the log counts the bytes of each entry, those of users' texts as UTF-8", async () => {
     const application = await createApplication();
     for (const userId of ["alice", "\u20ac".repeat(100), "carol"])
       await issueTo(application, `phone of ${userId.length}`, userId);
@@ -182,7 +182,7 @@ describe("the log's length (contract section 21)", () => {
     expect(rows.map(({ logged_bytes }) => logged_bytes)).toEqual(sums);
   });
 
-  it("is shortened by a bounded number of entries at once, and by the next alarm", async () => {
+  it("one alarm deletes a bounded number of entries, and the next alarm deletes the rest", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const count = PRUNE_ENTRIES + 500;

@@ -18,7 +18,7 @@ async function orderOf(numbers: FreshNumbers, size: number): Promise<number[]> {
   return Array.from({ length: size }, (_, index) => numberAt(part, index));
 }
 
-it("hands out a part in one order, whatever size it had in a group that D1 did not apply (contract section 5)", async () => {
+it("a range segment is used in one order, whatever size it had in a group that D1 did not apply (contract section 5)", async () => {
   const instance = newInstance();
   expect((await orderOf(instance, 6)).sort()).toEqual([1000, 1001, 1002, 1003, 1004, 1005]);
   // The range has grown further before anything of that was stored.

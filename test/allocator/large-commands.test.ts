@@ -14,7 +14,9 @@ const BADGES = 3_000;
 const ORDINARY = { columns: { metadata: '{"os":"iOS","osVersion":"20.1"}' } };
 
 describe("blocking a user with 3,000 badges (contract section 12)", () => {
-  it("revokes all of them in one transaction, which D1 gets entry by entry", { timeout: 60_000 }, async () => {
+  it("blocking revokes 3,000 badges in one transaction, which D1 gets entry by entry", {
+    timeout: 60_000,
+  }, async () => {
     const application = await crowded(BADGES, ORDINARY);
     const before = await sequenceOf(application);
     const blockedIn: number[] = [];
@@ -34,7 +36,7 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     await expectInSync(application);
   });
 
-  it("leaves D1 to other applications, whose calls are not delayed until its end", { timeout: 60_000 }, async () => {
+  it("a large block does not delay other applications' calls until its end", { timeout: 60_000 }, async () => {
     const application = await crowded(BADGES, ORDINARY);
     const other = await crowded(1);
     let batches = 0;
@@ -52,7 +54,7 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     expect(batchesBefore).toBeLessThan(batches);
   });
 
-  it("is not undone when the allocator ends half-way: the next instance sends the rest", {
+  it("a large block is not undone when the allocator ends half-way: the next instance sends the rest", {
     timeout: 60_000,
   }, async () => {
     const application = await crowded(BADGES, ORDINARY);
@@ -69,7 +71,7 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     await expectInSync(application);
   });
 
-  it("is followed by calls that were waiting, which see all of it", { timeout: 60_000 }, async () => {
+  it("calls that waited for a large block see all of it", { timeout: 60_000 }, async () => {
     const application = await crowded(BADGES, ORDINARY);
     const number = await issueTo(application, "phone", "bob");
     const blocked = block(application, "mallory");
@@ -84,7 +86,7 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
 });
 
 describe("badges of maximal metadata (contract sections 7 and 21)", () => {
-  it("are taken over by an allocator that has no rows, more than one page of them", { timeout: 60_000 }, async () => {
+  it("an allocator without rows reads several pages of badges with maximal metadata", { timeout: 60_000 }, async () => {
     const application = await crowded(COPY_PAGE_ROWS + 100);
     await issueTo(application, "phone", "bob");
     await expectInSync(application);

@@ -20,7 +20,7 @@ const changesOf = (application: TestApplication, cursor: string) =>
   callServer(application, "GET", `/v1/changes?cursor=${cursor}`);
 
 describe("an allocator that lost its storage (contract section 21)", () => {
-  it("reads all kinds of rows from D1, and goes on from D1's counters: nothing is used twice", async () => {
+  it("an allocator that lost its storage reads its rows and counters from D1, and uses nothing twice", async () => {
     const application = await createApplication({ size: 9 });
     const kept = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
     const [freed, pending] = [await invite(application), await invite(application)];
@@ -44,7 +44,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("gives 503 to a call that began before it had the rows: the lost instance may have decided it", async () => {
+  it("a call that began before the allocator had its rows gets 503, because the lost instance may have decided it", async () => {
     const application = await createApplication();
     await issueTo(application, "phone-1", "alice");
     await loseStorage(application);
@@ -54,7 +54,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect((await requestQuietly(application, "phone-2", { userId: "bob" })).status).toBe(201);
   });
 
-  it("has the feed followed anew: its cursors expire (section 13)", async () => {
+  it("the cursors of the changes feed expire when an allocator lost its storage (section 13)", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const { headers } = await callServer(application, "GET", "/v1/changes");
@@ -65,7 +65,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect(outcome(await changesOf(application, cursor))).toBe("410 EXPIRED_CURSOR");
   });
 
-  it("lets readers read again, whatever flag it had set", async () => {
+  it("readers can read again when an allocator lost its storage, whatever flag it had set", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     await runSql("UPDATE application_head SET readable_from = 1000 WHERE application_id = ?1", application.id);
@@ -74,7 +74,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect((await headOf(application)).readableFrom).toBe(0);
   });
 
-  it("moves D1's head before it reads: what the lost instance has under way changes nothing", async () => {
+  it("the allocator moves D1's head before it reads, so that writes of the lost instance change nothing", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const held = new HeldTrips(ENTRY);
@@ -90,7 +90,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("skips numbers on demand that it may have issued when D1 was restored as well", async () => {
+  it("the allocator skips numbers on demand that it may have issued if D1 was restored as well", async () => {
     const application = await createApplication({ size: 5 });
     await issueTo(application, "phone", "alice");
     await loseStorage(application);
@@ -113,7 +113,7 @@ describe("the copy of many rows (contract section 21)", () => {
 
   const isPage = (text: string) => text.includes("from badge") && text.includes("order by");
 
-  it("takes several pages, and goes on where an instance ended", async () => {
+  it("copying many rows takes several pages, and continues where an instance ended", async () => {
     const application = await changedBefore();
     let pages = 0;
     const watch = (dies: number) =>
@@ -136,7 +136,7 @@ describe("the copy of many rows (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("begins anew when D1's head is moved meanwhile", async () => {
+  it("copying rows starts again when D1's head is moved meanwhile", async () => {
     const application = await changedBefore();
     let pages = 0;
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -150,7 +150,7 @@ describe("the copy of many rows (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("decides nothing before the last page is in", async () => {
+  it("the allocator decides nothing before it has copied the last page", async () => {
     const application = await changedBefore();
     const held = new HeldTrips("from badge");
     let pages = 0;
@@ -169,7 +169,7 @@ describe("the copy of many rows (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("of an application whose D1 fails is continued by the alarm", async () => {
+  it("the alarm continues a copy that a failure of D1 interrupted", async () => {
     const application = await changedBefore();
     let isAway = true;
     await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));

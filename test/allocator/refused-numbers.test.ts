@@ -30,7 +30,7 @@ async function halfTaken(): Promise<TestApplication> {
 }
 
 describe("a number that another application has in D1 (contract sections 1 and 21)", () => {
-  it("is refused by D1, never drawn again, and its caller gets another one", async () => {
+  it("D1 refuses another application's number, which is never drawn again, and the caller gets another one", async () => {
     const application = await halfTaken();
     const { firstNumber, lastNumber } = application;
     const answers = [await login(application, "one"), await login(application, "two")];
@@ -41,7 +41,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     await expectInSync(application);
   });
 
-  it("is not reserved by an invitation either", async () => {
+  it("an invitation does not reserve another application's number either", async () => {
     const application = await halfTaken();
     expect((await invite(application)).number).toBe(application.lastNumber);
     expect((await headOf(application)).statistics.invitations.pending).toBe(1);
@@ -51,7 +51,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     await expectInSync(application);
   });
 
-  it("of one call does not affect the other calls of its group", async () => {
+  it("a refused number of one call does not affect the other calls of its group", async () => {
     const application = await createApplication({ size: 40 });
     await wake(application);
     for (let offset = 0; offset < 20; offset++) await plantForeign(application.firstNumber + offset);
@@ -62,7 +62,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     await expectInSync(application);
   });
 
-  it("is named by D1's head until it is withdrawn, also when the batch's response was lost", async () => {
+  it("D1's head names a refused number until it is withdrawn, also when the batch's response was lost", async () => {
     const application = await halfTaken();
     let isLost = false;
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -84,7 +84,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
 });
 
 describe("a number that another application takes while D1 is restored (contract section 21)", () => {
-  it("is withdrawn though it was returned, and the feed is followed anew", async () => {
+  it("a number that another application took during a restore is withdrawn, and the feed's cursors expire", async () => {
     const application = await createApplication();
     await wake(application);
     const snapshot = await takeSnapshot(application);
@@ -105,7 +105,7 @@ describe("a number that another application takes while D1 is restored (contract
     await expectInSync(application);
   });
 
-  it("changes no row of the other application", async () => {
+  it("withdrawing a number changes no row of the other application", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const snapshot = await takeSnapshot(application);

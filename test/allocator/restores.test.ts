@@ -22,7 +22,7 @@ const login = (application: TestApplication, udid: string, userId = "alice") =>
   requestQuietly(application, udid, { userId });
 
 describe("D1 restored to an earlier moment (contract section 21)", () => {
-  it("gets back all that responses have reported, without a command", async () => {
+  it("a restored D1 gets back everything that responses have reported, without a command", async () => {
     const application = await createApplication();
     const kept = await issueTo(application, "phone-1", "alice");
     const { token } = await invite(application);
@@ -47,7 +47,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("gets back how many badges were issued on days that have ended since (contract section 19)", async () => {
+  it("a restored D1 gets back the counts of badges issued on days that have ended since (contract section 19)", async () => {
     const application = await createApplication();
     for (const udid of ["phone-1", "phone-2"]) await issueTo(application, udid, "alice");
     const snapshot = await takeSnapshot(application);
@@ -60,7 +60,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     expect(statistics.newBadges.count).toBe(1);
   });
 
-  it("is noticed by the next change before its response: no number has two owners", async () => {
+  it("the next change notices a restore before its response, so that no number has two owners", async () => {
     const application = await createApplication({ size: 3 });
     const first = await issueTo(application, "phone-1", "alice");
     const snapshot = await takeSnapshot(application);
@@ -72,7 +72,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("is noticed by the alarm, which is set for a minute after the first change since the last comparison", async () => {
+  it("the alarm notices a restore, a minute after the first change since the last comparison", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await ring(application);
@@ -86,7 +86,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("is noticed by the alarm also when D1 was away when it was to compare", async () => {
+  it("the alarm notices a restore also when D1 failed at the first comparison", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const snapshot = await takeSnapshot(application);
@@ -101,7 +101,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     expect(await stateOf(application, number)).toBe("revoked");
   });
 
-  it("is compared by a new instance before it decides anything", async () => {
+  it("a new instance compares itself with D1 before it decides anything", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const snapshot = await takeSnapshot(application);
@@ -113,7 +113,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     expect(await stateOf(application, number)).toBe("revoked");
   });
 
-  it("and restored forward again has what it had", async () => {
+  it("D1 restored forward again has what it had", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const snapshot = await takeSnapshot(application);
@@ -128,7 +128,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("gets back the signing key that the first badge carried, and the range as far as a number was drawn from it", async () => {
+  it("a restored D1 gets back the signing key of the first badge with it, and the range as far as numbers were drawn", async () => {
     const application = await createApplication({ size: 1 });
     const { id, lastNumber } = application;
     await wake(application);
@@ -189,7 +189,9 @@ describe("while a restored D1 is behind (contract section 21)", () => {
     return { application, number, snapshot, goOn: () => gate.resolve(), recovered };
   }
 
-  it("logins and signatures get 503, lists are read, and a change waits", { timeout: 60_000 }, async () => {
+  it("while a restored D1 is behind, logins and signatures get 503, lists can be read, and a change waits", {
+    timeout: 60_000,
+  }, async () => {
     const { application, number, goOn, recovered } = await recovering();
     expect((await headOf(application)).readableFrom).toBeGreaterThan(await sequenceOf(application));
     for (const answer of [await login(application, "phone"), await signOn(application, "phone")]) {
@@ -204,7 +206,7 @@ describe("while a restored D1 is behind (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("D1 keeps the higher flag when it is restored once more, and another instance goes on", {
+  it("a D1 that is restored once more keeps the higher flag, and another instance continues", {
     timeout: 60_000,
   }, async () => {
     const { application, snapshot, recovered } = await recovering();
@@ -221,7 +223,7 @@ describe("while a restored D1 is behind (contract section 21)", () => {
 });
 
 describe("the log (contract section 21)", () => {
-  it("keeps what was sent again for 31 days from then: D1 restored once more gets it back", async () => {
+  it("the log keeps entries that were sent again for 31 more days, so that another restore gets them back", async () => {
     const application = await createApplication();
     await wake(application);
     const snapshot = await takeSnapshot(application);
@@ -238,7 +240,7 @@ describe("the log (contract section 21)", () => {
 });
 
 describe("the script's commands (contract section 21)", () => {
-  it("are carried out in the order in which they came, each once", async () => {
+  it("script commands are carried out in their order, each once", async () => {
     const application = await createApplication();
     const number = Number(await issueTo(application, "phone", "alice"));
     const commands = [];
@@ -254,7 +256,7 @@ describe("the script's commands (contract section 21)", () => {
     expect((await headOf(application)).lastChange).toBe(lastChange);
   });
 
-  it("are not carried out again when D1 is restored to before they were, and undo no later call", async () => {
+  it("script commands are not carried out again after a restore of D1, and undo no later call", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const command = await putCommand(application, { kind: "suspend", number: Number(number) });
@@ -268,7 +270,7 @@ describe("the script's commands (contract section 21)", () => {
     expect(await resultOf(command)).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
   });
 
-  it("older than an hour are not carried out: only a restore has brought them back", async () => {
+  it("script commands older than an hour are not carried out, because only a restore can have brought them back", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const command = await putCommand(application, { kind: "suspend", number: Number(number) });
@@ -277,7 +279,7 @@ describe("the script's commands (contract section 21)", () => {
     expect([await stateOf(application, number), await resultOf(command)]).toEqual(["active", null]);
   });
 
-  it("that cannot be read fail, and others are carried out", async () => {
+  it("script commands that cannot be read fail, and others are carried out", async () => {
     const application = await createApplication();
     const number = Number(await issueTo(application, "phone", "alice"));
     const unreadable = await putCommand(application, { kind: "suspend", number });
@@ -291,7 +293,7 @@ describe("the script's commands (contract section 21)", () => {
 });
 
 describe("an allocator that lost its storage while D1 is behind (contract section 21)", () => {
-  it("goes on from D1, and is asked to skip numbers", async () => {
+  it("an allocator that lost its storage while D1 is behind continues from D1, and can be told to skip numbers", async () => {
     const application = await createApplication();
     await issueTo(application, "phone-1", "alice");
     const snapshot = await takeSnapshot(application);

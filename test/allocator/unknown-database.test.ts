@@ -38,7 +38,7 @@ const unknown = ({ id }: TestApplication) =>
   log.lines().filter(({ event, application }) => event === "database-unknown" && application === id);
 
 describe("D1's head that the log does not know (contract section 21)", () => {
-  it("stops calls, logins and signatures with 503, and nothing is overwritten", async () => {
+  it("an unknown D1 gives calls, logins and signatures 503, and nothing is overwritten", async () => {
     const { application, number } = await restoredTooFar();
     const before = await takeSnapshot(application);
     expect(unknown(application)[0]).toMatchObject({ level: "error" });
@@ -56,7 +56,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     expect(await reconcile(application)).toMatchObject({ state: "database-unknown", republished: false, sent: 0 });
   });
 
-  it("is answered by `reconcile --republish`: the allocator's rows replace D1's, and all goes on", async () => {
+  it("`reconcile --republish` replaces the rows of an unknown D1 with the allocator's, and the service continues", async () => {
     const { application, number, token, cursor } = await restoredTooFar();
     expect(await reconcile(application, { republish: true })).toMatchObject({ state: "in-sync", republished: true });
     await expectInSync(application);
@@ -69,7 +69,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("is forgotten when D1 is restored to a moment that the log knows: readers may read again", async () => {
+  it("readers can read again when D1 is restored to a moment that the log knows", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const known = await takeSnapshot(application);
@@ -83,7 +83,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("republishes events and history of the log, and erasures again", async () => {
+  it("a republication also sends the log's events, history and erasures", async () => {
     const { application, number } = await restoredTooFar();
     await reconcile(application, { republish: true });
     // Of the log that is left: the badge itself, which has no history, its suspension and the end of that.
@@ -99,7 +99,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
 });
 
 describe("a badge that D1 alone has (contract section 21)", () => {
-  it("is replaced by a republication, and its number is never drawn: it was issued to somebody", async () => {
+  it("a republication replaces a badge that only D1 has, and its number is never drawn, because it was issued", async () => {
     const application = await createApplication({ size: 3 });
     const first = await issueTo(application, "phone-1", "alice");
     const early = await takeSnapshot(application);
@@ -125,7 +125,7 @@ describe("a badge that D1 alone has (contract section 21)", () => {
 });
 
 describe("a republication (contract section 21)", () => {
-  it("that ends half-way leaves D1's head unknown, readers wait, and it is begun anew", async () => {
+  it("a republication that ends half-way leaves D1 unknown, readers wait, and it starts again", async () => {
     const { application, number } = await restoredTooFar();
     let batches = 0;
     await aroundObjectD1(application, (state) => async (statements, send) => {
@@ -143,7 +143,7 @@ describe("a republication (contract section 21)", () => {
     expect(await stateOf(application, number)).toBe("active");
   });
 
-  it("goes on when the response of a step is lost", async () => {
+  it("a republication continues when the response of a step is lost", async () => {
     const { application } = await restoredTooFar();
     let batches = 0;
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -157,14 +157,14 @@ describe("a republication (contract section 21)", () => {
 });
 
 describe("`reconcile --verify` (contract section 21)", () => {
-  it("finds none where both sides are equal", async () => {
+  it("`reconcile --verify` finds no differences when both sides are equal", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const result = await reconcile(application, { verify: true });
     expect(result).toMatchObject({ state: "in-sync", sent: 0, differences: { count: 0, first: [] } });
   });
 
-  it("lists every row that both sides have differently, and --republish removes the differences", async () => {
+  it("`reconcile --verify` lists every row that differs, and --republish removes the differences", async () => {
     const application = await createApplication();
     const { id, lastNumber } = application;
     const changed = Number(await issueTo(application, "phone", "alice"));
@@ -192,7 +192,7 @@ describe("`reconcile --verify` (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("says where both sides are, and sends what D1 lacks", async () => {
+  it("`reconcile` says which entry each side is at, and sends what D1 lacks", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const snapshot = await takeSnapshot(application);

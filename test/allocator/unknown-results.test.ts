@@ -84,7 +84,7 @@ describe("a batch whose result nobody knows (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("changes nothing when D1 carries it out after later ones", async () => {
+  it("a batch that D1 carries out after later ones changes nothing", async () => {
     const { application, number } = await withBadge();
     let late: (() => Promise<unknown>) | undefined;
     await aroundNextEntry(application, async (_, send) => {
@@ -98,7 +98,7 @@ describe("a batch whose result nobody knows (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("that D1 refuses is named by an error line, and sent again until D1 takes it", async () => {
+  it("a batch that D1 refuses is logged as an error, and sent again until D1 accepts it", async () => {
     const { application, number } = await withBadge();
     await aroundNextEntry(application, async () => {
       throw new Error("D1_ERROR: no such table: history: SQLITE_ERROR");
@@ -122,7 +122,7 @@ describe("while D1 does not respond (contract section 21)", () => {
     return { application, number, other, held, first, timers };
   }
 
-  it("nothing is decided: a call that waited until its deadline gets 503 and never happens", async () => {
+  it("while D1 does not respond, a call that waited until its deadline gets 503 and never happens", async () => {
     const { application, number, other, held, first, timers } = await hanging();
     const calls = vi.spyOn(Allocator.prototype, "call");
     const second = takeStep(application, other, "suspend");
@@ -137,7 +137,7 @@ describe("while D1 does not respond (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("a call that changes nothing waits, too: its result rests on what D1 does not have yet", async () => {
+  it("a call that changes nothing waits too, because its result depends on what D1 does not have yet", async () => {
     const { application, number, held, first, timers } = await hanging();
     const again = takeStep(application, number, "suspend");
     expect(await isSettled(again)).toBe(false);
@@ -175,19 +175,22 @@ const suspension = (number: string): Command => ({
 });
 
 describe("a call that is repeated (contract sections 1 and 21)", () => {
-  it.each(["by the same instance", "by the next one"])("is decided once, and gets the same result %s", async (who) => {
-    const { application, number } = await withBadge();
-    const call = callOf(suspension(number));
-    const ask = () => allocatorOf(application).call(application.id, call);
-    const first = await ask();
-    expect(first.outcome).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
-    await takeStep(application, number, "resume");
-    if (who === "by the next one") await endAllocator(application);
-    expect((await ask()).outcome).toEqual(first.outcome);
-    expect(await stateOf(application, number)).toBe("active");
-  });
+  it.each(["by the same instance", "by the next one"])(
+    "a repeated call is decided once, and gets the same result %s",
+    async (who) => {
+      const { application, number } = await withBadge();
+      const call = callOf(suspension(number));
+      const ask = () => allocatorOf(application).call(application.id, call);
+      const first = await ask();
+      expect(first.outcome).toMatchObject({ kind: "badge", badge: { state: "suspended" } });
+      await takeStep(application, number, "resume");
+      if (who === "by the next one") await endAllocator(application);
+      expect((await ask()).outcome).toEqual(first.outcome);
+      expect(await stateOf(application, number)).toBe("active");
+    },
+  );
 
-  it("at the same moment is decided once", async () => {
+  it("a call that is repeated at the same moment is decided once", async () => {
     const { application, number } = await withBadge();
     const sequence = await sequenceOf(application);
     const call = callOf(suspension(number));
@@ -197,7 +200,7 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
     expect(await sequenceOf(application)).toBe(sequence + 1);
   });
 
-  it("after its deadline is not decided at all", async () => {
+  it("a call that is repeated after its deadline is not decided at all", async () => {
     const { application, number } = await withBadge();
     const { outcome } = await allocatorOf(application).call(application.id, callOf(suspension(number), Date.now()));
     expect(outcome).toEqual({ kind: "unavailable" });
@@ -240,7 +243,7 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
 });
 
 describe("an instance that another has superseded (contract section 21)", () => {
-  it("returns no result: what it decides without a change fails with its local write, and the call goes to the other", async () => {
+  it("a superseded instance returns no result: its local write fails, and the call goes to the new instance", async () => {
     const { application, number } = await withBadge();
     await takeStep(application, number, "suspend");
     let calls = 0;
@@ -264,7 +267,7 @@ describe("an instance that another has superseded (contract section 21)", () => 
 });
 
 describe("calls that are decided together (contract section 21)", () => {
-  it("are one entry, and one that cannot be decided fails alone", async () => {
+  it("calls that are decided together are one entry, and one that cannot be decided fails alone", async () => {
     const { application, number } = await withBadge();
     const other = await issueTo(application, "tablet", "bob");
     const sequence = await sequenceOf(application);

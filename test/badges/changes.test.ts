@@ -35,7 +35,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     });
   });
 
-  it("reports in `more` whether a page follows, for every page size", async () => {
+  it("`more` says whether a page follows, for every page size", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 6; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -72,7 +72,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     expect(outcome(await callServer(application, "GET", `/v1/changes?cursor=${good}`))).toBe("200");
   });
 
-  it("shows each kind of change once, and nothing when nothing has changed", async () => {
+  it("the feed shows each kind of change once, and nothing when nothing has changed", async () => {
     const application = await createApplication();
     const follower = new Follower(application);
     const seen = async () => (await follower.follow()).map(({ id, state }) => `${id} ${String(state)}`);
@@ -116,7 +116,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("returns everything that has changed since an old cursor", async () => {
+  it("the feed returns everything that has changed since an old cursor", async () => {
     const application = await createApplication();
     const numbers = [];
     for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -133,7 +133,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("follows the order of commits, even when clocks differ", async () => {
+  it("the feed follows the order of commits, even when clocks differ", async () => {
     const application = await createApplication();
     const numbers = [];
     for (let place = 0; place < 4; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -153,7 +153,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     await follower.expectExact();
   });
 
-  it("shows a recorded expiry even if the clock is behind", async () => {
+  it("the feed shows a recorded expiry even if the clock is behind", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await setEnd(application, id, ahead(-SECOND));
@@ -162,7 +162,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     expect(changes.map(({ state }) => state)).toEqual(["expired"]);
   });
 
-  it("skips and repeats nothing during concurrent writes", async () => {
+  it("the feed skips and repeats nothing during concurrent writes", async () => {
     const application = await createApplication();
     const numbers = await inParallel(8, (place) => issueTo(application, `phone-${place}`, `user-${place % 3}`));
     const followers = [new Follower(application, 1), new Follower(application, 3), new Follower(application)];

@@ -46,20 +46,23 @@ describe("a platform call that never settles (contract section 11)", () => {
     },
   };
 
-  it.each(Object.entries(CALLS))("makes a badge call fail with 503 within 10 s when it is %s", async (name, hang) => {
-    const application = await createApplication({ webhookUrl: WEBHOOK_URL });
-    timers = new StandingTimers();
-    const { bindings, count } = await hang(application);
-    const refused = ask(application, "device", bindings);
-    // Of a call of the object the Worker learns earlier.
-    await timers.pass(name === "the Worker's own call to D1" ? 9_999 : 8_999, () => count() === 1);
-    expect(await isSettled(refused)).toBe(false);
-    await timers.pass(1);
-    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
-    expect((await refused).headers.get("retry-after")).toBe("2");
-  });
+  it.each(Object.entries(CALLS))(
+    "a badge call gets 503 within 10 s when a hanging platform call is %s",
+    async (name, hang) => {
+      const application = await createApplication({ webhookUrl: WEBHOOK_URL });
+      timers = new StandingTimers();
+      const { bindings, count } = await hang(application);
+      const refused = ask(application, "device", bindings);
+      // Of a call of the object the Worker learns earlier.
+      await timers.pass(name === "the Worker's own call to D1" ? 9_999 : 8_999, () => count() === 1);
+      expect(await isSettled(refused)).toBe(false);
+      await timers.pass(1);
+      expect(outcome(await refused)).toBe("503 UNAVAILABLE");
+      expect((await refused).headers.get("retry-after")).toBe("2");
+    },
+  );
 
-  it("makes /health fail with 503 after 3 s", async () => {
+  it("/health responds with 503 after 3 s when D1 hangs", async () => {
     timers = new StandingTimers();
     // The isolate may have asked a moment ago.
     await timers.pass(1000);
@@ -71,7 +74,7 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(outcome(await refused)).toBe("503 UNAVAILABLE");
   });
 
-  it("has 10 s for all tries together", async () => {
+  it("all tries of a platform call together have 10 s", async () => {
     const application = await createApplication();
     timers = new StandingTimers();
     let tries = 0;
@@ -90,14 +93,14 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(tries).toBe(2);
   });
 
-  it("leaves no timer behind once a call has settled", async () => {
+  it("a settled platform call leaves no timer behind", async () => {
     const application = await createApplication();
     timers = new StandingTimers();
     expect((await ask(application, "device")).status).toBe(201);
     expect(timers.pending).toBe(0);
   });
 
-  it("does not block the application's other devices for longer: the next group is written", async () => {
+  it("a hanging call does not block the application's other devices for longer: the next group is written", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     timers = new StandingTimers();
     const held = new HeldTrips(ENTRY);

@@ -5,7 +5,7 @@ import { requestBadge } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 
 describe("an application that has used up its new badges of the hour (contract section 7)", () => {
-  it("has one line in the log for it, from the first call that got 429", async () => {
+  it("an application that has used up the hour's new badges is logged once, by the first call that gets 429", async () => {
     const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
     onTestFinished(() => void vi.restoreAllMocks());
     const application = await createApplication({ newBadgesPerHour: 1 });

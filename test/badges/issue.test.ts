@@ -37,7 +37,7 @@ async function listed(application: TestApplication): Promise<unknown> {
 }
 
 describe("a user device and its badge (contract section 1)", () => {
-  it("gets 201 with a number and public key first, then always 200 with the same number", async () => {
+  it("a user device first gets 201 with a number and public key, then always 200 with the same number", async () => {
     const application = await createApplication();
     const first = await requestBadge(application, "device-1", { userId: "alice" });
     expect(first.status).toBe(201);
@@ -51,7 +51,7 @@ describe("a user device and its badge (contract section 1)", () => {
     expect(await listed(application)).toEqual([{ id: badgeId, userId: "alice" }]);
   });
 
-  it("gives every combination of application, udid and user its own number", async () => {
+  it("every combination of application, udid and user has its own number", async () => {
     const [one, two] = [await createApplication(), await createApplication()];
     const keys: [TestApplication, string, string][] = [
       [one, "device", "alice"],
@@ -133,7 +133,7 @@ describe("requests that race (contract section 1)", () => {
 });
 
 describe("the device's current badge (contract section 1)", () => {
-  it("is the badge of its last successful request", async () => {
+  it("the device's current badge is that of its last successful request", async () => {
     const application = await createApplication();
     const ask = async (userId: string) => (await requestBadge(application, "device", { userId })).body.badgeId;
     const [alice, bob] = [await ask("alice"), await ask("bob")];
@@ -150,7 +150,7 @@ describe("the device's current badge (contract section 1)", () => {
 });
 
 describe("metadata (contract sections 1 and 7)", () => {
-  it("changes one badge only; equal metadata in another order or with an unknown field is no change", async () => {
+  it("new metadata changes one badge only; equal metadata in another order or with an unknown field is no change", async () => {
     const application = await createApplication();
     const ask = (userId: string, metadata?: unknown) => requestBadge(application, "device", { userId, metadata });
     for (const userId of ["alice", "bob"]) await ask(userId);

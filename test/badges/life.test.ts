@@ -48,7 +48,7 @@ describe("GET /v1/badges/{id} (contract section 12)", () => {
 });
 
 describe("the calls of contract section 12 refuse in the contract's order", () => {
-  it("with 404 first for every number that is no badge of the application", async () => {
+  it("404 comes first for every number that is not a badge of the application", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     const foreign = await issueTo(other, "phone", "alice");
     const own = await issueTo(application, "phone", "alice");
@@ -94,7 +94,7 @@ describe("the calls of contract section 12 refuse in the contract's order", () =
 });
 
 describe("a call that changes nothing (contract section 12)", () => {
-  it("gets the same 200 again, or a refusal, and causes neither a change nor an event (section 18)", async () => {
+  it("a call that changes nothing gets the same 200 or a refusal, and causes neither a change nor an event (section 18)", async () => {
     const application = await subscriber();
     const id = await issueTo(application, "phone", "alice");
     const end = ahead(DAY);
@@ -120,7 +120,7 @@ describe("a call that changes nothing (contract section 12)", () => {
 });
 
 describe("device calls on a badge that is not active (contract section 12)", () => {
-  it("get 403 EXPIRED_BADGE from its end on, or at once if that is past; a later end restores its state", async () => {
+  it("device calls get 403 EXPIRED_BADGE from a badge's end on; a later end restores its state", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await setEnd(application, id, ahead(HOUR));
@@ -145,7 +145,7 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 EXPIRED_BADGE", "403 EXPIRED_BADGE"]);
   });
 
-  it("get signatures that end with the lifetime or the badge, whichever is earlier, rounded down", async () => {
+  it("a signature ends with the signature lifetime or the badge, whichever is earlier, rounded down", async () => {
     const application = await createApplication({ signatureLifetimeSeconds: 60 });
     const forever = await createApplication();
     const endsOf = async ({ id }: { id: string }) => {
@@ -174,7 +174,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
     return { token: String(answer.body.id), id: String(answer.body.badgeId) };
   };
 
-  it("issues a new badge for a revoked one if the invitation was created with the secret; the old one stays revoked", async () => {
+  it("a claim issues a new badge for a revoked one if the invitation was created with the secret; the old one stays revoked", async () => {
     const application = await subscriber();
     const old = await issueTo(application, "phone", "alice");
     await takeStep(application, old, "revoke");
@@ -196,7 +196,7 @@ describe("a claim when the user device has a badge (contract section 12)", () =>
 });
 
 describe("badgeExpiresAt of an invitation (contract section 12)", () => {
-  it("is returned as sent, and is the end of the claimed badge", async () => {
+  it("badgeExpiresAt is returned as sent, and is the end of the claimed badge", async () => {
     const application = await createApplication();
     const badgeExpiresAt = "2028-02-29T12:00:00.5+02:00";
     const answer = await requestInvitation(application, { expiresAt: ahead(HOUR), badgeExpiresAt });
@@ -208,7 +208,7 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
     });
   });
 
-  it("ends the invitation if it is earlier than expiresAt: 410 EXPIRED_INVITATION", async () => {
+  it("badgeExpiresAt ends the invitation if it is earlier than expiresAt: 410 EXPIRED_INVITATION", async () => {
     const application = await createApplication();
     const times = { expiresAt: ahead(HOUR), badgeExpiresAt: ahead(MINUTE) };
     const one = await requestInvitation(application, times);
@@ -220,7 +220,7 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
     expect(await deviceOutcomes(application, "phone")).toEqual(["403 EXPIRED_BADGE", "403 EXPIRED_BADGE"]);
   });
 
-  it("must be in the future, at most 3,650 days ahead: otherwise 422 INVALID_BADGEEXPIRESAT", async () => {
+  it("badgeExpiresAt must be in the future, at most 3,650 days ahead: otherwise 422 INVALID_BADGEEXPIRESAT", async () => {
     const application = await createApplication();
     const ask = async (badgeExpiresAt: unknown, expiresAt: unknown = ahead(HOUR)) =>
       outcome(await requestInvitation(application, { expiresAt, badgeExpiresAt }));
@@ -242,7 +242,7 @@ describe("badgeExpiresAt of an invitation (contract section 12)", () => {
 });
 
 describe("the lists of contract section 4 with the states of section 12", () => {
-  it("contain active and suspended badges: `state` only if suspended, `expiresAt` only if there is an end", async () => {
+  it("lists contain active and suspended badges: `state` only if suspended, `expiresAt` only if there is an end", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 6; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));
@@ -268,7 +268,7 @@ describe("the lists of contract section 4 with the states of section 12", () => 
     expect((await getBadge(application, replaced)).body.state).toBe("replaced");
   });
 
-  it("have no badge that the clock has ended, recorded or not, and have it at its old ordinal with a later end", async () => {
+  it("lists leave out a badge that the clock has ended, recorded or not, and have it at its old ordinal with a later end", async () => {
     const application = await createApplication();
     const numbers: string[] = [];
     for (let place = 0; place < 3; place++) numbers.push(await issueTo(application, `phone-${place}`, "alice"));

@@ -47,7 +47,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
     ["never had a mark of time", () => runSql("DELETE FROM heartbeat")],
     ["has a mark of 90 seconds ago", () => runSql("UPDATE heartbeat SET ticked_at = ticked_at - 90000")],
     ["has a mark of an hour ahead", () => runSql("UPDATE heartbeat SET ticked_at = ticked_at + 3600000")],
-  ])("at once beside a copy that %s", async (_, change) => {
+  ])("a revocation takes effect at once if the copy %s", async (_, change) => {
     const { application, phone, d1, badgeId } = await phoneWithBadge();
     await change();
     await d1.catchUp();
@@ -80,7 +80,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
     expect(await isRecentWith(millisecondsAhead)).toEqual([isRecent, isRecent]);
   });
 
-  it("and the sweep's next mark makes the copy recent again", async () => {
+  it("the next heartbeat makes the copy recent again", async () => {
     const { phone, d1 } = await phoneWithBadge();
     moveClock(90 * SECOND);
     expect((await phone.logIn()).trips.far).toBeGreaterThan(0);
@@ -108,7 +108,7 @@ describe("what a copy does not grant is decided at the primary (contract section
     expect((await act(phone)).status).toBe(200);
   });
 
-  it("a badge that the copy does not have yet, when no number is left", async () => {
+  it("a login with a badge that the copy does not have yet succeeds, even when no number is left", async () => {
     const { application, d1 } = await phoneWithBadge({ size: 2 });
     // The allocator knows it as the invitation's, so it looks for another number.
     const { id: invitationToken, badgeId } = await invite(application);
@@ -120,7 +120,7 @@ describe("what a copy does not grant is decided at the primary (contract section
     expect(outcome(await third.logIn())).toBe("503 NUMBERS_EXHAUSTED");
   });
 
-  it("a revoked badge of a blocked user that the copy does not have: its state, not the block", async () => {
+  it("a blocked user's revoked badge that the copy does not have gets the refusal of its state, not of the block", async () => {
     const { application, d1 } = await phoneWithBadge();
     await issueTo(application, "other", "bob");
     await block(application, "bob");
@@ -130,7 +130,7 @@ describe("what a copy does not grant is decided at the primary (contract section
     expect(outcome(await another.logIn({ userId: "bob" }))).toBe("403 BLOCKED_USER");
   });
 
-  it("a login that makes another badge the device's current one", async () => {
+  it("a login that makes another badge the device's current one is decided at the primary", async () => {
     const { phone, d1 } = await phoneWithBadge();
     await phone.logIn({ userId: "bob" });
     await d1.catchUp();
@@ -142,7 +142,7 @@ describe("what a copy does not grant is decided at the primary (contract section
 });
 
 describe("a call that gets no new badge uses up no number (contract section 5)", () => {
-  it("when a guest's phone asks again and again before the copy has the badge", async () => {
+  it("a guest's phone that asks repeatedly before the copy has its badge uses up no number", async () => {
     const application = await createApplication({ size: 3, reuseAfterSeconds: 3600 });
     const { id } = await invite(application);
     const phone = new FarPhone(application, "phone", await FarD1.create());
@@ -203,7 +203,7 @@ describe("a claim whose first look goes to a copy is decided by its write (contr
     },
   );
 
-  it("supersedes a badge that the copy has suspended, and the primary resumed", async () => {
+  it("a claim supersedes a badge that is suspended in the copy, but resumed at the primary", async () => {
     const { application, d1, badgeId, claim, invitation } = await invitedPhone();
     await takeStep(application, badgeId, "suspend");
     await d1.catchUp();
@@ -211,7 +211,7 @@ describe("a claim whose first look goes to a copy is decided by its write (contr
     expect(outcome(await claim())).toBe(`201 ${invitation.badgeId}`);
   });
 
-  it("is granted once: the response of a claim that the copy has not heard of is the badge that it made", async () => {
+  it("a repeated claim that the copy does not have yet gets the badge that it created", async () => {
     const { claim, invitation } = await invitedPhone();
     expect(outcome(await claim())).toBe(`201 ${invitation.badgeId}`);
     expect(outcome(await claim())).toBe(`200 ${invitation.badgeId}`);
@@ -242,7 +242,7 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
     }
   });
 
-  it("a new badge is not asked of the allocator before the primary has none", async () => {
+  it("the allocator is asked for a new badge only after the primary has none", async () => {
     const { d1, application, badgeId } = await phoneWithBadge();
     d1.behaviour = "fails";
     const again = new FarPhone(application, "phone", d1);
@@ -250,7 +250,7 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
     expect([body.badgeId, trips]).toEqual([badgeId, { copy: 1, primary: 1, object: 0, far: 2 }]);
   });
 
-  it("is logged", async () => {
+  it("a copy that is out of order is logged", async () => {
     const { phone, d1 } = await phoneWithBadge();
     d1.behaviour = "fails";
     await phone.sign(SIGNED);

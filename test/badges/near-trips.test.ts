@@ -106,7 +106,7 @@ const HOME = testHome();
 const FORM = new RegExp(`^${HOME}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$`);
 
 describe("the bookmark of a response (contract section 16)", () => {
-  it("is there with each 200 and 201, wherever the response comes from", async () => {
+  it("each 200 and 201 has a bookmark, wherever the response comes from", async () => {
     const stage = await phoneWithBadge();
     for (const [name, status, , act] of CALLS.filter(([name]) => name !== "an invitation")) {
       await stage.d1.catchUp();
@@ -120,7 +120,7 @@ describe("the bookmark of a response (contract section 16)", () => {
     }
   });
 
-  it.each([BADGE, SIGN])("may be sent and read by web pages of any origin: %s", async (path) => {
+  it.each([BADGE, SIGN])("web pages of any origin may send and read the bookmark: %s", async (path) => {
     const { phone } = await phoneWithBadge();
     const listOf = (text: string | null) => text?.split(",");
     const preflight = await call("OPTIONS", path, { headers: { origin: "https://app.example" } });
@@ -129,7 +129,7 @@ describe("the bookmark of a response (contract section 16)", () => {
     expect(listOf(headers.get("access-control-expose-headers"))).toContain("bookmark");
   });
 
-  it("is not there with a refusal", async () => {
+  it("a refusal has no bookmark", async () => {
     const { application, phone, badgeId } = await phoneWithBadge();
     await takeStep(application, badgeId, "suspend");
     phone.bookmark = null;
@@ -149,7 +149,7 @@ describe("the bookmark of a response (contract section 16)", () => {
     ]);
   });
 
-  it("of a write makes the next call wait for a copy that has it", async () => {
+  it("the bookmark of a write makes the next call wait for a copy that has the write", async () => {
     const { phone, d1, application } = await phoneWithBadge();
     const { id, badgeId } = await invite(application);
     expect((await phone.logIn({ ...ALICE, invitationToken: id })).status).toBe(201);
@@ -164,7 +164,7 @@ describe("the bookmark of a response (contract section 16)", () => {
     expect(decodeJwt(String(body.signature)).sub).toBe(badgeId);
   });
 
-  it("of a write, when the copy stays behind: a second later the primary responds", async () => {
+  it("the primary responds after a second if the copy stays behind the bookmark of a write", async () => {
     const { phone, d1 } = await phoneWithBadge();
     const { body } = await phone.logIn({ userId: "bob" });
     const timers = stopTime();
@@ -192,14 +192,14 @@ describe("a bookmark that is not one (contract section 16)", () => {
     ["two of them", `${HOME}.${VALID}, ${HOME}.${VALID}`],
   ] as const;
 
-  it.each(NONE)("counts as none: %s", async (_, bookmark) => {
+  it.each(NONE)("a malformed bookmark counts as none: %s", async (_, bookmark) => {
     const { phone } = await phoneWithBadge();
     phone.bookmark = bookmark;
     const { status, trips } = await phone.sign();
     expect([status, trips]).toEqual([200, { copy: 0, primary: 1, object: 0, far: 1 }]);
   });
 
-  it("costs its sender a second when it is forged, and gets a true one", async () => {
+  it("a forged bookmark costs its sender a second, and the response has a true one", async () => {
     const { phone, d1 } = await phoneWithBadge();
     const timers = stopTime();
     const forged = `${HOME}.ffffffff-ffffffff-ffffffff-${"f".repeat(32)}`;
@@ -231,7 +231,7 @@ describe("the far trips of a call where D1 has no copy, or the primary is the ne
     }
   });
 
-  it("a new badge: 2, the primary and the object", async () => {
+  it("a new badge takes two far trips: to the primary and to the object", async () => {
     const stage = await phoneWithBadge();
     stage.d1.behaviour = "is missing";
     const { status, trips } = await onNewDevice(stage).logIn();

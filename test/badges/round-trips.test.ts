@@ -78,7 +78,7 @@ const NONE: Trips = { worker: 0, object: 0, fromObject: 0, queue: 0 };
 
 /** What each call costs in all: test/storage/costs.test.ts. */
 describe("the round trips of a request", () => {
-  it("makes one call of the object, which writes once and reads nothing of D1, for new metadata, or when another user of the device logs in", async () => {
+  it("new metadata, or a login of another user of the device, takes one call of the object, which writes once and does not read D1", async () => {
     const application = await createKnownApplication();
     const ask = (body: unknown) =>
       countTrips(application, (bindings) => callWith(bindings, badgeRequest(application, "device", body)));
@@ -89,7 +89,7 @@ describe("the round trips of a request", () => {
     expect(await ask({ userId: "alice" })).toEqual({ ...NONE, worker: 1 });
   });
 
-  it("makes one more round trip to D1 when the application is not cached", async () => {
+  it("a call makes one more round trip to D1 when the application is not cached", async () => {
     const application = await createApplication();
     const trips = await countTrips(application, (bindings) =>
       callWith(bindings, badgeRequest(application, "device", { userId: "alice" })),
@@ -101,7 +101,7 @@ describe("the round trips of a request", () => {
     expect(cold).toEqual({ ...NONE, worker: 2 });
   });
 
-  it("makes none for a malformed request", async () => {
+  it("a malformed request makes no round trip", async () => {
     const application = await createKnownApplication();
     const refused = [badgeRequest(application, "device", {}), badgeRequest({ id: "unknown" }, "device", {})];
     for (const request of refused) {
@@ -111,7 +111,7 @@ describe("the round trips of a request", () => {
 });
 
 describe("work that the response does not depend on is not awaited", () => {
-  it("responds before the queue has accepted the wake-up", async () => {
+  it("a call gets its response before the queue has accepted the wake-up", async () => {
     const application = await createKnownApplication();
     const taken = Promise.withResolvers<void>();
     objectsSendTo(queueThat(() => taken.promise));
@@ -124,7 +124,7 @@ describe("work that the response does not depend on is not awaited", () => {
     await waitOnExecutionContext(execution);
   });
 
-  it("writes badges requested during another write in one batch, and wakes each event once", async () => {
+  it("badges that are requested during a write are written in one batch, and each event is enqueued once", async () => {
     const application = await createKnownApplication();
     const count = 30;
     const batches: number[] = [];

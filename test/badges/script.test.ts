@@ -18,7 +18,7 @@ async function carryOut(application: TestApplication, command: AllocatorCommand)
 const historyOf = async (application: TestApplication) => (await callServer(application, "GET", "/v1/history")).body;
 
 describe("a command of the administration script (contract section 21)", () => {
-  it("does no harm when it is repeated, and is refused with the code of its route", async () => {
+  it("a repeated script command does no harm, and a refused one has its route's code", async () => {
     const application = await createApplication();
     const number = Number(await issueTo(application, "phone", "alice"));
     const first = await carryOut(application, { kind: "revoke", number });
@@ -32,7 +32,7 @@ describe("a command of the administration script (contract section 21)", () => {
     expect(history).toMatchObject([{ action: "badge:revoked", actor: { kind: "administrator", name: "Tom" } }]);
   });
 
-  it("blocks, unblocks and erases a user, and names the administrator in the history (section 23)", async () => {
+  it("script commands block, unblock and erase a user, and the history names the administrator (section 23)", async () => {
     const application = await createApplication();
     const numbers = [await issueTo(application, "phone", "alice"), await issueTo(application, "tablet", "alice")];
     expect(await carryOut(application, { kind: "block", userId: "alice" })).toEqual({

@@ -77,7 +77,7 @@ async function tenant() {
 }
 
 describe("a list is at most 30 seconds old when it is sent (contract section 14)", () => {
-  it("by an isolate that built it", async () => {
+  it("an isolate sends a list that it built for at most 30 seconds", async () => {
     const { application, number, valueIn } = await tenant();
     const isolate = await newIsolate(application);
     expect(await valueIn(await isolate.read())).toBe(0);
@@ -90,7 +90,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
     expect(isolate.builds()).toBe(2);
   });
 
-  it("by an isolate that took another's from the data centre's cache: its age counts from when it was built", async () => {
+  it("the age of a list from the data centre's cache counts from when it was built", async () => {
     const { application, number, valueIn } = await tenant();
     const [builder, taker] = [await newIsolate(application), await newIsolate(application)];
     const first = await builder.read();
@@ -103,7 +103,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
     expect(taker.builds()).toBe(1);
   });
 
-  it("when the cache keeps a copy for longer than it was told to", async () => {
+  it("a list that the cache keeps for too long is not sent", async () => {
     const { application, number, valueIn } = await tenant();
     const kept = new Map<unknown, Response>();
     const edgeCache = cacheThat({
@@ -117,7 +117,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
     expect(await valueIn(await (await newIsolate(application, { edgeCache })).read())).toBe(1);
   });
 
-  it("when the clock jumps back: a copy from the time to come is not used", async () => {
+  it("a cached list from the future is not used after the clock jumped back", async () => {
     const { application, number, valueIn } = await tenant();
     const isolate = await newIsolate(application);
     await isolate.read();
@@ -126,7 +126,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
     expect(await valueIn(await isolate.read())).toBe(1);
   });
 
-  it("and says how old: its iat is from before D1 was asked", async () => {
+  it("the iat of a list is from before D1 was read", async () => {
     const { application } = await tenant();
     const before = Math.floor(Date.now() / 1000);
     const slow: AroundTrip = async (_, send) => {
@@ -139,7 +139,7 @@ describe("a list is at most 30 seconds old when it is sent (contract section 14)
 });
 
 describe("copies of lists", () => {
-  it("are not read for a door's probe of the next list while that list cannot begin", async () => {
+  it("a door's probe of the next list does not read the cache while that list cannot exist", async () => {
     const { application } = await tenant();
     const isolate = await newIsolate(application);
     const poll = async () => {
@@ -160,7 +160,7 @@ describe("copies of lists", () => {
     expect(await poll()).toBe(3);
   });
 
-  it("are asked for again when the clock jumps back: what was missing in the time to come may be there", async () => {
+  it("a missing list is looked up again after the clock jumped back", async () => {
     const { application } = await tenant();
     const isolate = await newIsolate(application);
     await isolate.read();
@@ -171,7 +171,7 @@ describe("copies of lists", () => {
     expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
   });
 
-  it("are kept by address: no application gets another's, and no list another list's", async () => {
+  it("cached lists are kept by address: no application gets another's, and no list another's", async () => {
     const [one, other] = [await tenant(), await tenant()];
     await takeStep(one.application, one.number, "revoke");
     await runSql("UPDATE badge SET ordinal = 131072 WHERE number = ?", Number(other.number));
@@ -191,7 +191,7 @@ describe("copies of lists", () => {
     expect(isolates.map((isolate) => isolate.builds())).toEqual([1, 1, 1]);
   });
 
-  it("have an order of entries each, whichever list an isolate has built before", async () => {
+  it("each list has its own order of entries, whichever list an isolate has built before", async () => {
     const { application } = await tenant();
     const second = await issueTo(application, "tablet", "bob");
     await takeStep(application, second, "suspend");
@@ -208,7 +208,7 @@ describe("copies of lists", () => {
   it.each([
     ["fails", cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) })],
     ["has something else", cacheThat({ match: async () => new Response("something else") })],
-  ])("are not needed: when the data centre's cache %s, a list is built", async (_, edgeCache) => {
+  ])("a list is built when the data centre's cache %s", async (_, edgeCache) => {
     vi.spyOn(console, "warn").mockImplementation(() => {});
     const { application, valueIn } = await tenant();
     const isolate = await newIsolate(application, { edgeCache });
@@ -216,7 +216,7 @@ describe("copies of lists", () => {
     expect(isolate.builds()).toBe(1);
   });
 
-  it("are not waited for when the data centre's cache never responds: after half a second a list is built", async () => {
+  it("a list is built after half a second when the data centre's cache never responds", async () => {
     const { application, valueIn } = await tenant();
     const hang = vi.fn(() => new Promise<never>(() => {}));
     const isolate = await newIsolate(application, { edgeCache: cacheThat({ match: hang, put: hang }) });
@@ -230,7 +230,7 @@ describe("copies of lists", () => {
     expect(isolate.builds()).toBe(1);
   });
 
-  it("are built by the next who asks when D1 failed the first", async () => {
+  it("the next call builds the list when D1 failed the first one", async () => {
     const { application, valueIn } = await tenant();
     let failures = 1;
     const around: AroundTrip = (_, send) => (failures-- > 0 ? Promise.reject(new Error("D1 is overloaded")) : send());
@@ -286,7 +286,7 @@ describe("building a list reads what has changed, not what there is (contract se
     return build;
   }
 
-  it("a list with thousands of changes is read once in the whole service, and then its latest changes alone", async () => {
+  it("a list with thousands of changes is read once in the whole service, and then only its latest changes", async () => {
     const [application, other] = [
       await createApplication({ statusList: true }),
       await createApplication({ statusList: true }),
@@ -324,7 +324,7 @@ describe("building a list reads what has changed, not what there is (contract se
     expect((await build()).rowsRead).toBeLessThan(5010);
   });
 
-  it("never replaces a saved list by an older one, or by one of a state that D1 has lost", async () => {
+  it("a saved list is never replaced by an older one, or by one of a state that D1 has lost", async () => {
     const application = await createApplication({ statusList: true });
     await fill(application, 1, 200);
     const db = new Database(homeDatabase());

@@ -63,7 +63,7 @@ const keysOf = async ({ id }: { id: ApplicationId }) =>
   keySchema.parse((await call("GET", `/v1/applications/${id}/jwks.json`)).body);
 
 describe("a status list (contract section 14)", () => {
-  it("is a JWT with exactly the claims of the contract, for anybody, which caches may keep for a minute", async () => {
+  it("a status list is a JWT with exactly the claims of the contract, for anybody, which caches may keep for a minute", async () => {
     const application = await withLists();
     const before = Math.floor(Date.now() / 1000);
     const { status, headers, text } = await getList(application);
@@ -86,7 +86,7 @@ describe("a status list (contract section 14)", () => {
     expect(exp - iat).toBe(900);
   });
 
-  it("answers HEAD and preflights of any origin, and no other method", async () => {
+  it("a status list responds to HEAD and preflights of any origin, and to no other method", async () => {
     const application = await withLists();
     const head = await getList(application, 0, "", { method: "HEAD" });
     expect([head.status, head.headers.get("content-type"), head.text]).toEqual([200, "application/statuslist+jwt", ""]);
@@ -96,7 +96,7 @@ describe("a status list (contract section 14)", () => {
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
   });
 
-  it("of a past time is refused: 501 NOT_IMPLEMENTED", async () => {
+  it("a status list of a past time is refused: 501 NOT_IMPLEMENTED", async () => {
     const application = await withLists();
     for (const query of ["?time=1800000000", "?time=", "?time"]) {
       const { status, text } = await getList(application, 0, query);
@@ -104,11 +104,11 @@ describe("a status list (contract section 14)", () => {
     }
   });
 
-  it("stays with a disabled application, whose badges doors still check", async () => {
+  it("a disabled application keeps its status lists, because doors still check its badges", async () => {
     expect((await getList(await withLists({ disabledAt: 1 }))).status).toBe(200);
   });
 
-  it("is signed by the newest key from when that signs new badges, and not before", async () => {
+  it("a status list is signed by the key that signs new badges", async () => {
     const application = await withLists();
     const kidOf = async () => decodeProtectedHeader((await getList(application)).text).kid;
     const oldKid = await kidOf();
@@ -127,7 +127,7 @@ describe("a status list (contract section 14)", () => {
 });
 
 describe("the value of a badge (contract section 14)", () => {
-  it("is 0 for an active badge, 1 for a revoked or replaced one, 2 for a suspended or expired one", async () => {
+  it("the value is 0 for an active badge, 1 for a revoked or replaced one, 2 for a suspended or expired one", async () => {
     const application = await withLists();
     const active = await holder(application, "active");
     const suspended = await holder(application, "suspended");
@@ -178,7 +178,7 @@ describe("the value of a badge (contract section 14)", () => {
     expect([1, 2, 3].map((value) => all.filter((each) => each === value).length)).toEqual([3, 3, 0]);
   });
 
-  it("becomes 2 at the badge's end by the clock, before any sweep, and is the same after it", async () => {
+  it("the value becomes 2 at the badge's end by the clock, before any sweep", async () => {
     const application = await withLists();
     const { number, idx } = await holder(application, "phone");
     const paused = await holder(application, "suspended phone");
@@ -207,7 +207,7 @@ describe("the value of a badge (contract section 14)", () => {
     expect(await valuesSoon()).toEqual([0, 2]);
   });
 
-  it("covers badges issued before status lists were turned on, also those that had ended", async () => {
+  it("lists cover badges issued before they were turned on, also those that had ended", async () => {
     const application = await createApplication();
     const [first, second] = [await issueTo(application, "first", "alice"), await issueTo(application, "second", "bob")];
     await succeed(takeStep(application, first, "revoke"));
@@ -223,7 +223,7 @@ describe("the value of a badge (contract section 14)", () => {
     expect((await entriesSoon(application))(idx)).toBe(1);
   });
 
-  it("stands in the list that its signature names, whatever list that is", async () => {
+  it("a badge's value is in the list that its signature names", async () => {
     const application = await withLists();
     const names = ["one", "two", "three"];
     const numbers = await Promise.all(names.map((name) => issueTo(application, name, name)));
@@ -252,7 +252,7 @@ describe("the value of a badge (contract section 14)", () => {
 });
 
 describe("the entries of a list, byte by byte", () => {
-  it("are packed from the lowest bits on and compressed by zlib, as the draft's decoder expects (section 4.1)", async () => {
+  it("the entries of a list are packed from the lowest bits on and compressed by zlib, as the draft's decoder expects (section 4.1)", async () => {
     // The draft's own vector for two bits, read by the decoder that these tests use.
     const vector = await inflate("eNo76fITAAPfAgc");
     expect(Array.from({ length: 12 }, (_, idx) => entryOf(vector, idx))).toEqual([1, 2, 0, 3, 0, 1, 0, 1, 1, 2, 3, 3]);
@@ -272,7 +272,7 @@ describe("the entries of a list, byte by byte", () => {
 });
 
 describe("the size of a list", () => {
-  it("is within a quarter of zlib's highest level, though the platform offers no choice of level", async () => {
+  it("a list is at most a quarter larger than at zlib's highest level, although the platform offers no choice of level", async () => {
     const indexOf = createPermutation(new Uint8Array(32), 131_072);
     const every = (step: number) => Array.from({ length: Math.floor(131_072 / step) }, (_, offset) => offset * step);
     // As deflateSync of node:zlib with level 9 makes them: 1 % and 10 % of the badges have ended.
@@ -303,7 +303,7 @@ describe("the index of a badge (contract section 14)", () => {
     return Array.from({ length: 131_072 }, (_, offset) => indexOf(offset));
   }
 
-  it("belongs to one badge: no index comes twice in a list, and every list has an order of its own", async () => {
+  it("an index belongs to one badge, and every list has its own order", async () => {
     const [one, other] = [await withLists(), await withLists()];
     const all = [await allIndexes(one, 0), await allIndexes(one, 1), await allIndexes(other, 0)];
     for (const indexes of all) {
@@ -317,14 +317,14 @@ describe("the index of a badge (contract section 14)", () => {
     }
   });
 
-  it("does not reveal the order of issue: of two neighbours, the later has the higher index about half the time", async () => {
+  it("the index does not reveal the order of issue: of two neighbours, the later has the higher index about half the time", async () => {
     const indexes = await allIndexes(await withLists(), 0);
     const rising = indexes.filter((idx, offset) => offset > 0 && idx > (indexes[offset - 1] ?? 0)).length;
     expect(rising).toBeGreaterThan(131_072 * 0.49);
     expect(rising).toBeLessThan(131_072 * 0.51);
   });
 
-  it("never changes: in every signature and state, after a restart, and after lists were off", async () => {
+  it("a badge's index never changes: in every signature and state, after a restart, and after lists were off", async () => {
     const application = await withLists();
     const { number, idx } = await holder(application, "phone");
     for (const step of ["suspend", "resume"] as const) await succeed(takeStep(application, number, step));
@@ -351,7 +351,7 @@ describe("which lists there are (contract section 14)", () => {
   };
   const UNKNOWN = '404 {"error":"UNKNOWN_STATUSLIST"}';
 
-  it("the first one from the start, and each further one within a second of a badge standing in it", async () => {
+  it("the first list exists from the start, and each further one within a second of its first badge", async () => {
     const application = await withLists();
     expect(await outcomeOf(application, 0)).toBe("200");
     expect(await outcomeOf(application, 1)).toBe(UNKNOWN);
@@ -367,7 +367,7 @@ describe("which lists there are (contract section 14)", () => {
     expect(uri).toBe(`http://localhost:8787${listPath(application, 1)}`);
   });
 
-  it("are 404 for a malformed list number or application ID", async () => {
+  it("a malformed list number or application ID gets 404", async () => {
     const application = await withLists();
     for (const list of ["00", "-1", "1.5", "+0", "0x0", "%20", "one", "1e3", "9".repeat(30), "99999999999"]) {
       expect(await outcomeOf(application, list), list).toBe(UNKNOWN);
@@ -375,7 +375,7 @@ describe("which lists there are (contract section 14)", () => {
     for (const id of ["constructor", "%00"]) expect(await outcomeOf({ id }, 0)).toBe(UNKNOWN);
   });
 
-  it("all within a second of turning them on, and none within 30 seconds of turning them off", async () => {
+  it("all lists exist within a second of turning them on, and none 30 seconds after turning them off", async () => {
     const application = await createApplication();
     expect(await outcomeOf(application, 0)).toBe(UNKNOWN);
     await change(application, { statusList: true });
@@ -396,7 +396,7 @@ function signWith(bindings: Partial<Env>, application: { id: string }) {
 }
 
 describe("a badge signature (contract section 14)", () => {
-  it("says where the badge's state stands, and is otherwise as it was", async () => {
+  it("a badge signature names the badge's list and index, and is otherwise unchanged", async () => {
     const application = await withLists();
     const number = await issueTo(application, "phone", "alice");
     const { body } = await signOn(application, "phone");
@@ -409,7 +409,7 @@ describe("a badge signature (contract section 14)", () => {
     expect(idx).toBeLessThan(131_072);
   });
 
-  it("costs one round trip to D1, as without status lists", async () => {
+  it("a signature with status lists costs one round trip to D1, as without", async () => {
     const application = await withLists();
     await issueTo(application, "phone", "alice");
     await indexOn(application, "phone");
@@ -440,7 +440,7 @@ describe("PUBLIC_URL (contract section 14)", () => {
     expect(parsePublicUrl(text)).toBe(expected);
   });
 
-  it("that was lost makes lists unavailable, so that doors go on with theirs, and locks no phone out", async () => {
+  it("without PUBLIC_URL lists are unavailable, doors use theirs, and no phone is locked out", async () => {
     const application = await withLists();
     await issueTo(application, "phone", "alice");
     const lost = { PUBLIC_URL: "" };

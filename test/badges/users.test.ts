@@ -34,7 +34,7 @@ async function badgesInEveryState(application: TestApplication) {
 }
 
 describe("blocking a user (contract section 12)", () => {
-  it("revokes every active, suspended or expired badge, and returns only the numbers that this call revoked", async () => {
+  it("a block revokes every active, suspended or expired badge, and returns only the numbers that it revoked", async () => {
     const application = await createApplication();
     const { ended, replaced } = await badgesInEveryState(application);
     const other = await issueTo(application, "phone-1", "bob");
@@ -49,7 +49,7 @@ describe("blocking a user (contract section 12)", () => {
     expect(await listedNumbers(application)).toEqual([Number(other)]);
   });
 
-  it("refuses the user new badges with 403 BLOCKED_USER, which uses up no number", async () => {
+  it("a blocked user gets 403 BLOCKED_USER instead of new badges, which uses up no number", async () => {
     const application = await createApplication({ size: 2 });
     await block(application, "alice");
     for (let attempt = 0; attempt < 5; attempt++) {
@@ -61,7 +61,7 @@ describe("blocking a user (contract section 12)", () => {
     expect(await badgeRows(application)).toHaveLength(2);
   });
 
-  it("gets 403 BLOCKED_USER even when the hour's new badges are used up (section 7)", async () => {
+  it("a blocked user gets 403 BLOCKED_USER even when the hour's new badges are used up (section 7)", async () => {
     const application = await createApplication({ newBadgesPerHour: 1 });
     await issueTo(application, "phone", "bob");
     await block(application, "alice");
@@ -69,7 +69,7 @@ describe("blocking a user (contract section 12)", () => {
     expect(outcome(await requestBadge(application, "laptop", { userId: "alice" }))).toBe("403 BLOCKED_USER");
   });
 
-  it("applies to exactly that user of that application, known or unknown, with any characters in the ID", async () => {
+  it("a block applies to exactly that user of that application, known or unknown, with any characters in the ID", async () => {
     const application = await createApplication();
     const other = await createApplication();
     for (const userId of ["nobody yet", "a/b", "ü%20", "😀"]) {
@@ -83,7 +83,7 @@ describe("blocking a user (contract section 12)", () => {
     expect((await requestBadge(application, "phone", { userId: "Nobody yet" })).status).toBe(201);
   });
 
-  it("is undone by unblock: new badges can be issued, revoked ones stay revoked", async () => {
+  it("an unblock allows new badges, and revoked ones stay revoked", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     await block(application, "alice");
@@ -98,7 +98,7 @@ describe("blocking a user (contract section 12)", () => {
     expect((await getBadge(application, number)).body.state).toBe("revoked");
   });
 
-  it("is refused for an invalid user ID", async () => {
+  it("a block is refused for an invalid user ID", async () => {
     const application = await createApplication();
     // The last is not UTF-8: Latin-1 encodes ü like this.
     for (const userId of ["a".repeat(256), "a%00b", "%20", "%E3%80%80", "j%FCrgen"]) {
@@ -111,7 +111,7 @@ describe("blocking a user (contract section 12)", () => {
 });
 
 describe("a block that races (contract section 12)", () => {
-  it("with fifty new badges of the user leaves none of them live", async () => {
+  it("a block that races with fifty new badges of the user leaves none of them active", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     const blocking = Promise.withResolvers<void>();

@@ -25,7 +25,7 @@ function meter(application: TestApplication) {
 }
 
 describe("what a proof costs (contract section 15)", () => {
-  it("no additional round trip, and for a new badge one row: that of the index of keys", async () => {
+  it("a proof costs no additional round trip, and for a new badge one row of the index of keys", async () => {
     const application = await createApplication();
     const { logIn, sign } = meter(application);
     await logIn(await newPhone(application, "known"), false);
@@ -41,7 +41,7 @@ describe("what a proof costs (contract section 15)", () => {
     }
   });
 
-  it("and binding a badge that is there costs one call of the object, as newer metadata does", async () => {
+  it("binding an existing badge costs one call of the object, as newer metadata does", async () => {
     const application = await createApplication({ bindUntil: Date.now() + 3_600_000 });
     const { logIn } = meter(application);
     const phone = await newPhone(application);

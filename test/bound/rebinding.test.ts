@@ -26,7 +26,7 @@ async function changesAfter(application: TestApplication, cursor = "") {
 
 // How long the window is open, and claims while it is: test/core/decide.
 describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
-  it("lets the first login with another key bind the badge, which ends the old key and the window", async () => {
+  it("rebind lets the first login with another key bind the badge, which ends the old key and the window", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const [next, late] = [await phone.withOtherKey(), await phone.withOtherKey()];
@@ -48,7 +48,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     }
   });
 
-  it("leaves everything as it was until then: the old key works and does not close the window", async () => {
+  it("until another key binds the badge, the old key works and does not close the window", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const next = await phone.withOtherKey();
@@ -62,7 +62,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
   });
 
-  it("gives an unbound badge its first key", async () => {
+  it("rebind lets an unbound badge get its first key", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
@@ -73,7 +73,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
   });
 
-  it("shows in the feed when the key changes, once, and not when the window opens (contract section 13)", async () => {
+  it("the feed shows the change of a key once, but not the opening of the window (contract section 13)", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const before = await changesAfter(application);
@@ -88,7 +88,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(await changesAfter(application, after.cursor)).toMatchObject({ changes: [] });
   });
 
-  it("binds nothing while the badge is suspended or expired, and stays open", async () => {
+  it("a suspended or expired badge is not rebound, and its window stays open", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const next = await phone.withOtherKey();
@@ -104,7 +104,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
   });
 
-  it("is 404 for what is no badge, and 409 for a revoked and for a replaced one", async () => {
+  it("rebind gets 404 for what is not a badge, and 409 for a revoked or replaced one", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const { id: invitationToken, badgeId: reserved } = await invite(application);
@@ -116,7 +116,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     for (const id of [badgeId, reserved]) expect(outcome(await rebind(application, id))).toBe("409 ENDED_BADGE");
   });
 
-  it("binds no key to a badge that another call changed in between, before it has looked again", async () => {
+  it("a login re-reads a badge that another call changed meanwhile before it binds a key", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     await rebind(application, badgeId);
@@ -139,7 +139,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
 });
 
 describe("--bind-until (contract section 15)", () => {
-  it("lets the first proof on POST /v1/badge bind an unbound badge until then, and no later one", async () => {
+  it("--bind-until lets the first proof on POST /v1/badge bind an unbound badge until that time, and no later one", async () => {
     const bindUntil = Date.now() + HOUR_MILLISECONDS;
     const application = await createApplication({ bindUntil });
     const phone = await newPhone(application);
@@ -158,7 +158,7 @@ describe("--bind-until (contract section 15)", () => {
     expect(outcome(await phone.logIn())).toBe(`200 ${badgeId}`);
   });
 
-  it("binds from when it was set, whatever settings were looked up before", async () => {
+  it("--bind-until takes effect when it is set, whatever settings are cached", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
@@ -174,7 +174,7 @@ describe("--require-proof (contract section 15)", () => {
   const requireProof = ({ id }: TestApplication, value: 0 | 1) =>
     runSql("UPDATE application SET require_proof = ?2 WHERE id = ?1", id, value);
 
-  it("refuses calls without a proof, also for a device without a badge", async () => {
+  it("--require-proof refuses calls without a proof, also for a device without a badge", async () => {
     const application = await createApplication({ requireProof: true });
     const phone = await newPhone(application);
     for (const refused of [phone.logInUnproved(), phone.signUnproved(), phone.signUnproved({ badgeId: "1" })]) {
@@ -187,7 +187,7 @@ describe("--require-proof (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe(`200 ${issued.body.badgeId}`);
   });
 
-  it("refuses an unbound badge, whatever the proof, until rebind or --bind-until has it bound", async () => {
+  it("--require-proof refuses an unbound badge, whatever the proof, until rebind or --bind-until lets it be bound", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
@@ -203,7 +203,7 @@ describe("--require-proof (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
   });
 
-  it("refuses no proved claim with an invitation that was created with the secret", async () => {
+  it("--require-proof accepts a proved claim with an invitation created with the secret", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     await phone.logInUnproved();
@@ -215,7 +215,7 @@ describe("--require-proof (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe(`200 ${badgeId}`);
   });
 
-  it("stops within two seconds of --no-require-proof, for a call without a proof and for an unbound badge", async () => {
+  it("--no-require-proof takes effect within two seconds, for a call without a proof and for an unbound badge", async () => {
     const application = await createApplication({ requireProof: true });
     const phone = await newPhone(application);
     expectInvalidProof(await phone.logInUnproved());

@@ -96,7 +96,7 @@ describe.each(REPEATABLE)("%s is sent again", (_call, success, call) => {
 describe("the Idempotency-Key of createInvitation (contract section 12)", () => {
   const keysOf = (fake: FakeService) => fake.requests.map(({ init }) => init.headers["idempotency-key"]);
 
-  it("is random, new for each call, and the same on every try of a call", async () => {
+  it("the Idempotency-Key is random, new for each call, and the same on every try of a call", async () => {
     const fake = fakeService(UNAVAILABLE, INVITATION, NO_NETWORK, INVITATION);
     await invite(fake);
     await invite(fake);
@@ -106,17 +106,20 @@ describe("the Idempotency-Key of createInvitation (contract section 12)", () => 
     expect(third).not.toBe(first);
   });
 
-  it("is the caller's own, if one is given", async () => {
+  it("the client sends the caller's own Idempotency-Key, if one is given", async () => {
     const fake = fakeService(BAD_GATEWAY, INVITATION);
     await invite(fake, { idempotencyKey: "visit 7" });
     expect(keysOf(fake)).toEqual(["visit 7", "visit 7"]);
   });
 
-  it.each(["", "  "])("must not be blank, which the service would ignore: %j", async (idempotencyKey) => {
-    const fake = fakeService(INVITATION);
-    await expect(invite(fake, { idempotencyKey })).rejects.toThrow(RangeError);
-    expect(fake.requests).toEqual([]);
-  });
+  it.each(["", "  "])(
+    "a blank Idempotency-Key is refused, because the service would ignore it: %j",
+    async (idempotencyKey) => {
+      const fake = fakeService(INVITATION);
+      await expect(invite(fake, { idempotencyKey })).rejects.toThrow(RangeError);
+      expect(fake.requests).toEqual([]);
+    },
+  );
 });
 
 describe("if the response is lost (contract section 1)", () => {
@@ -214,7 +217,7 @@ describe("the retry options", () => {
     },
   );
 
-  it("default to the runtime's fetch and timers", async () => {
+  it("the client's defaults are the runtime's fetch and timers", async () => {
     const steps = [NO_NETWORK, SIGNATURE.clone()];
     vi.stubGlobal("fetch", async () => {
       const step = steps.shift();
@@ -227,14 +230,14 @@ describe("the retry options", () => {
 });
 
 describe("aborting", () => {
-  it("before the call prevents it", async () => {
+  it("aborting before a call prevents it", async () => {
     const fake = fakeService(SIGNATURE);
     const call = phone(fake).sign("aGVsbG8=", { signal: AbortSignal.abort(new Error("enough")) });
     await expect(call).rejects.toThrow("enough");
     expect(fake.requests).toEqual([]);
   });
 
-  it("during a try ends it, and no retry follows", async () => {
+  it("aborting during a try ends it, and no retry follows", async () => {
     const controller = new AbortController();
     const fake = fakeService((_url, { signal }) => {
       queueMicrotask(() => controller.abort(new Error("enough")));
@@ -244,7 +247,7 @@ describe("aborting", () => {
     expect(fake.requests).toHaveLength(1);
   });
 
-  it("ends the wait between two tries", async () => {
+  it("aborting ends the wait between two tries", async () => {
     const controller = new AbortController();
     const fake = fakeService(async () => {
       setTimeout(() => controller.abort(new Error("enough")));
@@ -256,7 +259,7 @@ describe("aborting", () => {
     expect(fake.requests).toHaveLength(1);
   });
 
-  it("ends a list between two pages", async () => {
+  it("aborting ends a list between two pages", async () => {
     const controller = new AbortController();
     const page = Response.json({ badges: [] }, { headers: { "pagination-cursor": "more" } });
     const fake = fakeService(page);

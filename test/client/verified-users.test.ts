@@ -24,7 +24,7 @@ const refusedBy = (call: Promise<unknown>) =>
   );
 
 describe("the client of an application that has its users verified (contract section 22)", () => {
-  it("logs in with a user token, sees its person's badges, and stops that of a lost phone", async () => {
+  it("the client logs in with a user token, lists the user's badges, and suspends that of a lost phone", async () => {
     const userToken = await provider.token("alice");
     const [lost, found] = [device(application, "lost"), device(application, "found")];
     const { badgeId } = await lost.requestBadge({ userId: "alice", userToken });
@@ -42,7 +42,7 @@ describe("the client of an application that has its users verified (contract sec
     expect(await found.sign("AAAA")).toContain(".");
   });
 
-  it("says that it needs another token, and does not try again with the same", async () => {
+  it("the client says that it needs another token, and does not retry with the same", async () => {
     const expired = await provider.token("alice", { exp: 1 });
     const phone = device(application, "phone");
     for (const call of [
@@ -63,13 +63,13 @@ describe("the client of an application that has its users verified (contract sec
     ).toBe(false);
   });
 
-  it("sends no token where it has none", async () => {
+  it("the client without a token sends none", async () => {
     const { requests, options } = fakeService(EXISTING_BADGE);
     await device(application, "phone", options).requestBadge({ userId: "alice" });
     expect(Object.keys(requests[0]?.init.headers ?? {})).not.toContain("authorization");
   });
 
-  it("proves its key for a token that is bound to it", async () => {
+  it("the client proves its key for a token that is bound to it", async () => {
     const proofKey = await webCryptoProofKey((await newKey()).pair);
     const phone = device(application, "phone", { proofKey });
     const { badgeId } = await phone.requestBadge({ userId: "alice", userToken: await provider.token("alice") });
@@ -82,10 +82,13 @@ describe("the client of an application that has its users verified (contract sec
     expect(isRefusedUserToken(await refusedBy(stranger.ownBadges({ userToken })))).toBe(true);
   });
 
-  it.each(["", ".", "..", "a/../b"])("does not let %j lead to another path", async (badgeId) => {
-    const { requests, options } = fakeService(refusal(404, "UNKNOWN_BADGE"));
-    const phone = device(application, "phone", options);
-    await refusedBy(Promise.resolve().then(() => phone.suspendOwn(badgeId, { userToken: "token" })));
-    expect(requests.map(({ url }) => url).filter((url) => !url.endsWith("/a%2F..%2Fb/suspend"))).toEqual([]);
-  });
+  it.each(["", ".", "..", "a/../b"])(
+    "the client does not let the badge ID %j lead to another path",
+    async (badgeId) => {
+      const { requests, options } = fakeService(refusal(404, "UNKNOWN_BADGE"));
+      const phone = device(application, "phone", options);
+      await refusedBy(Promise.resolve().then(() => phone.suspendOwn(badgeId, { userToken: "token" })));
+      expect(requests.map(({ url }) => url).filter((url) => !url.endsWith("/a%2F..%2Fb/suspend"))).toEqual([]);
+    },
+  );
 });

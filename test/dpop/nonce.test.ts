@@ -5,30 +5,30 @@ import { NONCE_KEY, NOW_SECONDS, newNonceKey } from "./support.ts";
 const now = NOW_SECONDS * 1000;
 
 describe("a nonce (contract section 15)", () => {
-  it("is text that a header and a claim can carry (RFC 9449 section 8.1), another each second", async () => {
+  it("a nonce is text that a header and a claim can carry (RFC 9449 section 8.1), new each second", async () => {
     const [nonce, next] = [await makeNonce(NONCE_KEY, now), await makeNonce(NONCE_KEY, now + 1000)];
     expect(nonce).toMatch(/^[\x21\x23-\x5b\x5d-\x7e]{20,64}$/);
     expect(await makeNonce(NONCE_KEY, now + 999)).toBe(nonce);
     expect(next).not.toBe(nonce);
   });
 
-  it("may be used again for 300 s, and no longer", async () => {
+  it("a nonce may be reused for 300 s, and no longer", async () => {
     const nonce = await makeNonce(NONCE_KEY, now + 500);
     for (const later of [0, 1000, 300_000, 300_999]) expect(await checkNonce(NONCE_KEY, nonce, now + later)).toBe(true);
     for (const later of [301_000, 3_600_000]) expect(await checkNonce(NONCE_KEY, nonce, now + later)).toBe(false);
   });
 
-  it("is accepted by a machine whose clock is some seconds behind, not if a clock was far ahead", async () => {
+  it("a nonce is accepted by a machine whose clock is some seconds behind, but not if a clock was far ahead", async () => {
     const nonce = await makeNonce(NONCE_KEY, now);
     expect(await checkNonce(NONCE_KEY, nonce, now - 10_000)).toBe(true);
     expect(await checkNonce(NONCE_KEY, nonce, now - 11_000)).toBe(false);
   });
 
-  it("of one application is none of another", async () => {
+  it("a nonce of one application is invalid for another", async () => {
     expect(await checkNonce(await newNonceKey(), await makeNonce(NONCE_KEY, now), now)).toBe(false);
   });
 
-  it("cannot be made from another: every changed character is refused", async () => {
+  it("a nonce cannot be made from another: every changed character is refused", async () => {
     const nonce = await makeNonce(NONCE_KEY, now);
     for (let index = 0; index < nonce.length; index++) {
       const changed = nonce.slice(0, index) + (nonce[index] === "1" ? "2" : "1") + nonce.slice(index + 1);
@@ -36,11 +36,11 @@ describe("a nonce (contract section 15)", () => {
     }
   });
 
-  it.each(["", ".", "0", "x".repeat(4000)])("is not %j", async (text) => {
+  it.each(["", ".", "0", "x".repeat(4000)])("%j is not a nonce", async (text) => {
     expect(await checkNonce(NONCE_KEY, text, now)).toBe(false);
   });
 
-  it("has one spelling", async () => {
+  it("a nonce has exactly one encoding", async () => {
     const nonce = await makeNonce(NONCE_KEY, now);
     for (const other of [`0${nonce}`, ` ${nonce}`, `${nonce}\n`, `${nonce}=`, `+${nonce}`, nonce.replace(".", "..")]) {
       expect(await checkNonce(NONCE_KEY, other, now)).toBe(false);

@@ -103,7 +103,7 @@ async function changesOf(application: TestApplication, event: string): Promise<C
 const QUIET = { webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 };
 
 describe("who did what (contract section 23)", () => {
-  it("has exactly one row for each change, from every route that changes something", async () => {
+  it("the history has exactly one row for each change, from every route that changes something", async () => {
     const application = await createApplication(QUIET);
     await issueTo(application, "first", "carol");
     const { body } = await callServer(application, "GET", "/v1/events");
@@ -126,7 +126,7 @@ describe("who did what (contract section 23)", () => {
     expect([...changes.map(({ route }) => route), ...ELSEWHERE].sort()).toEqual(routes.sort());
   });
 
-  it("has no row for logins, signatures, badges without an invitation, and calls that change nothing", async () => {
+  it("the history has no row for logins, signatures, badges without an invitation, and calls that change nothing", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
     await requestBadge(application, "phone", { userId: "ada", metadata: { os: "iOS" } });
@@ -138,7 +138,7 @@ describe("who did what (contract section 23)", () => {
     expect(badge.body).toMatchObject({ issuedAt: expect.any(String), changedAt: expect.any(String) });
   });
 
-  it("names the person of a console secret despite an `actor` header, and the service for expiries", async () => {
+  it("the history names the person of a console secret despite an `actor` header, and the service for expiries", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
     const person = { ...(await signIn(application, "operator")), actor: "Ann" };
@@ -153,7 +153,7 @@ describe("who did what (contract section 23)", () => {
     ]);
   });
 
-  it("refuses an `actor` that names nobody; an empty header is none", async () => {
+  it("a malformed `actor` is refused; an empty header counts as missing", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
     const suspend = (actor: string) =>
@@ -167,7 +167,7 @@ describe("who did what (contract section 23)", () => {
     expect(await historyOf(application)).toMatchObject([{ actor: { kind: "server" } }]);
   });
 
-  it("has no reason of an erasure, which would name the person again (contract section 24)", async () => {
+  it("the history has no reason of an erasure, because a reason might name the person (contract section 24)", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "ada");
     const erased = await callServer(application, "PATCH", "/v1/users/ada/erase", { reason: "Ada Lovelace has left" });
@@ -177,7 +177,7 @@ describe("who did what (contract section 23)", () => {
     expect(JSON.stringify(await historyOf(application))).not.toContain("Lovelace");
   });
 
-  it("has the end or return of a badge that another end brings about, besides that it was rescheduled", async () => {
+  it("the history has both the rescheduling of a badge and the expiry or return that it causes", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
     for (const expiresAt of ["2020-01-01T00:00:00Z", null]) {
@@ -192,7 +192,7 @@ describe("who did what (contract section 23)", () => {
     ]);
   });
 
-  it("has the reason of a PATCH, of 1 to 500 characters", async () => {
+  it("the history has the reason of a PATCH, of 1 to 500 characters", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
     const suspend = (reason: unknown) => callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`, { reason });

@@ -76,7 +76,7 @@ async function retried(batch: MessageBatch): Promise<string[]> {
 }
 
 describe("a batch of the queue with events of several homes (contract sections 8 and 17)", () => {
-  it("leases with one call in each home, and records each event in its own", async () => {
+  it("a batch is leased with one call in each home, and each event is recorded in its own", async () => {
     const events = [await dueEvent(1), await dueEvent(2), await dueEvent(1), await dueEvent(2)];
     const consumer = new Consumer();
     const batch = messagesOf(events);
@@ -89,7 +89,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     expect(await retried(batch)).toEqual([]);
   });
 
-  it("sends the events of one home and brings again those of another that is down, in either queue", async () => {
+  it("events of one home are sent and those of a failed home are redelivered, in either queue", async () => {
     const [one, two] = [await dueEvent(1), await dueEvent(2)];
     const down: AroundTrip = () => Promise.reject(new Error("D1 DB is overloaded"));
     const consumer = new Consumer((home) => (home === 1 ? down : (_, send) => send()));
@@ -104,7 +104,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     expect((await statesOf(1)).get(one.eventId)).toBe("pending");
   });
 
-  it("sends the events of one home while another's D1 hangs", async () => {
+  it("events of one home are sent while another's D1 hangs", async () => {
     const [one, two] = [await dueEvent(1), await dueEvent(2)];
     const hanging = Promise.withResolvers<void>();
     const consumer = new Consumer((home) => async (_, send) => {
@@ -119,7 +119,7 @@ describe("a batch of the queue with events of several homes (contract sections 8
     expect(consumer.sent).toEqual([two.eventId, one.eventId]);
   });
 
-  it("drops messages for a home that is not bound, and logs it", async () => {
+  it("messages for a home that is not bound are dropped and logged", async () => {
     const error = vi.spyOn(console, "error").mockClear();
     const event = await dueEvent(2);
     const consumer = new Consumer();

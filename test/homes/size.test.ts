@@ -26,20 +26,20 @@ function d1Of(bytes: number): D1Database {
 const lines = () => linesOf(warned).filter(({ home }) => home === 7);
 
 describe("a home's D1 that fills up (contract section 17)", () => {
-  it("is warned of from 70 % of the 10 GB on", async () => {
+  it("a home's D1 with 70 % of the 10 GB is logged", async () => {
     for (const bytes of [1, 6_999_999_999]) await warnIfHomeFills({ number: 7, d1: d1Of(bytes) });
     expect(lines()).toEqual([]);
     await warnIfHomeFills({ number: 7, d1: d1Of(7_100_000_000) });
     expect(lines()).toMatchObject([{ level: "warn", event: "home-fills-up", home: 7, usedPercent: 71 }]);
   });
 
-  it("is measured once an hour, by the tick that begins it", () => {
+  it("a home's D1 is measured once an hour, by the first tick", () => {
     const hour = Date.UTC(2031, 0, 1, 5);
     expect([hour, hour + 59_999].map(isFirstOfHour)).toEqual([true, true]);
     expect([hour - 1, hour + 60_000].map(isFirstOfHour)).toEqual([false, false]);
   });
 
-  it("stops nothing else when it cannot be measured", async () => {
+  it("a home's D1 that cannot be measured stops nothing else", async () => {
     const d1 = new Proxy(homeDatabase(), {
       get() {
         throw new Error("down");

@@ -46,7 +46,7 @@ function hanging(applications: readonly string[]): { context: Context; called: s
 const homeScheduler = (home = testHome()) => env.HOME_SCHEDULER.getByName(String(home));
 
 describe("a home's scheduler (contract sections 17 and 21)", () => {
-  it("waits for no allocator: one that hangs delays no other application's commands", async () => {
+  it("an allocator that hangs delays no other application's commands", async () => {
     const applications = await Promise.all(Array.from({ length: 6 }, () => createApplication()));
     const commands = await Promise.all(applications.map((application) => putCommand(application, BLOCK)));
     const stuck = applications.slice(0, 2).map(({ id }) => id);
@@ -59,7 +59,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     for (const id of commands) expect(await resultOf(id)).toMatchObject({ kind: "user" });
   });
 
-  it("does not wait for other homes: each home's scheduler is called concurrently", async () => {
+  it("cron calls the schedulers of all homes concurrently", async () => {
     const called: number[] = [];
     const HOME_SCHEDULER = new Proxy(env.HOME_SCHEDULER, {
       get: () => () => ({
@@ -74,7 +74,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     await until(() => expect(called.toSorted()).toEqual(homesOf(env).map(({ number }) => number)));
   });
 
-  it("reports a home whose D1 is down, and each kind of its work", async () => {
+  it("a home whose D1 fails is logged, with each kind of its work", async () => {
     const down = aroundD1(homeDatabase(), () => Promise.reject(new Error("D1_ERROR: no such table: SQLITE_ERROR")));
     const other = 3 - testHome();
     await sweepHome({ ...contextOf(other), db: new Database(down) }, { get: () => null, set: () => {} });
@@ -83,7 +83,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     expect(failed.length).toBeGreaterThan(3);
   });
 
-  it("has the script's commands carried out with each tick, also one whose wake-up was lost", async () => {
+  it("each tick has the script's commands carried out, also one whose wake-up was lost", async () => {
     const application = await createApplication();
     const { token, number } = await invite(application, ahead(DAY));
     expect((await claim(application, "phone", "ada", token)).status).toBe(201);
@@ -98,7 +98,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
 describe("a restore of D1 (contract section 21)", () => {
   const before: Tick = { sequence: 0, tickedAt: 0, compareAfter: null };
 
-  it("is noticed when the heartbeat is behind, or may have been missed after a gap of over 90 s", async () => {
+  it("a restore is noticed when the heartbeat is behind, and assumed after a gap of over 90 s", async () => {
     const { context } = testContext();
     const first = await recordTick(context, undefined);
     expect(first.compareAfter).toBe("");
@@ -114,7 +114,7 @@ describe("a restore of D1 (contract section 21)", () => {
     expect(linesOf(lines.warn)).toMatchObject([{ event: "restore-noticed", home: testHome() }]);
   });
 
-  it("lets every allocator of the home compare itself, whichever of them hangs", async () => {
+  it("after a restore every allocator of the home compares itself, whichever of them hangs", async () => {
     const applications = await Promise.all(Array.from({ length: 5 }, () => createApplication()));
     const ids = applications.map(({ id }) => id);
     const [stuck] = ids;

@@ -34,7 +34,7 @@ const patch = (application: TestApplication, path: string, body: object = {}, he
   call("PATCH", path, { headers: { ...serverHeaders(application), ...headers }, body });
 
 describe("a visitor's name (contract section 24)", () => {
-  it("stands in the response and in lists, and with the start on the badge that is claimed and in its event", async () => {
+  it("a visitor's name is in the response and in lists, and with the start on the claimed badge and in its event", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const badgeStartsAt = ahead(MINUTE);
     const invited = await ask(application, { name: "Ada Lovelace", badgeStartsAt });
@@ -65,7 +65,7 @@ describe("a visitor's name (contract section 24)", () => {
 });
 
 describe("an invitation that names a user (contract section 24)", () => {
-  it("is claimed by that user alone; any other gets 403 WRONG_USER, a blocked one 403, and nothing is consumed", async () => {
+  it("an invitation that names a user is claimed only by that user; others get 403 WRONG_USER, and nothing is consumed", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const { body } = await ask(application, { userId: "ada" });
     expect(body.userId).toBe("ada");
@@ -80,7 +80,7 @@ describe("an invitation that names a user (contract section 24)", () => {
     expect(outcome(await claim(application, "phone", "bob", body.id))).toBe("409 CLAIMED_INVITATION");
   });
 
-  it("takes a user ID that a badge could have, and no other", async () => {
+  it("an invitation accepts only a user ID that a badge could have", async () => {
     const application = await createApplication();
     for (const userId of ["..", "a".repeat(256), "a\u0000", 17]) {
       expect(outcome(await ask(application, { userId })), JSON.stringify(userId)).toBe("422 INVALID_USERID");
@@ -89,7 +89,7 @@ describe("an invitation that names a user (contract section 24)", () => {
 });
 
 describe("a badge that has not begun (contract section 24)", () => {
-  it("is given by its invitation, and signs from its start on, with `nbf`", async () => {
+  it("a badge with a start comes from its invitation, and signs from its start on, with `nbf`", async () => {
     const application = await createApplication();
     const badgeStartsAt = ahead(10 * MINUTE);
     const { body } = await ask(application, { badgeStartsAt, badgeExpiresAt: ahead(DAY) });
@@ -106,7 +106,7 @@ describe("a badge that has not begun (contract section 24)", () => {
     expect(decodeJwt(String(signed.body.signature)).nbf).toBe(Math.floor(Date.parse(badgeStartsAt) / 1000));
   });
 
-  it("must begin before it ends: 422 INVALID_STARTSAT", async () => {
+  it("a badge must begin before it ends: 422 INVALID_STARTSAT", async () => {
     const application = await createApplication();
     const badgeExpiresAt = ahead(HOUR);
     for (const badgeStartsAt of [badgeExpiresAt, ahead(HOUR + 1), "tomorrow", 17, "2027-01-15T08:00:00"]) {
@@ -115,7 +115,7 @@ describe("a badge that has not begun (contract section 24)", () => {
     }
   });
 
-  it("gets its start by PATCH, and loses it with null", async () => {
+  it("PATCH sets a badge's start, and null clears it", async () => {
     const application = await createApplication();
     const { body } = await ask(application, {});
     await claim(application, "phone", "ada", body.id);
@@ -133,7 +133,7 @@ describe("a badge that has not begun (contract section 24)", () => {
 });
 
 describe("many invitations at once (contract section 24)", () => {
-  it("come in their order, each with its own number or its own error", async () => {
+  it("many invitations come in their order, each with its own number or its own error", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR);
     const answer = await askMany(application, [
@@ -165,7 +165,7 @@ describe("many invitations at once (contract section 24)", () => {
     expect(outcome(await revoke(application, String(first?.id)))).toBe("200");
   });
 
-  it("are 1 to 100 in at most 256 KiB", async () => {
+  it("a call creates 1 to 100 invitations in at most 256 KiB", async () => {
     const application = await createApplication();
     const one = { expiresAt: ahead(HOUR) };
     const many = (count: number, item: object = one) => Array.from({ length: count }, () => item);
@@ -178,7 +178,7 @@ describe("many invitations at once (contract section 24)", () => {
     expect(outcome(tooLarge)).toBe("413 PAYLOAD_TOO_LARGE");
   });
 
-  it("are the same for the same Idempotency-Key, and take one number each", async () => {
+  it("many invitations are the same for the same Idempotency-Key, and take one number each", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitations = [{ expiresAt: ahead(HOUR), name: "A" }, { expiresAt: ahead(HOUR) }, { expiresAt: "never" }];
     const key = { "idempotency-key": "monday" };
@@ -190,7 +190,7 @@ describe("many invitations at once (contract section 24)", () => {
     expect((await expectConsistent(application)).invitations).toHaveLength(2);
   });
 
-  it("cost one call of the application's object", async () => {
+  it("many invitations cost one call of the application's object", async () => {
     const application = await createApplication();
     await ask(application, {});
     let calls = 0;
@@ -205,7 +205,7 @@ describe("many invitations at once (contract section 24)", () => {
     expect([status, calls]).toEqual([200, 1]);
   });
 
-  it("say for each whether there was a number left", async () => {
+  it("the response says for each invitation whether there was a number left", async () => {
     const application = await createApplication({ size: 2 });
     const body = { expiresAt: ahead(HOUR) };
     const items = itemsOf(await askMany(application, [body, body, body]));
@@ -214,7 +214,7 @@ describe("many invitations at once (contract section 24)", () => {
 });
 
 describe("a badge that somebody else has changed meanwhile (contract section 24)", () => {
-  it("has its change number as ETag in every response, and refuses an older If-Match with 412", async () => {
+  it("every badge response has the change number as ETag, and an older If-Match gets 412", async () => {
     const application = await createApplication();
     const { body } = await ask(application, {});
     await claim(application, "phone", "ada", body.id);
@@ -244,7 +244,7 @@ describe("a badge that somebody else has changed meanwhile (contract section 24)
 });
 
 describe("a limit of new badges in an hour (contract section 7)", () => {
-  it("answers 429 above it, to new badges alone, until the next clock hour", async () => {
+  it("above the hourly limit only new badges get 429, until the next clock hour", async () => {
     vi.setSystemTime(HOUR * Math.ceil(Date.now() / HOUR) + 10 * MINUTE);
     const application = await createApplication({ newBadgesPerHour: 2 });
     const login = (udid: string) => claim(application, udid, "ada", null);

@@ -24,7 +24,7 @@ async function nextNumber(application: TestApplication, udid = crypto.randomUUID
 }
 
 describe("which number comes next (contract section 5)", () => {
-  it("is a fresh one while there are any, for badges and for invitations", async () => {
+  it("the next number is a fresh one while there are any, for badges and for invitations", async () => {
     const application = await createApplication({ size: 6 });
     const invitations = [await invite(application), await invite(application)];
     for (const { token } of invitations) await revoke(application, token);
@@ -35,7 +35,7 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
   });
 
-  it("is any of the freed ones once the range is used up, whichever was revoked last", async () => {
+  it("once the range is used up, the next number is any of the freed ones, whichever was revoked last", async () => {
     const application = await createApplication({ size: 4 });
     const asServer = { ...serverHeaders(application), udid: "server" };
     // Without the platform's limits, which take most of the time of so many calls.
@@ -64,7 +64,7 @@ describe("which number comes next (contract section 5)", () => {
     expect(drawn.size, JSON.stringify([...drawn])).toBeGreaterThanOrEqual(6);
   });
 
-  it.each(["in one call", "at once"])("is a freed one for all who ask %s where too few are fresh", async (how) => {
+  it.each(["in one call", "at once"])("all who ask %s get a freed number where too few are fresh", async (how) => {
     const application = await createApplication({ size: 8 });
     const reserved = [await invite(application), await invite(application), await invite(application)];
     for (const { token } of reserved) await revoke(application, token);
@@ -89,7 +89,7 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe("503 NUMBERS_EXHAUSTED");
   });
 
-  it("is not one that rests, until the application's delay is over", async () => {
+  it("a freed number is not used until the application's reuse delay is over", async () => {
     const application = await createApplication({ reuseAfterSeconds: 60, size: 2 });
     const { token, number } = await invite(application);
     await revoke(application, token);
@@ -100,7 +100,7 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe(number);
   });
 
-  it("rests from the moment of expiry, not from when the sweep or a request records it", async () => {
+  it("the reuse delay counts from the moment of expiry, not from when it is recorded", async () => {
     const application = await createApplication({ reuseAfterSeconds: 60, size: 2 });
     const [swept, unswept] = [await invite(application, ahead(SECOND)), await invite(application, ahead(30 * SECOND))];
     moveClock(29 * SECOND);
@@ -112,7 +112,7 @@ describe("which number comes next (contract section 5)", () => {
     expect(await nextNumber(application)).toBe(unswept.number);
   });
 
-  it("is never one that a badge had, issued or retired", async () => {
+  it("the next number is never one that a badge had, issued or retired", async () => {
     const size = 8;
     const application = await createApplication({ size });
     const issued = [await nextNumber(application, "first"), await nextNumber(application, "second")];
@@ -135,7 +135,7 @@ describe("which number comes next (contract section 5)", () => {
 });
 
 describe("a range that is used up (contract sections 1 and 5)", () => {
-  it("has a number again from the moment an invitation expires, before any sweep", async () => {
+  it("a used-up range has a number again from the moment an invitation expires, before any sweep", async () => {
     const application = await createApplication({ size: 1 });
     const first = await invite(application, ahead(SECOND));
     moveClock(SECOND - 1);

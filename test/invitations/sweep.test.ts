@@ -18,7 +18,7 @@ useStandingClock();
 const MANY = byEffort(600, 3_000);
 
 describe("the sweep (contract section 5: expiry needs no request to happen)", () => {
-  it("expires what is past its time and nothing else, and frees the numbers", async () => {
+  it("invitations expire at their end, and no others, and their numbers are freed", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const past = [await invite(application, ahead(SECOND)), await invite(application, ahead(MINUTE))];
     const later = await invite(application, ahead(MINUTE + 1));
@@ -30,7 +30,7 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
     expect(freed).toEqual(past.map(({ number }) => number));
   });
 
-  it("frees numbers although the queue fails", async () => {
+  it("numbers are freed although the queue fails", async () => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
     const queue = { sendBatch: () => Promise.reject(new Error("no answer")), send: () => Promise.reject(new Error()) };
     const overrides = { queue: { ...testContext().context.queue, ...queue } };
@@ -49,7 +49,7 @@ describe("the sweep (contract section 5: expiry needs no request to happen)", ()
 });
 
 describe("many invitations that expire in one minute (contract section 5)", () => {
-  it("are ended while badges go on being issued, each number freed once", async () => {
+  it("many invitations expire while badges are issued, and each number is freed once", async () => {
     const application = await createApplication({ size: 4 * MANY, ...RECORDED_EVENTS });
     const asServer = { ...serverHeaders(application), udid: "server" };
     const body = { invitations: Array.from({ length: 100 }, () => ({ expiresAt: ahead(MINUTE) })) };

@@ -37,7 +37,7 @@ const changeOf = async (application: TestApplication): Promise<number> =>
 const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 
 describe("GET /v1/live (contract section 26)", () => {
-  it("is held until a badge's status has changed, and says which, signed by the key of new badges", async () => {
+  it("GET /v1/live is held until a badge's status has changed, and says which, signed by the key of new badges", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     const { number, idx } = await holder(application, "a");
@@ -58,7 +58,7 @@ describe("GET /v1/live (contract section 26)", () => {
     await jwtVerify(answer.text, createLocalJWKSet(keys), { typ: "statusdelta+jwt" });
   });
 
-  it("responds at once to a door that has no change, or lacks one: with the present status of each badge", async () => {
+  it("a door that has no change, or lacks one, gets a response at once, with the present status of each badge", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     const [one, two, three] = [
@@ -89,7 +89,7 @@ describe("GET /v1/live (contract section 26)", () => {
     );
   });
 
-  it("tells all who wait, with any secret of the application, and those of another application nothing", async () => {
+  it("a change goes to all waiting calls with any secret of the application, and to no other application", async () => {
     const [application, other] = [await withLists(), await withLists()];
     const { number } = await holder(application, "a");
     const have = await changeOf(application);
@@ -109,7 +109,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await foreign)).toMatchObject({ since: 0, change: 0, entries: [] });
   });
 
-  it("refuses by the table of the contract", async () => {
+  it("GET /v1/live refuses calls as the contract's table says", async () => {
     const application = await withLists();
     const without = await createApplication();
     const door = await addDoor(application, "North");
@@ -133,7 +133,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(outcomeOf(await listen(elsewhere))).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("replaces a door's earlier call, which gets 429, and no other's", async () => {
+  it("a door's new call replaces its earlier one, which gets 429, and no other door's", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");
     const have = await changeOf(application);
@@ -172,7 +172,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await held).entries).toHaveLength(1);
   });
 
-  it("ends for a door whose secret is retired", async () => {
+  it("retiring a door's secret ends its call", async () => {
     const application = await withLists();
     await holder(application, "a");
     const have = await changeOf(application);
@@ -183,7 +183,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("says after a republication to every door that it needs the lists, once (section 21)", async () => {
+  it("after a republication every door is told once that it needs the lists (section 21)", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     await holder(application, "a");
@@ -205,7 +205,7 @@ describe("GET /v1/live (contract section 26)", () => {
     await next;
   });
 
-  it("is answered with 503 when the object ends, and goes on afterwards where it was", async () => {
+  it("calls get 503 when the object ends, and continue afterwards where they were", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     const { number, idx } = await holder(application, "a");
@@ -218,7 +218,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await listen(door, `have=${have}`)).entries).toEqual([[0, idx, 2]]);
   });
 
-  it("finds without a wake-up what D1 has", async () => {
+  it("the object finds changes in D1 without a wake-up", async () => {
     const application = await withLists();
     const { number, idx } = await holder(application, "a");
     const have = await changeOf(application);
@@ -234,7 +234,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await held)).toMatchObject({ since: have, change: have + 1, entries: [[0, idx, 2]] });
   });
 
-  it("is held while D1 lacks changes since a restore", async () => {
+  it("calls are held while D1 lacks changes since a restore", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");
     await takeStep(application, number, "suspend");
@@ -250,7 +250,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await held).entries).toHaveLength(1);
   });
 
-  it("says to a door that lacks more than 2,000 changes, or has one that D1 lost, that it needs the lists", async () => {
+  it("a door that lacks more than 2,000 changes, or has one that D1 lost, is told that it needs the lists", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     await holder(application, "a");
@@ -284,7 +284,7 @@ describe("GET /v1/live (contract section 26)", () => {
 });
 
 describe("a door's secret (contract section 26)", () => {
-  it("gets 403 in every other server call", async () => {
+  it("a door's secret gets 403 in every other server call", async () => {
     const application = await withLists();
     const headers = { ...(await addDoor(application, "North")), udid: "x" };
     const body = { expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
@@ -300,7 +300,7 @@ describe("a door's secret (contract section 26)", () => {
     }
   });
 
-  it("is listed as not current from the response of a change on, whether or not the object was woken", async () => {
+  it("a door is listed as not current from the response of a change on, whether or not the object was woken", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");
     const have = await changeOf(application);
@@ -319,7 +319,7 @@ describe("a door's secret (contract section 26)", () => {
     await held;
   });
 
-  it("is listed by name with when its door called last and whether it is current, a page at a time", async () => {
+  it("doors are listed by name with their last call and whether they are current, a page at a time", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");
     const have = await changeOf(application);

@@ -14,7 +14,7 @@ const changeOf = async (application: TestApplication): Promise<number> =>
   Number(claimsOf((await getList(application)).text).change);
 
 describe("doors and `reconcile --republish` (contract sections 21 and 26)", () => {
-  it("get to know at once that they need the lists, and are then held again", async () => {
+  it("doors are told at once that they need the lists, and are then held again", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     await issueTo(application, "phone", "alice");
@@ -33,7 +33,7 @@ describe("doors and `reconcile --republish` (contract sections 21 and 26)", () =
     await next;
   });
 
-  it("get to know it with their first call, whatever lists they have from before", async () => {
+  it("doors are told with their first call that they need the lists, whatever lists they have", async () => {
     const application = await withLists();
     const number = await issueTo(application, "phone", "alice");
     await takeStep(application, number, "suspend");
@@ -48,7 +48,7 @@ describe("doors and `reconcile --republish` (contract sections 21 and 26)", () =
     expect(deltaOf(await listen(door, `have=${have + 1}`)).entries).toHaveLength(1);
   });
 
-  it("get to know it when the allocator has lost its storage, too", async () => {
+  it("doors are also told that they need the lists when the allocator has lost its storage", async () => {
     const application = await withLists();
     const number = await issueTo(application, "phone", "alice");
     await takeStep(application, number, "suspend");
@@ -61,7 +61,7 @@ describe("doors and `reconcile --republish` (contract sections 21 and 26)", () =
 });
 
 describe("doors and a restored D1 (contract sections 21 and 26)", () => {
-  it("are held while it is behind, and have every change again when it has caught up: each is what responses have said", async () => {
+  it("doors are held while a restored D1 is behind, and have every change again when it has caught up", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
     const [one, two] = [await issueTo(application, "phone", "alice"), await issueTo(application, "other", "bob")];

@@ -22,7 +22,7 @@ async function withBadge(): Promise<{ application: TestApplication; number: stri
 }
 
 describe("a door's secret that was retired (contract section 26)", () => {
-  it("ends the call that is held within half a minute, and authenticates no more", async () => {
+  it("a retired door's held call ends within half a minute, and its secret no longer authenticates", async () => {
     const { application, have } = await withBadge();
     const door = await addDoor(application, "North");
     const held = listen(door, `have=${have}`);
@@ -33,7 +33,7 @@ describe("a door's secret that was retired (contract section 26)", () => {
     expect(outcomeOf(await listen(door, `have=${have}`))).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("authenticates no more half a minute later where an isolate has seen it: also after a change, which ends all calls", async () => {
+  it("a retired door's secret stops authenticating within half a minute, also where an isolate has seen it", async () => {
     const { application, number, have } = await withBadge();
     const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
     const held = [listen(north, `have=${have}`), listen(south, `have=${have}`)];

@@ -45,7 +45,7 @@ const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, 
   ],
   [[`--invitation-link=${LINK}`], { invitationLink: LINK }, "Invitation link +https:.*", "--no-invitation-link"],
   [["--require-secret"], { requireSecret: true }, "Invitations need the secret +yes", "--no-require-secret"],
-  [["--reuse-after=5"], { reuseAfterSeconds: 5 }, "Numbers rest for +5 s", "--reuse-after=0"],
+  [["--reuse-after=5"], { reuseAfterSeconds: 5 }, "Freed numbers cool down for +5 s", "--reuse-after=0"],
   [
     ["--signature-lifetime=60"],
     { signatureLifetimeSeconds: 60 },
@@ -59,13 +59,13 @@ const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, 
   [
     ["--new-badges-per-hour=250"],
     { newBadgesPerHour: 250 },
-    "New badges a clock hour +at most 250",
+    "New badges per clock hour +at most 250",
     "--new-badges-per-hour=10000",
   ],
   [
     ["--new-badges-per-hour=none"],
     { newBadgesPerHour: null },
-    "New badges a clock hour +no limit",
+    "New badges per clock hour +no limit",
     "--new-badges-per-hour=10000",
   ],
   [
@@ -79,7 +79,7 @@ const SETTINGS: readonly (readonly [on: string[], fields: object, line: string, 
 describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22)", () => {
   const page = async (id: ApplicationId) => (await admin("application", "show", id)).stdout;
 
-  it("have defaults, and the page says what they mean", async () => {
+  it("a new application has default settings, and application show explains them", async () => {
     const { applicationId: id } = await create();
     expect(await json("application", "show", id)).toMatchObject(DEFAULTS);
     expect((await page(id)).replaceAll(/ {2,}/g, "  ").split("\n")).toEqual(
@@ -89,13 +89,13 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
         "  Signatures are valid for  no limit",
         "  Status lists  no",
         "  Device calls need a proof  no",
-        "  New badges a clock hour  at most 10000",
+        "  New badges per clock hour  at most 10000",
         "  Users are verified by  nobody: a device can name any user",
       ]),
     );
   });
 
-  it.each(SETTINGS)("%j are shown, whether create or update has them", async (on, fields, line, off) => {
+  it.each(SETTINGS)("application create and update both set and show %j", async (on, fields, line, off) => {
     const chosen = { ...DEFAULTS, ...fields };
     const { applicationId: id } = await create(...on);
     expect(await json("application", "show", id)).toMatchObject(chosen);
@@ -105,7 +105,7 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
     expect(await update(id, ...on)).toMatchObject(chosen);
   });
 
-  it("leave each other alone", async () => {
+  it("changing one setting leaves the others as they are", async () => {
     // An issuer requires the secret, whatever another option says.
     const alone = SETTINGS.filter(([, fields]) => !("userIssuer" in fields));
     const { applicationId: id } = await create(...alone.flatMap(([on]) => on));
@@ -118,7 +118,7 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
     expect(await update(id, "--name", "New")).toMatchObject({ name: "New", ...DEFAULTS });
   });
 
-  it("are not changed by a command that is refused, or that names nothing or nobody", async () => {
+  it("a command that is refused, has no option or names an unknown application changes no setting", async () => {
     const { applicationId: id } = await create("--first=100", "--last=199");
     await create("--first=200", "--last=299");
     const before = await findApplication(database, id);
@@ -131,7 +131,7 @@ describe("settings of an application (contract sections 7, 10, 14, 15, 18 and 22
     expect(await findApplication(database, id)).toEqual(before);
   });
 
-  it("need an https URL of the deployed service for status lists; locally http is enough", () => {
+  it("status lists need the deployed service's https PUBLIC_URL; locally http is enough", () => {
     expect(() => assertPublicUrl("https://badges.example.com", "production")).not.toThrow();
     expect(() => assertPublicUrl("http://localhost:8787", undefined)).not.toThrow();
     for (const text of ["http://badges.example.com", "badges.example.com", "https://badges.example.com/?a"]) {
@@ -156,7 +156,7 @@ describe("application update --require-proof (contract section 15)", () => {
     return id;
   }
 
-  it("explains what that does to badges that are not bound: how many, what happens, how to bind them", async () => {
+  it("--require-proof prints how many badges are unbound, what happens to them, and how to bind them", async () => {
     const id = await createWithBadges(null, KEY, null);
     const text = async (of: ApplicationId, ...words: string[]) =>
       (await admin("application", "update", of, "--require-proof", ...words)).stdout;
@@ -172,7 +172,7 @@ describe("application update --require-proof (contract section 15)", () => {
 });
 
 describe("application update --webhook-url (contract section 8)", () => {
-  it("releases a held endpoint when the URL is set, and its events are due at once, oldest first", async () => {
+  it("setting the webhook URL releases a held endpoint, and its events are due at once, oldest first", async () => {
     const { applicationId } = await create("--webhook-url", "https://a.example.com/");
     const hold = { webhookHeldAt: 1, webhookFailingSince: 1, webhookFailures: 12 };
     await database.run((orm) => orm.update(application).set(hold).where(eq(application.id, applicationId)));

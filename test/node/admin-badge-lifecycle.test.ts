@@ -50,7 +50,7 @@ async function logInWithKey(udid: string, userId: string) {
 }
 
 describe("badge suspend, resume, revoke and expire do what the routes do (contract section 12)", () => {
-  it("a suspended badge is refused at once, a resumed one is not, and both commands print the badge", async () => {
+  it("badge suspend and resume take effect at once, and print the badge", async () => {
     const number = await issue("suspended-phone", "alice");
     const suspended = await json("badge", "suspend", number);
     expect(suspended).toMatchObject({ id: number, userId: "alice", state: "suspended" });
@@ -64,7 +64,7 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
     expect(text).toEqual({ code: 0, stderr: "", stdout: `Badge ${number} is suspended.\n` });
   });
 
-  it("a revoked badge stays revoked: it can be revoked again, and every other step is refused", async () => {
+  it("a revoked badge can be revoked again, and every other transition is refused", async () => {
     const number = await issue("revoked-phone", "bob");
     const revoked = { id: number, userId: "bob", state: "revoked" };
     expect(await json("badge", "revoke", number)).toMatchObject(revoked);
@@ -77,7 +77,7 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
     expect((await server(`/v1/badges/${number}`)).body).toMatchObject(revoked);
   });
 
-  it("a badge that is bound to a key may be rebound for a day, and one that is not stays as it is (contract section 15)", async () => {
+  it("badge rebind lets a bound badge be bound to another key for a day, and leaves an unbound one as it is (contract section 15)", async () => {
     const bound = z.string().parse((await logInWithKey("bound-phone", "bea")).body.badgeId);
     const unbound = await issue("plain-phone", "ben");
     const { keyThumbprint } = jsonObject.parse(await json("badge", "show", bound));
@@ -94,7 +94,7 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
     expect(await json("badge", "show", unbound)).toMatchObject({ keyThumbprint: null });
   });
 
-  it("a past end expires a badge now, and a later one or none restores its state", async () => {
+  it("badge expire with a past time ends a badge now; a later time or never restores its state", async () => {
     const number = await issue("expired-phone", "carol");
     const expire = (at: string) => json("badge", "expire", number, "--at", at);
     const past = { id: number, userId: "carol", state: "expired", expiresAt: "2020-01-31T17:00:00.000Z" };
@@ -112,7 +112,7 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
     expect((await server(`/v1/badges/${number}`)).body).toEqual(unending);
   });
 
-  it("a number that is only reserved or in no range is an unknown badge", async () => {
+  it("a badge command on a number that is only reserved, or in no range, fails with an unknown badge", async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
     const { body } = await call("POST", "/v1/invitation", { udid: "server" }, { expiresAt });
     for (const number of [String(body.badgeId), String(application.lastNumber + 1)]) {
@@ -124,7 +124,7 @@ describe("badge suspend, resume, revoke and expire do what the routes do (contra
 describe("user block, unblock, erase and show do what the routes do (contract sections 12 and 24)", () => {
   const user = (command: string, name: string) => ["user", command, application.applicationId, name] as const;
 
-  it("blocking prints the badges that it revoked, and the user gets no new ones", async () => {
+  it("user block prints the badges that it revoked, and the user gets no new ones", async () => {
     const numbers = [await issue("dora-phone", "dora"), await issue("dora-tablet", "dora")];
     await json("badge", "revoke", await issue("dora-watch", "dora"));
     expect(await json(...user("show", "dora"))).toEqual({ userId: "dora", blocked: false });
@@ -138,7 +138,7 @@ describe("user block, unblock, erase and show do what the routes do (contract se
     expect((await logIn("dora-phone", "dora")).outcome).toBe("REVOKED_BADGE");
   });
 
-  it("blocking says as text which badges it revoked, or that there was none", async () => {
+  it("user block says in its text which badges it revoked, or that there were none", async () => {
     const number = await issue("eve-phone", "eve");
     const blocked = (rest: string) => ({
       code: 0,
@@ -149,7 +149,7 @@ describe("user block, unblock, erase and show do what the routes do (contract se
     expect(await admin(...user("block", "eve"))).toEqual(blocked("There was no badge to revoke."));
   });
 
-  it("erasing revokes the user's badges and prints the name that takes the user's place; again, there is none", async () => {
+  it("user erase revokes the user's badges and prints the user's new ID; repeated, it finds no badge", async () => {
     const number = await issue("gil-phone", "gil");
     const erased = await json(...user("erase", "gil"));
     expect(erased).toEqual({ userId: expect.stringMatching(/^erased:/), erased: 1 });
@@ -158,14 +158,14 @@ describe("user block, unblock, erase and show do what the routes do (contract se
     expect(await json(...user("erase", "gil"))).toMatchObject({ erased: 0 });
   });
 
-  it.each(["block", "unblock", "erase", "show"])("%s refuses an unknown application", async (command) => {
+  it.each(["block", "unblock", "erase", "show"])("user %s refuses an unknown application", async (command) => {
     const unknown = await refusal("user", command, "app_00000000000000000000", "alice");
     expect(unknown).toContain("There is no application");
   });
 });
 
 describe("stats --json (contract section 19)", () => {
-  it("prints what GET /v1/stats responds, by which key list counts the badges that can still sign with a key", async () => {
+  it("stats --json prints the response of GET /v1/stats, and key list counts the badges that can still sign with each key", async () => {
     const { applicationId } = application;
     const printed = jsonObject.parse(await json("stats", applicationId));
     const { body } = await server("/v1/stats");
@@ -180,7 +180,7 @@ describe("stats --json (contract section 19)", () => {
 });
 
 describe("--events of application update (contract section 18)", () => {
-  it("lets the script's changes be events, in their transaction, with the badge and its change number", async () => {
+  it("the script's changes create the subscribed events in their transaction, with the badge and its change number", async () => {
     const { applicationId } = application;
     const words = ["--webhook-url", "http://localhost:9/hooks", "--events", "badge:suspended,badge:revoked"];
     await json("application", "update", applicationId, ...words);
@@ -212,7 +212,7 @@ describe("reconcile (contract section 21)", () => {
     return head?.sequence;
   };
 
-  it("says where the allocator and D1 are, and compares every row of both", async () => {
+  it("reconcile --verify prints the entry that the allocator and D1 are at, and compares every row", async () => {
     const { applicationId: id } = application;
     const before = await entryOfD1();
     const printed = jsonObject.parse(await json("reconcile", id));
@@ -227,7 +227,7 @@ describe("reconcile (contract section 21)", () => {
     expect(stdout).toContain("Every row is the same on both sides.");
   });
 
-  it("lists rows that D1 has differently and fails, until D1's rows are replaced by the allocator's", async () => {
+  it("reconcile --verify lists rows that differ and fails, until --republish replaces D1's rows with the allocator's", async () => {
     const { applicationId: id } = application;
     const number = await issue("altered-phone", "wanda");
     const alter = "UPDATE badge SET name = 'Somebody' WHERE number = ?";
@@ -244,7 +244,7 @@ describe("reconcile (contract section 21)", () => {
     expect(await json("badge", "show", number)).toMatchObject({ name: null, userId: "wanda" });
   });
 
-  it("says when the log does not have D1's entry, and overwrites nothing until --republish", async () => {
+  it("reconcile says that the log lacks D1's entry, and overwrites nothing without --republish", async () => {
     const { applicationId: id } = application;
     const elsewhere = { sequence: 1, entry: "of another timeline" };
     await service.database.run((orm) =>
@@ -262,7 +262,7 @@ describe("reconcile (contract section 21)", () => {
     expect((await logIn("later-phone", "walter")).outcome).toBe("201");
   });
 
-  it("skips fresh numbers, which are never issued then", async () => {
+  it("reconcile --skip leaves out fresh numbers, which are then never issued", async () => {
     const { applicationId: id } = await create("--first", "800000201", "--last", "800000206");
     const outcomeOf = async (udid: string) =>
       (await call("POST", "/v1/badge", { applicationid: id, udid }, { userId: udid })).outcome;

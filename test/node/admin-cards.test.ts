@@ -27,7 +27,7 @@ describe("application create --format (contract section 20)", () => {
     expect(wantedNumbers(options)).toEqual({ range: { first, last } });
   });
 
-  it("makes an application of that range", async () => {
+  it("application create --format creates an application with the format's range", async () => {
     const range = { firstNumber: 1_401_946_113, lastNumber: 1_401_946_200 };
     expect(await create(..."--format corporate1000 --company 1337 --last 1401946200".split(" "))).toMatchObject(range);
   });
@@ -83,7 +83,7 @@ describe("application create --format (contract section 20)", () => {
     expect(await range({})).toEqual([34_360_000_000, 34_369_999_999]);
   });
 
-  it("is shown by what the whole range fits, and may be outgrown", async () => {
+  it("an application shows the formats that its whole range fits, and its range may outgrow them", async () => {
     const { applicationId: id } = await create(..."--format h10301 --facility 31 --last 2031700".split(" "));
     const grownTo = (last: number) => json("application", "update", id, "--last", String(last));
     expect(await grownTo(2_097_151)).toMatchObject({ cardFormats: expect.arrayContaining(["h10301"]) });
@@ -94,7 +94,7 @@ describe("application create --format (contract section 20)", () => {
 });
 
 describe("badge show (contract section 20)", () => {
-  it("prints a number on a card of each format that it fits", async () => {
+  it("badge show prints a number's card encoding in each format that it fits", async () => {
     const frame = { bits: "0010110000100101000101011100101000000", hex: "0584A2B940" };
     const corporate = { format: "corporate1000_48", siteCode: 1412, cardNumber: 5_332_128, hex: "400584A2B941" };
     expect(await json("badge", "show", "11850046624")).toMatchObject({
@@ -106,7 +106,7 @@ describe("badge show (contract section 20)", () => {
     });
   });
 
-  it("prints it for a person, within 80 columns, or that a number fits none", async () => {
+  it("badge show prints the encodings within 80 columns, or that the number fits no format", async () => {
     const page = async (number: string) => (await admin("badge", "show", number)).stdout;
     const fitting = await page("2031953");
     expect(fitting).toContain("  h10301, 26 bits: site code 31, card number 337\n");

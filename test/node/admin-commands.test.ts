@@ -102,7 +102,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
     // What an unset variable of a shell leaves.
     ["user block app_00000000000000000000 ", '"" does not fit <user>.'],
     ["init --home 2", "--home needs --env"],
-    ["init --env production --home 1", "Home 1 is the one that init makes without --home"],
+    ["init --env production --home 1", "Home 1 is the one that init creates without --home"],
     ["init --env production --home 2 --location weur --jurisdiction eu", "cannot be used with option"],
     ["init --env production --home 2 --location moon", "--location"],
     ["init --env production --home 1000", "does not fit --home"],
@@ -134,7 +134,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
     ["--user-issuer http://login.example.com --user-audience app", "does not start with https://"],
     ["--user-issuer https://10.0.0.1 --user-audience app", "is an IP address"],
     ["--user-issuer https://login.internal --user-audience app", "is a name of a local network"],
-    ["--user-issuer https://login.example.com?a=b --user-audience app", "has no query"],
+    ["--user-issuer https://login.example.com?a=b --user-audience app", "must not have a query"],
   ])("application create --name X %s", async (options, problem) => {
     await expectRefused(`application create --name X ${options}`, String(problem));
   });

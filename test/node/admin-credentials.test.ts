@@ -35,7 +35,7 @@ function interrupt(step: number, meanwhile: () => Promise<unknown>) {
 }
 
 describe("secrets (contract section 9)", () => {
-  it("are at most two at a time: add, promote, retire, and again", async () => {
+  it("an application has at most two secrets: add, promote and retire change them without downtime, repeatedly", async () => {
     const { applicationId: id } = await create();
     await expect(promoteSecret(database, id)).rejects.toThrow("no added secret to promote");
     await expect(retireSecret(database, id, undefined)).rejects.toThrow("no previous secret to retire");
@@ -86,13 +86,13 @@ describe("secrets (contract section 9)", () => {
     },
   );
 
-  it("never become three, even if several are added at once", async () => {
+  it("an application never has three secrets, even if several are added at once", async () => {
     const { applicationId: id } = await create();
     expect(successes(await Promise.allSettled([1, 2, 3, 4].map(() => addSecret(database, id))))).toHaveLength(1);
     expect(await listed(id)).toEqual(["current", "added"]);
   });
 
-  it("are sealed to their row: only the private half, with the same label, opens them", async () => {
+  it("a sealed secret can be opened only with the private half and its row's label", async () => {
     const { applicationId, applicationSecret: secret } = await create();
     expect(secret).toMatch(/^bdss_[\w-]{43}$/);
     const [row] = await database.run((orm) =>
@@ -129,7 +129,7 @@ describe("secrets for people (contract sections 19 and 24)", () => {
     },
   );
 
-  it("are added and retired by name, beside the two of the server, which do not count them", async () => {
+  it("people's secrets are added and retired by name, and do not count towards the server's two", async () => {
     const { applicationId: id } = await create();
     const ann = await addFor(id, "Ann Lee");
     await addSecret(database, id);
@@ -146,7 +146,7 @@ describe("secrets for people (contract sections 19 and 24)", () => {
     await expect(retireSecret(database, id, bob.secretId)).rejects.toThrow("has no secret");
   });
 
-  it("are limited to 50 and one per name, even if administrators add at once", async () => {
+  it("an application has at most 50 secrets for people, one per name, even if administrators add them at once", async () => {
     const { applicationId: id } = await create();
     await database.run((orm) =>
       orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 48)
@@ -180,7 +180,7 @@ describe("secrets for people (contract sections 19 and 24)", () => {
 describe("secrets for doors (contract section 26)", () => {
   const names = async (id: ApplicationId) => (await listDoorSecrets(database, id)).map(({ name }) => name);
 
-  it("are stored as a digest alone, which no sealing key opens, and are in the history (sections 9 and 23)", async () => {
+  it("a door's secret is stored only as a digest, and the history has its creation (sections 9 and 23)", async () => {
     const { applicationId } = await create();
     const { applicationSecret: secret, secretId: id, ...added } = await addDoorSecret(database, applicationId, "North");
     expect(secret).toMatch(/^bdss_[\w-]{43}$/);
@@ -206,7 +206,7 @@ describe("secrets for doors (contract section 26)", () => {
     ]);
   });
 
-  it("are added and retired by name, with names apart from those of people and from other applications", async () => {
+  it("doors' secrets are added and retired by name; people and other applications may use the same names", async () => {
     const [{ applicationId: id }, { applicationId: other }] = [await create(), await create()];
     await addConsoleSecret(database, id, { name: "North", role: "operator" });
     await addDoorSecret(database, id, "South");
@@ -222,7 +222,7 @@ describe("secrets for doors (contract section 26)", () => {
     expect(await listed(id)).toEqual(["current", "North"]);
   });
 
-  it("are at most 5,000, whoever adds at once, and of each name one", async () => {
+  it("an application has at most 5,000 secrets for doors, one per name, even if administrators add them at once", async () => {
     const { applicationId: id } = await create();
     await database.run((orm) =>
       orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 4998)
@@ -274,7 +274,7 @@ describe("signing keys (contract section 10)", () => {
     },
   );
 
-  it("sign new badges after a rotation, stay for earlier badges, and follow the later of two rotations", async () => {
+  it("after a rotation new badges get the new key, and earlier badges keep theirs; the later of two rotations counts", async () => {
     const { applicationId, firstNumber: number } = await create();
     const [first] = await database.run((orm) =>
       orm.select().from(signingKey).where(eq(signingKey.applicationId, applicationId)),
@@ -321,15 +321,15 @@ describe("signing keys (contract section 10)", () => {
 
   it.each([
     [false, "By then every cached copy of the key set has it."],
-    [true, "Doors whose copy of the key set is older refuse those signatures until they fetch it again"],
-  ])("are announced with the time from which they sign, to the second and in UTC: urgent %s", (isUrgent, doors) => {
+    [true, "Doors with an older copy of the key set refuse those signatures until they fetch it again"],
+  ])("key rotate prints when the new key signs, to the second and in UTC: urgent %s", (isUrgent, doors) => {
     const signsFrom = "2026-11-22T00:20:05.000Z";
     const text = rotationText({ applicationId: anyApplicationId.parse("app_1"), keyId: "new", signsFrom }, isUrgent);
     expect(text).toContain("Published key new of app_1.");
     expect(text).toContain(`New badges are signed with it from 2026-11-22 00:20:05Z on. ${doors}`);
   });
 
-  it("are listed with which signs now and which does next, in 80 columns", () => {
+  it("key list shows which key signs now and which is next, in 80 columns", () => {
     const createdAt = "2026-11-22T00:10:05.000Z";
     const [newest, overtaken, current] = ["n".repeat(43), "o".repeat(43), "c".repeat(43)];
     const keys = [

@@ -37,7 +37,7 @@ const list = (applicationId: ApplicationId, state?: "held" | "pending", limit = 
   listEvents(database, applicationId, { state, limit });
 
 describe("webhook list (contract section 10)", () => {
-  it("lists the newest first, with the keys of the contract, and can be limited by application, state and number", async () => {
+  it("webhook list prints the newest events first, with the contract's keys, filtered by application, state and --limit", async () => {
     const applicationId = await create();
     await record(await create(), 1);
     const held = await record(applicationId, 1, { state: "held" });
@@ -60,7 +60,7 @@ describe("webhook list (contract section 10)", () => {
 });
 
 describe("webhook list --state pending (contract section 10)", () => {
-  it("lists untried events among those that wait for a retry", async () => {
+  it("webhook list --state pending includes untried events and those that wait for a retry", async () => {
     const applicationId = await create();
     const untried = await record(applicationId, 1, { dueAt: null });
     await record(applicationId, 2, { state: "delivered", dueAt: null });
@@ -84,7 +84,7 @@ describe("webhook replay (contract section 10)", () => {
     },
   );
 
-  it("sends an event that waits for a retry at once, also when it is run twice", async () => {
+  it("webhook replay sends an event that waits for a retry at once, also when it is run twice", async () => {
     const nextAttempt = Date.now() + 10 * 3_600_000;
     const applicationId = await create();
     const id = await record(applicationId, 1, { attempts: 6, dueAt: nextAttempt });
@@ -95,7 +95,7 @@ describe("webhook replay (contract section 10)", () => {
     }
   });
 
-  it("makes all exhausted events of an application due at once, oldest first", async () => {
+  it("webhook replay --all-exhausted makes all exhausted events of an application due at once, oldest first", async () => {
     const applicationId = await create();
     const ids: string[] = [];
     for (const second of [1, 1, 2]) {
@@ -114,7 +114,7 @@ describe("webhook replay (contract section 10)", () => {
     expect(await Promise.all(others.map(find))).toEqual(before);
   });
 
-  it("makes thousands of exhausted events due, some hundred in one statement", async () => {
+  it("webhook replay --all-exhausted makes thousands of events due, some hundred in one statement", async () => {
     const applicationId = await create();
     await database.run((orm) =>
       orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1201)
@@ -128,7 +128,7 @@ describe("webhook replay (contract section 10)", () => {
     expect(rows).toMatchObject([{ action: "event:replayed" }]);
   });
 
-  it("is refused without a URL and while the endpoint is held; the command that it names works when it is pasted", async () => {
+  it("webhook replay is refused without a URL and while the endpoint is held, and names a command that can be pasted", async () => {
     const silent = await create("");
     await expect(replayEvent(database, await record(silent, 1, { state: "held" }))).rejects.toThrow("no webhook URL");
     await expect(replayExhausted(database, silent)).rejects.toThrow("no webhook URL");
@@ -142,12 +142,12 @@ describe("webhook replay (contract section 10)", () => {
     expect((await find(held))?.state).toBe("held");
   });
 
-  it.each(["show", "replay"])("and show name an event that is unknown: %s", async (command) => {
+  it.each(["show", "replay"])("webhook %s says that an event is unknown", async (command) => {
     expect(await refusal("webhook", command, newEventId(1))).toContain("There is no event");
     expect(await refusal("webhook", command, "evt_1")).toContain("is not an event ID");
   });
 
-  it("prints the event's due time, and why its application waits", async () => {
+  it("webhook replay prints the event's earlier due time, and that a disabled application's event waits", async () => {
     const applicationId = await create();
     const id = await record(applicationId, 1, { dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) });
     const replay = async () => (await admin("webhook", "replay", id)).stdout;
@@ -166,7 +166,7 @@ describe("webhook show (contract section 10)", () => {
   const payload = (data: object) =>
     JSON.stringify({ id: "evt_x", event: "badge:created", createdAt: "1970-01-01T00:00:01.000Z", data });
 
-  it("shows the fields of webhook list, the payload, the badge, the last response and the next attempt", async () => {
+  it("webhook show prints the fields of webhook list, the payload, the badge, the last response and the next attempt", async () => {
     const applicationId = await create();
     const data = { id: "1000000007", userId: "\u001b[31mred", invitationId: "inv_spent" };
     const last = { lastOutcome: "answered", lastResponse: "busy", lastMilliseconds: 12 } as const;
@@ -194,7 +194,7 @@ describe("webhook show (contract section 10)", () => {
     }
   });
 
-  it("shows what a due event waits for, and that a finished one gets no attempt", async () => {
+  it("webhook show says what a due event waits for, and that a finished one gets no attempt", async () => {
     const show = async (applicationId: ApplicationId, changes: Partial<EventRow>) => {
       const { nextAttemptAt, obstacle } = await showEvent(database, await record(applicationId, 1, changes));
       return [nextAttemptAt, obstacle];
@@ -218,7 +218,7 @@ describe("webhook show (contract section 10)", () => {
     expect(await show(working, { state: "delivered" })).toEqual([null, null]);
   });
 
-  it("shows no badge for a test event", async () => {
+  it("webhook show prints no badge for a test event", async () => {
     const id = await record(await create(), 1, { event: "webhook:test", payload: payload({}) });
     expect(await showEvent(database, id)).toMatchObject({ badgeNumber: null });
   });
@@ -246,7 +246,7 @@ describe("webhook test (contract section 10)", () => {
   it.each([
     { state: "delivered", status: 200, outcome: "answered", milliseconds: 12, response: "thanks" },
     { state: "exhausted", status: null, outcome: "timeout", milliseconds: 15_000, response: null },
-  ] as const)("waits for the service and reports $outcome", async ({ state, ...reported }) => {
+  ] as const)("webhook test waits for the service and reports $outcome", async ({ state, ...reported }) => {
     const applicationId = await create();
     const {
       status: lastStatus,
@@ -265,7 +265,7 @@ describe("webhook test (contract section 10)", () => {
     expect(JSON.parse(sent)).toEqual({ id: result.eventId, event: "webhook:test", createdAt, data: {} });
   });
 
-  it("withdraws the event when the service does not send it", async () => {
+  it("webhook test withdraws the event when the service does not send it in time", async () => {
     const applicationId = await create();
     const notes: string[] = [];
     const testing = testEndpoint(database, applicationId, 1100, (line) => notes.push(line));
@@ -274,7 +274,7 @@ describe("webhook test (contract section 10)", () => {
     expect(await list(applicationId)).toEqual([]);
   });
 
-  it("needs a URL, and an application that is not disabled, whose events wait (contract section 8)", async () => {
+  it("webhook test needs a URL and an enabled application, because a disabled one's events wait (contract section 8)", async () => {
     await expect(testEndpoint(database, await create(""), 0)).rejects.toThrow("no webhook URL");
     const applicationId = await create();
     await setDisabled(database, applicationId, true);

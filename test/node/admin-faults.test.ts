@@ -15,7 +15,7 @@ import { localHomes } from "./support/script.ts";
 const { homes, submit } = await localHomes();
 
 describe("an error line", () => {
-  it("is the platform's refusal of a token, not Drizzle's error around it", async () => {
+  it("an error line has the platform's refusal of a token, not Drizzle's error around it", async () => {
     class RefusingAccount extends Account {
       override async call(): Promise<never> {
         throw new UserError("The API token is not valid.");
@@ -26,14 +26,14 @@ describe("an error line", () => {
     expect(describeError(refused)).toBe("The API token is not valid.");
   });
 
-  it("has no character that controls a terminal, even from another server's response", () => {
+  it("an error line has no terminal control character, even from another server's response", () => {
     expect(describeError(new UserError("It names\n\u001b[31mred\u202e."))).toBe("It names ?[31mred?.");
     expect(describeError(new Error("a\u009bb"))).toBe("Unexpected: a?b");
   });
 });
 
 describe("webhook test", () => {
-  it("reports an event that was sent at the last moment", async () => {
+  it("webhook test reports an event that was sent at the last moment", async () => {
     const { applicationId } = await createApplication(homes, submit, {
       name: "Late",
       webhookUrl: "https://late.test/",
@@ -59,7 +59,7 @@ describe("webhook test", () => {
 });
 
 describe("webhook list", () => {
-  it("reads the events of a dead receiver in small statements", async () => {
+  it("webhook list reads the events of a dead receiver in small statements", async () => {
     const { applicationId } = await createApplication(homes, submit, { name: "Dead" });
     const insert = (from: number, to: number, state: string) => sql`
       INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)

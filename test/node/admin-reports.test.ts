@@ -85,7 +85,7 @@ beforeAll(async () => {
 });
 
 describe("badge show (contract sections 10 and 12)", () => {
-  it("shows an issued number", async () => {
+  it("badge show prints an issued badge", async () => {
     const [key] = await listSigningKeys(database, applicationId);
     expect(await showBadge(database, 100)).toEqual({
       number: "100",
@@ -119,7 +119,7 @@ describe("badge show (contract sections 10 and 12)", () => {
     [199, { state: "free" }],
     [200, { state: "outside", applicationId: null }],
     [99, { state: "outside", applicationId: null }],
-  ])("shows %i as it is at present: %o", async (number, expected) => {
+  ])("badge show prints the present state of %i: %o", async (number, expected) => {
     const shown = await showBadge(database, number);
     expect(shown).toMatchObject({ applicationId, ...expected });
     // Neither the device nor an invitation's token.
@@ -128,7 +128,7 @@ describe("badge show (contract sections 10 and 12)", () => {
 });
 
 describe("stats (contract section 10)", () => {
-  it("counts badges by metadata and by state, invitations by state, and numbers", async () => {
+  it("stats counts badges by metadata and state, invitations by state, and numbers", async () => {
     const notTold = { value: null, badges: 4 };
     const { badgesPerDay, asOf, ...figures } = await readStatistics(database, applicationId);
     expect(badgesPerDay).toHaveLength(90);
@@ -159,7 +159,7 @@ describe("stats (contract section 10)", () => {
     });
   });
 
-  it("counts numbers that cool down as used until the reuse delay is over", async () => {
+  it("stats counts freed numbers as used until their reuse delay is over", async () => {
     const { applicationId: id } = await create("--first", "1", "--last", "3", "--reuse-after", "3600");
     const reserved = { number: 1, applicationId: id, invitation: invitationDigest.parse("reserved") };
     await database.run((orm) =>

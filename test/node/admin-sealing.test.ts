@@ -47,7 +47,7 @@ const reseal = (on: Homes, version: number, sealed = [application, applicationSe
   );
 
 describe("local sealing keys (contract sections 9, 10 and 17)", () => {
-  it("are created once, whichever process is first, and only their owner can read them", async () => {
+  it("the first local sealing key is created once, by whichever process is first, and only its owner can read it", async () => {
     await Promise.all([1, 2].map(() => ensureLocalSealing(homes, state)));
     expect(keysOfFile()).toHaveLength(1);
     expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
@@ -55,7 +55,7 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
     expect(readFileSync(state.sealingKeys, "utf8")).toMatch(/^SEALING_KEY_1=[A-Za-z0-9+/]+=*\n$/);
   });
 
-  it("outlive the database; a home that is bound later gets the newest", async () => {
+  it("local sealing keys outlive the database, and a home that is bound later gets the newest", async () => {
     await ensureLocalSealing(homes, state);
     await rotateLocalSealingKey(homes, state);
     const before = await published();
@@ -68,20 +68,20 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
     expect(await published()).toEqual(before);
   });
 
-  it("must match those of the database", async () => {
+  it("a command fails if the local key file does not match the database", async () => {
     await ensureLocalSealing(homes, state);
     rmSync(state.sealingKeys);
     await ensureLocalKey(state, 1);
     await expect(ensureLocalSealing(homes, state)).rejects.toThrow("does not hold the sealing key 1");
   });
 
-  it("rotate one version at a time, even if several processes rotate at once", async () => {
+  it("local sealing keys rotate one version at a time, even if several processes rotate at once", async () => {
     const made = await Promise.all([1, 2].map(() => rotateLocalSealingKey(homes, state)));
     expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
     expect(Math.max(...made)).toBe(keysOfFile().length);
   });
 
-  it("still rotate after a run that died between file and database", async () => {
+  it("local sealing keys can be rotated after a run that died between file and database", async () => {
     await ensureLocalSealing(homes, state);
     await ensureLocalKey(state, 2);
     expect(await rotateLocalSealingKey(homes, state)).toBe(2);
@@ -89,7 +89,7 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
     expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
   });
 
-  it("are as new in a home that was restored as in the others, before anything is sealed there", async () => {
+  it("a restored home gets the newest sealing key before anything is sealed there", async () => {
     await ensureLocalSealing(homes, state);
     const restore = await rememberHome(homes.get(2));
     await rotateLocalSealingKey(homes, state);
@@ -101,7 +101,7 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
 });
 
 describe("values that the service has not sealed to the newest key (contract sections 9 and 17)", () => {
-  it("are named by sealing-key reseal, which gives up when nothing changes", async () => {
+  it("sealing-key reseal names the values that are left when it gives up without a change", async () => {
     await ensureLocalSealing(homes, state);
     const { applicationId } = await createIn(2);
     await rotateLocalSealingKey(homes, state);
@@ -120,7 +120,7 @@ describe("values that the service has not sealed to the newest key (contract sec
     expect(progress).toEqual([3, 1, 0]);
   });
 
-  it("are counted if they are many, without the claim that the service runs", async () => {
+  it("sealing-key reseal counts the values that are left if they are many, and does not claim that the service runs", async () => {
     await ensureLocalSealing(homes, state);
     for (const home of [1, 2, 1]) await createIn(home);
     await rotateLocalSealingKey(homes, state);
@@ -129,7 +129,7 @@ describe("values that the service has not sealed to the newest key (contract sec
     );
   });
 
-  it("keep their key in every home; then it is removed once, also what an interrupted run left of it", async () => {
+  it("a sealing key stays in every home while a value needs it; then it is removed, also what an interrupted run left", async () => {
     const remove = () => refusal("sealing-key", "remove", "1");
     const unknown = "There is no sealing key 1: see npm run -s admin -- sealing-key list.\n";
     expect(await remove()).toBe(unknown);
@@ -160,7 +160,7 @@ describe("values that the service has not sealed to the newest key (contract sec
     expect(await remove()).toBe(unknown);
   });
 
-  it("keep it while a home that wrangler.toml does not bind here has applications", async () => {
+  it("a sealing key stays while an unbound home has applications", async () => {
     await ensureLocalSealing(homes, state);
     await createIn(2);
     await rotateLocalSealingKey(homes, state);
@@ -171,7 +171,7 @@ describe("values that the service has not sealed to the newest key (contract sec
     ]);
   });
 
-  it("do not keep it in the other home after a run that died in between", async () => {
+  it("a sealing key that a dead run removed from one home is removed from the other by the next run", async () => {
     await ensureLocalSealing(homes, state);
     await rotateLocalSealingKey(homes, state);
     await homes.first.database.run((orm) => orm.delete(sealingKey));
@@ -187,7 +187,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     for (const key of (await published()).flat()) expect(held).toContainEqual(key);
   }
 
-  it("are published only once the Worker has the private half, under a name of version and fingerprint", async () => {
+  it("a sealing key is published only once the Worker has the private half, named by version and fingerprint", async () => {
     const worker = deployedWorker();
     const watched: WorkerSecrets = {
       ...worker,
@@ -205,7 +205,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     expect(name).toBe(`SEALING_KEY_1_${digest.slice(0, 16)}`);
   });
 
-  it("are usable, the same in all homes and never overwritten if two administrators create one at the same moment", async () => {
+  it("two administrators who create a sealing key at once overwrite nothing, and all homes get the same usable key", async () => {
     const worker = deployedWorker();
     const made = await Promise.all([1, 2].map(() => makeDeployedSealingKey(homes, worker)));
     const [first, second] = await published();
@@ -254,7 +254,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     },
   );
 
-  it("are not blocked by a run that died; its secret is removed with its version", async () => {
+  it("a dead run does not block the next sealing key, and its secret is removed with its version", async () => {
     const worker = deployedWorker();
     const dying: WorkerSecrets = {
       ...worker,
@@ -276,7 +276,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     await expectUsable(worker);
   });
 
-  it("are published in every home when a run that died in between is repeated", async () => {
+  it("repeating a run that died between homes publishes the sealing key in every home", async () => {
     await makeDeployedSealingKey(homes, deployedWorker());
     const restores = [await rememberHome(homes.get(1)), await rememberHome(homes.get(2))];
     for (let step = FIRST_STEP; ; step++) {
@@ -295,7 +295,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
     ]);
   });
 
-  it("are removed with all secrets of their version, and with no other secret", async () => {
+  it("removing a sealing key removes all secrets of its version, and no other secret", async () => {
     const worker = deployedWorker();
     const kept = ["SEALING_KEY_10", "SEALING_KEY_10_00ff", "SEALING_KEY_2_00ff", "OTHER"];
     for (const name of ["SEALING_KEY_1", "SEALING_KEY_1_00ff", ...kept]) await worker.put(name, "");

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe("verified users in the administration script (contract section 22)", () => {
-  it("have options that replace each other", async () => {
+  it("the options of verified users are replaced together", async () => {
     const { applicationId: id } = await create("--user-issuer", issuer, "--user-audience", "phone-app", "--observe");
     const options = ["--user-issuer", issuer, "--user-audience", "app"];
     const changed = { userIssuer: issuer, userAudience: "app", userObserve: false };
@@ -25,7 +25,7 @@ describe("verified users in the administration script (contract section 22)", ()
     expect(await json("application", "update", id, ...options)).toMatchObject({ ...changed, userClaim: "sub" });
   });
 
-  it("make the secret required for invitations, which nothing takes back while there is an issuer", async () => {
+  it("a user issuer makes the secret required for invitations, and no command lifts that while there is an issuer", async () => {
     const options = ["--user-issuer", issuer, "--user-audience", "app"];
     const { applicationId: id } = await create(...options);
     expect(await json("application", "show", id)).toMatchObject({ requireSecret: true });
@@ -40,7 +40,7 @@ describe("verified users in the administration script (contract section 22)", ()
     expect(await json("application", "update", id, "--no-user-issuer")).toMatchObject(without);
   });
 
-  it("have an issuer that calls itself so, to the letter", async () => {
+  it("--user-issuer is refused unless the discovery document names exactly that issuer", async () => {
     const { provider } = server;
     const sound = provider.discovery;
     const refused = (url: string) =>
@@ -48,11 +48,11 @@ describe("verified users in the administration script (contract section 22)", ()
     const evil = "https://evil.example.com";
     const refusals: [() => Response, string][] = [
       [() => Response.json({ issuer: evil, jwks_uri: `${issuer}/keys` }), evil],
-      [() => Response.json({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` }), "to the letter"],
+      [() => Response.json({ issuer: `${issuer}/`, jwks_uri: `${issuer}/keys` }), "exactly the same"],
       [() => new Response("<html>"), "is not a discovery document"],
-      [() => new Response(null, { status: 302, headers: { location: "/elsewhere" } }), "responds with 302"],
+      [() => new Response(null, { status: 302, headers: { location: "/elsewhere" } }), "responded with 302"],
       [() => Response.json({ issuer, jwks_uri: "http://10.0.0.1/keys" }), "http://10.0.0.1/keys"],
-      [() => new Response("x".repeat(10_000_000)), "responds with more"],
+      [() => new Response("x".repeat(10_000_000)), "responded with more"],
     ];
     for (const [discovery, reason] of refusals) {
       provider.discovery = discovery;
@@ -65,9 +65,9 @@ describe("verified users in the administration script (contract section 22)", ()
     expect(await refused(`http://127.0.0.1:${await freePort()}`)).toContain("cannot be reached");
   });
 
-  it("are counted by stats while they are observed, for a day", async () => {
+  it("stats counts the last day's logins by user token while they are observed", async () => {
     const { applicationId: id } = await create("--user-issuer", issuer, "--user-audience", "app", "--observe");
-    expect((await admin("stats", id)).stdout).toMatch(/observed by their user tokens\n {2}none/);
+    expect((await admin("stats", id)).stdout).toMatch(/Logins of the last day, by user token\n {2}none/);
     const hour = Math.floor(Date.now() / 3_600_000);
     const insert = "INSERT INTO observed_logins VALUES (?, ?, ?, ?, ?)";
     await database.run((_, d1) =>

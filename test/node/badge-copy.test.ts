@@ -75,7 +75,7 @@ describe("the program of the client's README that keeps a copy of the badges (co
 
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it("equals GET /v1/badges after every step in the life of badges, and after the service could not be reached", async () => {
+  it("the copy equals GET /v1/badges after every change of a badge, and after the service could not be reached", async () => {
     await expectCopyEqualsList();
     const alice = await issue("phone-a", "alice");
     const bob = await issue("phone-b", "bob");
@@ -114,7 +114,7 @@ describe("the program of the client's README that keeps a copy of the badges (co
     expect(readCopy().badges[invitation.badgeId]?.state).toBe("expired");
   }, 120_000);
 
-  it("starts again with an empty copy when its cursor has expired", async () => {
+  it("the program starts again with an empty copy when its cursor has expired", async () => {
     const { badges } = readCopy();
     // A cursor as the service gives them, of another epoch: an administrator has accepted a loss since.
     const cursor = Buffer.from(JSON.stringify(["changes", { epoch: "0".repeat(32), change: 1 }])).toString("base64url");

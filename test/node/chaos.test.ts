@@ -7,7 +7,7 @@ const TRIES = 3;
 
 /** start.test.ts kills the service once in every run of the suite. */
 describe.skipIf(byEffort(true, false))("a service that is killed (contract sections 1, 5, 8 and 17)", () => {
-  it("keeps in both homes every number it returned, and one event a badge, and no number is in both, with SIGKILL under traffic", async () => {
+  it("after SIGKILL under traffic, both homes have every number that was returned and one event per badge, and no number is in both", async () => {
     const kills = 10;
     const run = async (seed: number) => {
       const said: string[] = [];

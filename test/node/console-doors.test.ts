@@ -67,7 +67,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
   /** What the door North has. */
   let have = 0;
 
-  it("are announced by a dialog that ends a badge: how many of them are connected now", async () => {
+  it("the dialog that ends a badge says how many doors are connected", async () => {
     const id = await issue("alice");
     await view(`badge?id=${id}`, "Badge");
     const says = async (text: string) => {
@@ -87,7 +87,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
   it.each([
     ["suspending", "Suspend", "Suspend badge"],
     ["revoking", "Revoke", "Revoke badge"],
-  ])("that have the change are counted after %s, until all have it", async (_, label, action) => {
+  ])("after %s, the console counts the doors that have the change, until all have it", async (_, label, action) => {
     const id = await issue(label);
     have = await call("North", 0);
     await view(`badge?id=${id}`, "Badge");
@@ -100,7 +100,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
     await notice().getByText("The connected door knows.").waitFor();
   });
 
-  it("are counted after a step of many badges and after a block, too", async () => {
+  it("the console counts doors after a change of many badges and after a block, too", async () => {
     const numbers = [await issue("many-1"), await issue("many-2")];
     await view("badges?q=many", "Badges");
     for (const number of numbers) await page.getByLabel(`Select badge ${number}`).check();
@@ -118,7 +118,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
       .waitFor();
   });
 
-  it("have a page that says which of them know the last change, without a fault that axe-core finds", async () => {
+  it("the page Doors says which doors know the last change, without an axe-core violation", async () => {
     await view("doors", "Doors");
     const row = (name: string) => page.getByRole("row").filter({ hasText: name });
     await row("North").waitFor();
@@ -136,7 +136,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
   });
 
-  it("cost no complaint in the browser's console and no request to another host", () => {
+  it("the pages with doors cause no message in the browser's console and no request to another host", () => {
     expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
   });
 });

@@ -101,7 +101,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await visit("Not Today", now + 30 * HOUR, 1);
       }, LIMIT);
 
-      it("are listed for today in the order in which they come, with totals, and found by name on any day, the next ones first", async () => {
+      it("today's visitors are listed in order of arrival with totals, and found by name on any day, the next ones first", async () => {
         await view("visitors", "Visitors");
         await shows("invitations", ["Early Today", "Late Today"]);
         await page.getByText("2 visitors expected: 0 with a pass on the phone, 2 without.").waitFor();
@@ -120,7 +120,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await shows("invitations", ["Not Today", "Early Today", "Late Today"]);
       });
 
-      it("of a pasted list are refused by the name of a column that is not known, and shown with their times before anything is sent", async () => {
+      it("a pasted list of visitors is refused for an unknown column, and previewed with its times before anything is sent", async () => {
         const posts: string[] = [];
         page.on("request", (request) => request.method() === "POST" && posts.push(request.url()));
         await view("visitors", "Visitors");
@@ -151,7 +151,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         expect(found).toEqual([["Greta Gast", "2030-01-31T08:00:00.000Z"]]);
       });
 
-      it("have passes whose codes open the service's own page where no other link is set (section 27), several on a printed page", async () => {
+      it("visitors' passes have codes that open the service's own page by default (section 27), and several fit on a printed page", async () => {
         const pass = page.getByRole("article", { name: "Pass of Hans Heute" });
         expect(await scan(pass.getByRole("img", { name: "QR code" }))).toMatch(
           new RegExp(`/pass#${service.applicationId}/inv_[\\w-]+$`),
@@ -173,7 +173,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await tom.revokeBadge(number("lost"));
       }, LIMIT);
 
-      it("that have ended are found by a search, too, with the person, and so is a person without any", async () => {
+      it("a search also finds ended badges with their person, and a person without a badge", async () => {
         await view("badges", "Badges");
         await page.getByLabel("Badge number, or part of").fill("los");
         await page.getByRole("button", { name: "Search", exact: true }).click();
@@ -183,13 +183,13 @@ describe.skipIf(!HAS_CHROMIUM)(
         await page.getByRole("heading", { name: "lost", level: 1 }).waitFor();
       });
 
-      it("in all states are one list, with an exact total", async () => {
+      it("badges in all states are one list, with an exact total", async () => {
         await view("badges?state=all", "Badges");
         await page.getByText("5 badges", { exact: true }).waitFor();
         await row("lost").waitFor();
       });
 
-      it("that are selected are suspended together, with an outcome each; a badge that a colleague changed is skipped", async () => {
+      it("selected badges are suspended together, with an outcome for each; a badge that a colleague changed is skipped", async () => {
         await view("badges?q=kim", "Badges");
         await row("kim-4").waitFor();
         for (const user of ["kim-1", "kim-2", "kim-3"]) await page.getByLabel(`Select badge ${number(user)}`).check();
@@ -211,7 +211,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         expect(states.map(({ state }) => state)).toEqual(["suspended", "active", "suspended", "active"]);
       });
 
-      it("that are selected get one end, which can be undone, or are revoked, after a dialog that names them", async () => {
+      it("selected badges get one end, which can be undone, or are revoked, after a dialog that names them", async () => {
         const { expiresAt: endOfKim2 } = await tom.getBadge(number("kim-2"));
         await view("badges?q=kim&state=active", "Badges");
         await shows("badges", ["kim-4", "kim-2"]);
@@ -238,7 +238,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await until(async () => expect((await tom.getBadge(number("kim-1"))).state).toBe("revoked"));
       });
 
-      it("have dialogs that say what doors will do, by the settings as they are now (sections 3 and 14)", async () => {
+      it("the dialogs of a badge say what doors will do, by the present settings (sections 3 and 14)", async () => {
         const { homes, submit, applicationId } = service;
         const says = async (text: string) => {
           await view("today", "Today");
@@ -259,7 +259,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       });
     });
 
-    it("filters the history by person and day, and saves it as CSV", async () => {
+    it("the console filters the history by person and day, and saves it as CSV", async () => {
       await view("history", "History");
       const today = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin" }).format();
       await page.getByLabel("From day").fill(today);
@@ -280,18 +280,18 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(lines[1]).toMatch(/,badge:suspended,Signed in here: Ann,/);
       const days = page.getByRole("navigation", { name: "Days" });
       await days.getByRole("link", { name: "Yesterday" }).click();
-      await page.getByText("Nothing in the history fits.").waitFor();
+      await page.getByText("No entry matches.").waitFor();
       await days.getByRole("link", { name: "Today" }).click();
       await until(async () => expect(await rows("entries").count()).toBe(2));
       await page.getByLabel("From day").fill("2020-01-01");
       await page.getByLabel("To day").fill("2020-01-02");
       await page.getByRole("button", { name: "Show", exact: true }).click();
-      await page.getByText("Nothing in the history fits.").waitFor();
+      await page.getByText("No entry matches.").waitFor();
       await page.getByRole("link", { name: "Show all" }).click();
       await row("Contract").getByText("Tom").waitFor();
     });
 
-    it("lists who has access, and leads to what they did", async () => {
+    it("the console lists who has access, with a link to what they did", async () => {
       await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Access" }).click();
       await shows("people", ["Ann", "Tom"]);
       await row("Tom").getByText("Operator").waitFor();
@@ -299,7 +299,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await row("Badge revoked").getByText("Tom").waitFor();
     });
 
-    it("sends all deliveries with problems again, once it was asked", async () => {
+    it("the console sends all deliveries with problems again, after a confirmation", async () => {
       await until(async () => {
         const events = [];
         for await (const event of tom.listEvents({ state: "pending" }).events()) events.push(event);
@@ -316,16 +316,16 @@ describe.skipIf(!HAS_CHROMIUM)(
       });
     });
 
-    it("shows settings as they are when a view is opened, not as they were at the sign-in", async () => {
+    it("the console shows the settings of the moment when a view is opened, not of the sign-in", async () => {
       await view("deliveries", "Deliveries");
-      await page.getByText("The service tells").waitFor();
+      await page.getByText("The service reports what happens").waitFor();
       await updateApplication(service.homes, service.submit, service.applicationId, { webhookUrl: null });
       await view("today", "Today");
       await view("deliveries", "Deliveries");
       await page.getByText("This application has no webhook address").waitFor();
     });
 
-    it("does all that without a complaint in the browser's console and without asking another host", () => {
+    it("these lists cause no message in the browser's console and no request to another host", () => {
       expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
     });
   },

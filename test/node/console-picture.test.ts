@@ -68,7 +68,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.skipIf(!HAS_CHROMIUM)("the README's picture of the console", { timeout: LIMIT }, () => {
-  it("shows who is expected today, in the order in which they come, without scrolling", async () => {
+  it("the console shows today's visitors in order of arrival, without scrolling", async () => {
     const browser = await launchChromium();
     try {
       const context = await browser.newContext({ timezoneId, locale: "en-GB", viewport: SIZE });

@@ -20,7 +20,9 @@ afterAll(async () => {
 }, LIMIT);
 
 describe.skipIf(!HAS_CHROMIUM)("doors that have not called for an hour (contract section 26)", () => {
-  it("are named on Today, and doors that have never called are not", { timeout: LIMIT }, async () => {
+  it("the view Today names doors that have stopped calling, but not those that never called", {
+    timeout: LIMIT,
+  }, async () => {
     const { origin, applicationId, applicationSecret, database, homes, submit } = await startHarness();
     await updateApplication(homes, submit, applicationId, { statusList: true });
     await addDoorSecret(database, applicationId, "Cellar");

@@ -160,15 +160,15 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
   }
 
   describe("signing in", () => {
-    it("says what to do about a wrong secret, and lets nobody in", async () => {
+    it("signing in with a wrong secret is refused with what to do about it", async () => {
       await signIn(page, "bdss_wrong");
       await page.getByRole("alert").getByText("ask your administrator for a new secret").waitFor();
       await signIn(page, "gehört mir");
-      await page.getByRole("alert").getByText("made of letters, digits, - and _").waitFor();
+      await page.getByRole("alert").getByText("it has only letters, digits, - and _").waitFor();
       expect(await page.getByText("Needs attention").count()).toBe(0);
     });
 
-    it("shows who is signed in, and has the secret neither in the URL, in storage nor in the DOM", async () => {
+    it("the console shows who is signed in, and the secret is not in the URL, in storage or in the DOM", async () => {
       await signInAs("Ann");
       await page.getByRole("region", { name: "Application" }).getByText("Ann").waitFor();
       const found = await page.evaluate(async () => ({
@@ -184,7 +184,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(found).toMatchObject({ stored: '[{},{},"",""]', databases: 0, caches: 0, history: "null", values: [] });
     });
 
-    it("is forgotten by a reload and by another page: nothing offers to keep it (section 19)", async () => {
+    it("a reload or another page forgets the sign-in, and nothing offers to keep it (section 19)", async () => {
       await signInAs("Ann");
       await view("badges?q=ali", "Badges");
       await page.reload();
@@ -199,7 +199,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Sign in" }).waitFor();
     });
 
-    it("offers a viewer nothing that would be refused, and reception only visitors (section 24)", async () => {
+    it("the console offers a viewer nothing that would be refused, and reception only visitors (section 24)", async () => {
       await signInAs("Vic");
       await openBadge("alice");
       await fact("Person").getByText("alice").waitFor();
@@ -218,7 +218,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
   });
 
   describe("the day of a security manager", () => {
-    it("begins with what needs attention, each a link to its list", async () => {
+    it("the first view shows what needs attention, each with a link to its list", async () => {
       await tom.setBadgeEnd(number("ivan"), new Date(Date.now() + 3 * 24 * 3_600_000));
       await signInAs("Ann");
       const attention = page.getByRole("region", { name: "Needs attention" });
@@ -233,7 +233,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByText("9 badges", { exact: true }).waitFor();
     });
 
-    it("says in words when no numbers are left", async () => {
+    it("the console says in words when no numbers are left", async () => {
       const full = { name: "Full", range: { first: 17, last: 17 } };
       const { applicationId, applicationSecret } = await createApplication(service.homes, service.submit, full);
       await fetch(`${service.origin}/v1/badge`, {
@@ -248,7 +248,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await other.close();
     });
 
-    it("finds a badge by a part of its user's ID in any case, by its number, and keeps the search in the address", async () => {
+    it("a search finds a badge by its number or a part of its user ID in any case, and stays in the address", async () => {
       await view("badges", "Badges");
       const search = page.getByLabel("Badge number, or part of");
       await search.fill("ALI");
@@ -261,7 +261,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         await search.fill(odd);
         await search.press("Enter");
         await page
-          .getByText(odd === "." ? "at least two characters" : "No badge fits")
+          .getByText(odd === "." ? "at least two characters" : "No badge matches")
           .first()
           .waitFor();
       }
@@ -272,13 +272,13 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByText("No user can have this ID.").waitFor();
     });
 
-    it("marks an ID that only looks like another, also for screen readers", async () => {
+    it("the console marks an ID that only looks like another, also for screen readers", async () => {
       await view("badges?q=heidi", "Badges");
       await row("heidi").getByText("␣").waitFor();
       expect(await row("heidi").getByRole("link").first().innerText()).toContain("contains a blank");
     });
 
-    it("suspends from a row's menu with a reason, which the phone notices and the history has, and undoes it", async () => {
+    it("a badge is suspended from a row's menu with a reason, which is in the history, and the suspension is undone", async () => {
       await view("badges", "Badges");
       await choose("bob", "Suspend…");
       await dialog().getByLabel("Reason").fill("Phone lost");
@@ -296,7 +296,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await row("Badge resumed").getByText("Ann").waitFor();
     });
 
-    it("sets start and end in the reader's time zone, and ends a badge at once", async () => {
+    it("start and end are set in the user's time zone, and a past end ends a badge at once", async () => {
       await openBadge("carol");
       await step("Change start or end");
       await dialog().getByLabel("Until").fill("2040-01-31T18:00");
@@ -321,7 +321,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await notice("is as it was");
     });
 
-    it("warns that a revocation is final, and offers no step afterwards", async () => {
+    it("the console warns that a revocation is final, and offers no action afterwards", async () => {
       await openBadge("dave");
       await step("Revoke");
       await dialog().getByText("This cannot be undone.").waitFor();
@@ -336,7 +336,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await row("dave").waitFor();
     });
 
-    it("blocks, lists and unblocks people, also one without a badge, and erases one", async () => {
+    it("people are blocked, listed, unblocked and erased, also without a badge", async () => {
       await view("person?user=erin", "erin");
       await step("Block");
       await confirm("Block person");
@@ -366,7 +366,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect((await tom.getBadge(number("frank"))).userId).toMatch(/^erased:/);
     });
 
-    it("saves what a list shows as CSV, all of it, and no cell as a formula", async () => {
+    it("a list is saved as CSV completely, and no cell is a formula", async () => {
       numbers.set("=1+1", await issue("=1+1"));
       // Where a comma is the decimal sign, spreadsheets split lines at semicolons.
       numbers.set("a;=1+1", await issue("a;=1+1"));
@@ -384,7 +384,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(csv).not.toContain("dave");
     });
 
-    it("shows actors by who vouches for them, in the history and in its CSV", async () => {
+    it("the history and its CSV show who vouches for each actor", async () => {
       const { applicationId, applicationSecret, origin: baseUrl } = service;
       const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
       const id = number("carol");
@@ -418,7 +418,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       }
     });
 
-    it("shows deliveries with problems, why one failed, and sends it again", async () => {
+    it("the console shows deliveries with problems and why one failed, and sends it again", async () => {
       await view("deliveries", "Deliveries");
       await choose("HTTP status 500", "Payload and response");
       await dialog().getByText("disk full").waitFor();
@@ -433,7 +433,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
   });
 
   describe("two people at once", () => {
-    it("learn of each other: a dialog says who changed the badge, when and how, and leaves the choice", async () => {
+    it("a dialog says who changed the badge meanwhile, when and how, and leaves the choice", async () => {
       await openBadge("alice");
       await step("Suspend");
       await dialog().getByText("The phone is refused").waitFor();
@@ -443,7 +443,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .getByText(/^Tom changed this badge at \d\d:\d\d: start or end changed\./)
         .waitFor();
       expect(await tom.getBadge(number("alice"))).toMatchObject({ state: "active" });
-      await confirm("Suspend badge all the same");
+      await confirm("Suspend badge anyway");
       await notice("is suspended.");
       const { change } = await tom.getBadge(number("alice"));
       await tom.resumeBadge(number("alice"), { ifChange: change });
@@ -451,7 +451,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await notice(/^Not undone\. Tom changed this badge at .*: badge resumed\. It is active now\./);
     });
 
-    it("a step that has become impossible is not offered any more", async () => {
+    it("a dialog no longer offers a change that has become impossible", async () => {
       await openBadge("bob");
       await step("Suspend");
       await dialog().getByText("The phone is refused").waitFor();
@@ -464,7 +464,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await dialog().getByRole("button", { name: "Close" }).click();
     });
 
-    it("see the present when they come back to the page", async () => {
+    it("the page reloads its data when the user comes back to it", async () => {
       await page.clock.install();
       await signInAs("Ann");
       await openBadge("ivan");
@@ -480,7 +480,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
   describe("a visitor", () => {
     const pass = () => page.getByRole("article", { name: "Pass of Walt Visitor" });
 
-    it("gets a pass whose code opens the configured link, and a badge with name, start and end (section 24)", async () => {
+    it("a visitor gets a pass whose code opens the configured link, and a badge with name, start and end (section 24)", async () => {
       await signInAs("Desk");
       await view("visitors", "Visitors");
       await page.getByRole("button", { name: "Invite a visitor" }).click();
@@ -506,7 +506,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(badge.expiresAt).toMatch(/T09:00:00\.000Z$/);
     });
 
-    it("prints only the pass, on one page", async () => {
+    it("printing a pass prints only the pass, on one page", async () => {
       await page.emulateMedia({ media: "print" });
       expect(await pass().isVisible()).toBe(true);
       for (const hidden of [page.getByRole("button"), page.getByRole("link"), page.getByRole("table")]) {
@@ -517,7 +517,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.emulateMedia({ media: "screen" });
     });
 
-    it("has a pass that says so once the invitation is revoked", async () => {
+    it("a pass on the screen says that its invitation was revoked", async () => {
       await page.getByRole("button", { name: "Done" }).click();
       await page.getByRole("button", { name: "Invite a visitor" }).click();
       await page.getByLabel("Visitor's name").fill("Walt Visitor");
@@ -530,7 +530,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Done" }).click();
     });
 
-    it("without an end gets the same pass when the first response was lost", async () => {
+    it("a visitor without an end gets the same pass when the first response was lost", async () => {
       await page.getByRole("button", { name: "Invite a visitor" }).click();
       await page.getByLabel("Visitor's name").fill("Una Lost");
       await page.getByRole("button", { name: "No end" }).click();
@@ -548,7 +548,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await row("Una Lost").count()).toBe(1);
     });
 
-    it("cannot be invited until a year of five digits, and the browser says so", async () => {
+    it("the browser refuses a visit that ends in a year of five digits", async () => {
       await page.getByRole("button", { name: "Invite a visitor" }).click();
       const field = page.getByLabel("Until");
       await field.fill("12026-01-01T00:00");
@@ -560,7 +560,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
   });
 
   describe("everybody", () => {
-    it("works by keyboard alone, and the focus is never lost: sign in, find, suspend, undo, sign out", async () => {
+    it("the console works by keyboard alone and never loses the focus: sign in, find, suspend, undo, sign out", async () => {
       await open(page);
       const { keyboard: keys } = page;
       const focused = page.locator(":focus");
@@ -627,7 +627,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await focusOn(/^You are signed out\./);
     });
 
-    it("has no fault that axe-core finds in any view, light on a desktop and dark on a phone, and fits both", async () => {
+    it("no view has an axe-core violation, light on a desktop and dark on a phone, and all fit both", async () => {
       const looks = [
         // By default what depends on the colours: the other rules see the elements of the desktop again.
         ["dark", PHONE, byEffort(["color-contrast"], undefined)],
@@ -686,7 +686,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
 
     // After axe, which takes seconds for a hundred rows.
-    it("can be one of a hundred visitors, pasted from a table, in one call; who is refused is named", async () => {
+    it("a hundred visitors pasted from a table are invited in one call, and refused ones are named", async () => {
       await view("visitors", "Visitors");
       await page.getByRole("button", { name: "Invite up to 100 from a list" }).click();
       const lines = Array.from({ length: 99 }, (_, place) => `Guest ${place}\tTom Berg`);
@@ -706,7 +706,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await row("Guest 98").waitFor();
     });
 
-    it("sees the bars of charts also in colours of their own choice", async () => {
+    it("the bars of charts are visible in forced colours", async () => {
       await page.emulateMedia({ forcedColors: "active" });
       await view("figures", "Figures");
       const bar = page.getByRole("table", { name: "Badges by state" }).getByRole("cell").first();
@@ -717,7 +717,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.emulateMedia({ forcedColors: null });
     });
 
-    it("shows a message while the service does not respond, and continues where it was", async () => {
+    it("the console shows a message while the service does not respond, and then continues", async () => {
       await page.route("**/v1/badges?**", (route) => route.abort());
       await view("badges?state=active", "Badges");
       await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
@@ -727,7 +727,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await page.getByRole("alert").count()).toBe(0);
     });
 
-    it("stops loading a long list when its reader leaves the view", async () => {
+    it("the console stops loading a long list when the user leaves the view", async () => {
       let requests = 0;
       await page.route("**/v1/badges?**", (route) => {
         requests++;
@@ -748,7 +748,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.unroute("**/v1/badges?**");
     });
 
-    it("is signed out when the secret is no longer accepted, and after an idle hour, not before", async () => {
+    it("the console signs out when the secret is no longer accepted, and after an idle hour, not before", async () => {
       await page.route("**/v1/history?**", (route) =>
         route.fulfill({ status: 401, json: { error: "INVALID_CREDENTIALS" } }),
       );
@@ -765,7 +765,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await page.getByRole("button", { name: "Sign out" }).count()).toBe(0);
     });
 
-    it("is signed out when a computer has slept for an hour, before its first key counts, and whoever sets its clock back", async () => {
+    it("the console signs out after the computer slept for an hour, before any key counts, even if its clock was set back", async () => {
       const setClock = async (minutes: number) =>
         page.clock.setSystemTime(await page.evaluate((by) => Date.now() + by * 60_000, minutes));
       const text = "You were signed out after an hour without activity.";
@@ -781,7 +781,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByText(text).waitFor();
     });
 
-    it("does all that without a complaint in the browser's console and without asking another host", () => {
+    it("the console causes no message in the browser's console and no request to another host", () => {
       expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
     });
   });

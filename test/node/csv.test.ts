@@ -28,7 +28,7 @@ describe("a CSV file of the console (contract section 24): no cell is a formula"
     ...["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", '"=1"', "\u200b=1"],
     ...["\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)"],
     ...["a;=1", 'a;"=1', "a; =1", "a;\uff1d1", 'a;""=1', "a,=1", 'a,"=1', "a\t=1", "a\n=1", "a;b;=1", ";;=1", "a|=1"],
-  ])("whether a spreadsheet splits lines at commas, semicolons or tabs: %j", (text) => {
+  ])("no cell is a formula when a spreadsheet splits lines at commas, semicolons or tabs: %j", (text) => {
     for (const rows of [[[text]], [["first", text, "last"]], [[text, text]]]) {
       const csv = csvOf(["A"], rows).replace("\ufeff", "");
       for (const separator of [",", ";", "\t"]) {
@@ -41,7 +41,7 @@ describe("a CSV file of the console (contract section 24): no cell is a formula"
     }
   });
 
-  it("has other texts as they are", () => {
+  it("a CSV file has other texts unchanged", () => {
     const texts = ["alice", "a-b", "1;2", 'say "hi"', "a = b", "x@example.com", "\u5c71\uff0d\u5ddd", "3,5"];
     const [, line = ""] = csvOf(["A"], [texts]).split("\r\n");
     expect(cellsOf(line, ",")).toEqual(texts);

@@ -67,25 +67,25 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     return stderr.trimEnd().split("\n").at(-1) ?? "";
   }
 
-  it("writes nothing with a token that may only read, and names the right that it lacks", async () => {
+  it("deploy writes nothing with a token that may only read, and names the right that it lacks", async () => {
     const isWrite = (call: string) => (call.startsWith("GET ") ? null : "refuse");
     expect(await withFault(isWrite, refusal)).toContain('lacks the right "Account, D1, Edit"');
   });
 
-  it("writes nothing before queues are enabled, and names the page where they are", async () => {
+  it("deploy writes nothing before queues are enabled, and names the page where to enable them", async () => {
     expect(await refusal()).toMatch(
       /^Queues are not enabled .* https:\/\/dash\.cloudflare\.com\/\S+\/workers\/queues /,
     );
     rehearsal.platform.account.state.hasQueues = true;
   });
 
-  it("writes nothing without a workers.dev name, and says how to register one", async () => {
+  it("deploy writes nothing without a workers.dev name, and says how to register one", async () => {
     expect(await refusal()).toMatch(/ no workers\.dev name yet.* --workers-dev NAME .* \S+\/workers\/onboarding, /);
     expect(await refusal("--workers-dev", "taken")).toContain("cannot be registered: This subdomain is not available.");
     expect(await refusal("--workers-dev", "No name")).toContain('"No name" cannot be a workers.dev name');
   });
 
-  it("writes nothing on the Free plan, and says that the service needs Workers Paid", async () => {
+  it("deploy writes nothing on the Free plan, and says that the service needs Workers Paid", async () => {
     expect(await refusal("--workers-dev", "acme")).toMatch(
       /^The account is on the Workers Free plan, and the service needs /,
     );
@@ -93,7 +93,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     rehearsal.platform.account.state.plan = "paid";
   });
 
-  it("deploys when all of that is there, although the platform limits its calls", async () => {
+  it("deploy succeeds once the account has everything, although the platform limits the rate of calls", async () => {
     const limited = new Set<string>();
     const limitOnce = (call: string): Fault => {
       if (!call.includes("/d1/") || limited.has(call)) return null;
@@ -102,14 +102,14 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     };
     const { code, stderr } = await withFault(limitOnce, () => rehearsal.deploy("--location", "weur"));
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stderr).toContain("… the platform limits its calls: trying again in 1 s\n");
-    expect(stderr).toContain("✓ First tick of the clock\n");
+    expect(stderr).toContain("… the platform limits the rate of calls: trying again in 1 s\n");
+    expect(stderr).toContain("✓ First tick\n");
     expect(rehearsal.platform.account.databases).toMatchObject([{ read_replication: { mode: "auto" } }]);
     // A warning of wrangler's that is none.
     expect(stderr).not.toContain("DB_2");
   });
 
-  it("is all well a minute later, with cron still off (contract section 25)", async () => {
+  it("doctor finds no error a minute after the deployment, with cron still off (contract section 25)", async () => {
     const { code, stdout } = await admin("doctor", "--address", rehearsal.platform.address);
     expect({ code, others: stdout.split("\n").filter((line) => !line.startsWith("✓")) }).toEqual({
       code: 0,
@@ -124,7 +124,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     });
   });
 
-  it("has six facts checked, each of which the account may show to be otherwise", async () => {
+  it("doctor --first-day checks six facts, and reports each that does not hold", async () => {
     const { state } = rehearsal.platform.account;
     const check = async (waitSeconds = "1") => {
       const { code, stdout } = await admin("doctor", "--first-day", "--wait", waitSeconds, "--json");
@@ -134,7 +134,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
       return { code, states: findings.map(({ state: each }) => each), details: findings.map(({ detail }) => detail) };
     };
     // Cron is off here, and there are no figures yet.
-    expect(await check()).toMatchObject({ code: 0, states: ["ok", "look", "ok", "look", "ok", "ok"] });
+    expect(await check()).toMatchObject({ code: 0, states: ["ok", "warning", "ok", "warning", "ok", "ok"] });
     state.activeMicroseconds = [12_000_000];
     let isTicking = true;
     const ticking = (async () => {
@@ -148,16 +148,16 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     expect(second).toMatchObject({ code: 0, states: ["ok", "ok", "ok", "ok", "ok", "ok"] });
     expect(second.details[0]).toBe("a failing second statement undid the first");
     state.activeMicroseconds = [3_600_000_000];
-    expect((await check()).states[3]).toBe("look");
+    expect((await check()).states[3]).toBe("warning");
   });
 
-  it("switches read replication off when that is said, and on again when it is not", async () => {
+  it("deploy --no-replicas switches read replication off, and deploy without it switches it on again", async () => {
     expect(await rehearsal.deploy("--no-replicas")).toMatchObject({ code: 0 });
     expect(rehearsal.platform.account.databases).toMatchObject([{ read_replication: { mode: "disabled" } }]);
     expect((await rehearsal.deploy()).stderr).toContain("… Read replication of home 1 (auto): switch it on\n");
   });
 
-  it("keeps its first address when it gets a domain, and waits for its own release at both", async () => {
+  it("the service keeps its first address when it gets a domain, and deploy waits for the release at both", async () => {
     const reach = vi.fn((input: string | URL | Request, init?: RequestInit) => {
       const url = String(input instanceof Request ? input.url : input);
       return direct(url.replace(/^https:\/\/[^/]*\.(workers\.dev|example\.com)/, rehearsal.platform.address), init);
@@ -218,7 +218,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     expect(await release()).toBe(after);
   });
 
-  it("works again after the loss of the Worker, with a copy of the sealing key (contract section 9)", async () => {
+  it("after the loss of the Worker, the service works again with a copy of the sealing key (contract section 9)", async () => {
     const application = credentials.parse(
       JSON.parse((await admin("application", "create", "--name", "App", "--json")).stdout),
     );
@@ -240,7 +240,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     expect((await call(application, "phone", "POST", "/v1/badge/sign", { base64: "aGVsbG8=" })).status).toBe(200);
   });
 
-  it("goes back to before a migration, gets it again, and has what callers were told (contract section 21)", async () => {
+  it("D1 restored to before a migration is migrated again, and has everything that callers were told (contract section 21)", async () => {
     const { platform, repository } = rehearsal;
     const application = credentials.parse(
       JSON.parse((await admin("application", "create", "--name", "Restored", "--json")).stdout),
@@ -268,10 +268,10 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     await expect.poll(told, { timeout: 60_000, interval: 500 }).toEqual([403, "SUSPENDED_BADGE", 200, second]);
   });
 
-  it("makes another environment, with names of its own and none of production's data", async () => {
+  it("deploy creates another environment with its own names and none of production's data", async () => {
     const before = rehearsal.configuration();
     expect((await rehearsal.admin("deploy", "--env", "No name")).stderr).toBe(
-      '"No name" cannot be an environment: use up to 20 of a-z, 0-9 and hyphens.\n',
+      '"No name" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens.\n',
     );
     const plan = await rehearsal.admin("deploy", "--env", "staging", "--location", "weur", "--check");
     expect(plan.stderr).toContain("✗ Environment staging in wrangler.toml: would add its tables");
@@ -293,7 +293,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     expect(staging).toContain('namespace_id = "8721"');
   });
 
-  it("refuses an older checkout and prints both releases, unless --force is given", async () => {
+  it("deploy refuses an older checkout and prints both releases, unless --force is given", async () => {
     await rehearsal.platform.execute("UPDATE deployment SET release = '99.0.0'");
     const before = rehearsal.platform.writes().filter((call) => !call.endsWith("/raw")).length;
     const { code, stderr } = await rehearsal.deploy();
@@ -324,7 +324,7 @@ describe("a checkout under git (contract section 25)", () => {
   };
   const deployed = { id: 1, release: "0.9.0", commit: null, deployedAt: 0 };
 
-  it("may replace an earlier commit of its own history, but neither a later commit nor another history's", () => {
+  it("a checkout may replace an earlier commit of its own history, but not a later commit or one of another history", () => {
     execFileSync("git", ["init", "-q", "-b", "main", repository]);
     const [first, second] = [commit("one"), commit("two")];
     expect(containsCommit(first, repository)).toBe("contained");
@@ -344,7 +344,10 @@ describe("a checkout under git (contract section 25)", () => {
     ["0.10.0", "contained", null],
     ["0.9.0", "older", "is older than what is deployed"],
     ["0.9.1", "foreign", "does not contain the commit that is deployed"],
-  ] as const)("of release %s, whose history has the deployed commit as %s: %s", (own, containment, reason) => {
-    expect(reasonToRefuse(deployed, own, containment)).toBe(reason);
-  });
+  ] as const)(
+    "a checkout of release %s, whose history has the deployed commit as %s: %s",
+    (own, containment, reason) => {
+      expect(reasonToRefuse(deployed, own, containment)).toBe(reason);
+    },
+  );
 });

@@ -19,10 +19,10 @@ it("a deployment prints what it waits for until /health responds (contract secti
   const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
   const notes: string[] = [];
   await untilHealthy(origin, "production", (line) => notes.push(line));
-  expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for two minutes at most`]);
+  expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for up to two minutes`]);
 });
 
-it("a deployment waits for its own release: the Worker before may still respond (contract section 25)", async () => {
+it("a deployment waits for its own release, because the previous Worker may still respond (contract section 25)", async () => {
   const builds = ["0.9.0+aaaaaaaaaaaa", "0.9.0+bbbbbbbbbbbb"];
   const server = createServer((_, response) => {
     const [release = ""] = builds.length > 1 ? builds.splice(0, 1) : builds;
@@ -36,11 +36,11 @@ it("a deployment waits for its own release: the Worker before may still respond 
   const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
   const notes: string[] = [];
   await untilHealthy(origin, "production", (line) => notes.push(line), "0.9.0+bbbbbbbbbbbb");
-  const before = "release 0.9.0+aaaaaaaaaaaa responds, and 0.9.0+bbbbbbbbbbbb was uploaded";
-  expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for two minutes at most`]);
+  const before = "release 0.9.0+aaaaaaaaaaaa responded, but 0.9.0+bbbbbbbbbbbb was uploaded";
+  expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for up to two minutes`]);
 });
 
-it("shows wrangler's warnings, but for the one about homes of local development (contract section 25)", () => {
+it("a deployment shows wrangler's warnings, except the one about local development's homes (contract section 25)", () => {
   const about = (name: string) =>
     `    - There is a d1_databases binding with name "${name}" at the top level, but not on "env.production".\n      This is not what you probably want.\n      Please add a binding for "${name}" to "env.production.d1_databases.bindings".\n`;
   const head =

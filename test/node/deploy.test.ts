@@ -64,7 +64,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     await until(() => expect(webhooks(path)).toHaveLength(before + 1));
   }
 
-  it("asks for the place of home 1", async () => {
+  it("the first deployment asks for the place of home 1", async () => {
     const { code, stderr } = await rehearsal.deploy();
     expect(code).toBe(1);
     expect(stderr).toContain(
@@ -72,26 +72,28 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     );
     const check = await rehearsal.deploy("--check");
     expect(check).toMatchObject({ code: 0, stdout: "10 of 16 steps would be taken.\n" });
-    expect(check.stderr).toContain("✗ Place of home 1 (HOME_1 in wrangler.toml): would ask where the data is to be");
+    expect(check.stderr).toContain("✗ Place of home 1 (HOME_1 in wrangler.toml): would ask where the data should be");
   });
 
-  it("comes before every other command, and before a further home", async () => {
-    expect(await refusal("application", "list")).toContain('The database of "production" has no ID yet');
+  it("every other command, and a further home, need a deployment first", async () => {
+    expect(await refusal("application", "list")).toContain(
+      'The database of "production" has no ID in wrangler.toml yet',
+    );
     const further = await refusal("init", "--home", "2", "--jurisdiction", "eu");
     expect(further).toBe("Home 2 needs home 1: run npm run deploy first.\n");
   });
 
-  it("can be planned with a further home before logging in (section 17)", async () => {
+  it("init --dry-run plans a further home before any login (section 17)", async () => {
     const init = ["init", "--home", "2", "--jurisdiction", "eu", "--env", "production"];
     const { code, stdout, stderr } = await rehearsal.adminBeforeLogin(...init, "--dry-run", "--json");
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^This is what an empty account would need: yours cannot be looked at\. Log in first: /);
+    expect(stderr).toMatch(/^This is what an empty account would need, because yours cannot be read\. Log in first: /);
     const { steps, done } = planned.parse(JSON.parse(stdout));
     expect(done).toBe(false);
     expect(steps.map(({ action }) => action)).toEqual(
       expect.arrayContaining([
         "bind badge-distribution-production-2",
-        'keep "jurisdiction=eu", which never changes',
+        'record "jurisdiction=eu", which never changes',
         "bind badge-webhooks-production-2",
         "create badge-distribution-production-2, jurisdiction=eu",
       ]),
@@ -117,12 +119,12 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       /is not an https URL/,
     ],
     [VARIABLES, '\nCONSOLE = "on"', /^wrangler\.toml cannot be read at line \d+: .*redefine/],
-  ])("does nothing with a mistake in wrangler.toml, which it names: %s %s", async (place, mistake, problem) => {
+  ])("deploy names a mistake in wrangler.toml and does nothing: %s %s", async (place, mistake, problem) => {
     const { code, stderr } = await withConfiguration(place, mistake, () => rehearsal.deploy("--location", "weur"));
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(problem) });
   });
 
-  it("prints its plan with --check and changes nothing; the place can change until the database is made", async () => {
+  it("deploy --check prints the plan and changes nothing; the place can change until the database exists", async () => {
     const before = rehearsal.configuration();
     const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur", "--check");
     expect({ code, stdout }).toEqual({ code: 0, stdout: "10 of 16 steps would be taken.\n" });
@@ -136,7 +138,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(rehearsal.platform.writes()).toEqual([]);
   });
 
-  it("creates every resource on an empty account, and prints the next command", async () => {
+  it("deploy creates every resource on an empty account, and prints the next command", async () => {
     const { code, stdout, stderr } = await rehearsal.deploy("--location", "weur");
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toContain('\nNext: npm run -s admin -- application create --name "First"');
@@ -153,7 +155,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(rehearsal.configuration()).toContain("# Abuse damping, counted per location");
   });
 
-  it("changes nothing when it is run again", async () => {
+  it("a second run of deploy changes nothing", async () => {
     const before = rehearsal.configuration();
     rehearsal.platform.calls.length = 0;
     const { code, stdout } = await rehearsal.deploy();
@@ -163,14 +165,14 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(rehearsal.platform.writes().filter((call) => !call.endsWith("/raw"))).toEqual([]);
   });
 
-  it("has deployed a service that issues badges and sends their webhooks", async () => {
+  it("the deployed service issues badges and sends their webhooks", async () => {
     application = (await create("--webhook-url", "https://example.com/hook")).applicationId;
     await issueAndDeliver(application, "phone-1");
     expect((await rehearsal.deploy()).stdout).toContain("\nNext: npm run -s admin -- doctor --env production\n");
     expect(JSON.parse(webhooks()[0]?.body ?? "")).toMatchObject({ event: "badge:created" });
   });
 
-  it("passes the doctor's checks, and each fault is named", async () => {
+  it("the deployed service passes doctor's checks, and doctor names each fault", async () => {
     const diagnose = async (address = rehearsal.platform.address) => {
       const { code, stdout } = await admin("doctor", "--address", address, "--json");
       const { healthy, findings } = diagnosis.parse(JSON.parse(stdout));
@@ -194,7 +196,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     ]);
   });
 
-  it("rotates secrets and sealing keys of the deployed service (contract section 9)", async () => {
+  it("secrets and sealing keys of the deployed service can be rotated (contract section 9)", async () => {
     const { account } = rehearsal.platform;
     const secrets = () => [...(account.scripts.get("badge-distribution-production")?.secrets.keys() ?? [])];
     expect(await json("secret", "add", application)).toMatchObject({ role: "added" });
@@ -204,10 +206,11 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const [, second] = secrets();
     // Its value is on no command line.
     expect(second).toMatch(/^SEALING_KEY_2_[0-9a-f]{16}$/);
-    const put = `Runs npx wrangler secret put ${second} --env production   (the private half goes in by standard input)\n`;
+    const put = `Runs npx wrangler secret put ${second} --env production   (the private half is passed on standard input)\n`;
     expect(rotated.stderr).toBe(put);
     await rehearsal.platform.sweep();
-    const kept = "A restoration needs the others for 31 days: npm run -s admin -- --env production sealing-key remove";
+    const kept =
+      "A restore of D1 needs the others for 31 days. After that: npm run -s admin -- --env production sealing-key remove";
     expect(await admin("sealing-key", "reseal")).toMatchObject({ code: 0, stdout: expect.stringContaining(kept) });
     const removed = await admin("sealing-key", "remove", "1");
     expect(removed).toMatchObject({ code: 0, stderr: `Runs npx wrangler secret delete ${first} --env production\n` });
@@ -215,7 +218,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(await issueBadge(application, "phone-2")).toBe(201);
   });
 
-  it("makes a home in a jurisdiction, with queues of that jurisdiction, after runs that were refused and killed (contract section 17)", async () => {
+  it("init creates a home and its queues in a jurisdiction, also after refused and killed runs (contract section 17)", async () => {
     const init = ["init", "--home", "2", "--jurisdiction", "eu"];
     const isRefused = (call: string) => (call === "POST /d1/database" ? "refuse" : null);
     const right = 'lacks the right "Account, D1, Edit"';
@@ -233,7 +236,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     ]);
   });
 
-  it("upgrades, with a domain of its own and after refusals: migrations come to every home, then the new Worker", async () => {
+  it("an upgrade migrates every home before it uploads the Worker, also with a domain and after refusals", async () => {
     const { platform, repository } = rehearsal;
     writeFileSync(join(repository, "migrations/9999_rehearsal.sql"), "CREATE TABLE rehearsal (id INTEGER);\n");
     appendFileSync(join(repository, "src/worker/index.ts"), "\n// another release\n");
@@ -259,21 +262,21 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     platform.calls.length = 0;
     const { code, stderr } = await rehearsal.deploy();
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stderr).toContain("upload it (badges.example.com is not its)");
+    expect(stderr).toContain("upload it (badges.example.com is not attached to it)");
     expect(platform.calls.filter((call) => call === "PUT /workers/scripts/NAME")).toHaveLength(1);
     expect(platform.account.domains).toMatchObject([{ hostname: "badges.example.com" }]);
     expect(platform.account.queues.map(({ consumers }) => consumers.length)).toEqual([1, 1, 1, 1]);
     expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
   });
 
-  it("serves applications of both homes after that, each by its own queue", async () => {
+  it("the upgraded service serves applications of both homes, each by its own queue", async () => {
     const { applicationId: paris } = await create("--home", "2", "--webhook-url", "https://example.com/paris");
     expect(paris).toMatch(/^app2_/);
     await issueAndDeliver(paris, "phone-1", "paris");
     await issueAndDeliver(application, "phone-3");
   });
 
-  it("uploads no Worker without a home that has applications: wrangler.toml may be another computer's", async () => {
+  it("deploy uploads no Worker that lacks a home with applications, because wrangler.toml may be another computer's", async () => {
     const before = rehearsal.configuration();
     const tablesOfHome2 = /\[\[env[^[]*(?:"DB_2"|-production-2")[^[]*/g;
     const refused = await withConfiguration(tablesOfHome2, "", () => rehearsal.deploy());
@@ -282,13 +285,13 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
   });
 
-  it("leaves the tables of another version alone, and does not name reset, which is for local data", async () => {
+  it("deploy leaves the tables of another version alone, and does not name reset, which is for local data", async () => {
     const migrations = join(rehearsal.repository, "migrations");
     renameSync(join(migrations, "9999_rehearsal.sql"), join(migrations, "9999_other.sql"));
     const { code, stderr } = await rehearsal.deploy();
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /\nThe database of home 1 is of another version of the service, .*: deploy that version, or a later one\.\n$/,
+      /\nThe database of home 1 was made by another version of the service, .*: deploy that version, or a later one\.\n$/,
     );
   });
 });
@@ -318,7 +321,7 @@ describe.runIf(byEffort(false, true))("every fault of a deployment (contract sec
     return failures;
   }
 
-  it.each(["lose", "refuse"] as const)("further runs complete it, if each call is one that they %s", async (fault) => {
+  it.each(["lose", "refuse"] as const)("further runs complete a deployment with failing calls: %s", async (fault) => {
     const failed = new Set<string>();
     rehearsal.platform.fault = (call) => {
       if (failed.has(call)) return null;
@@ -330,7 +333,7 @@ describe.runIf(byEffort(false, true))("every fault of a deployment (contract sec
     for (const stderr of failures) expect(stderr).toMatch(advice);
   });
 
-  it("further runs complete it, after whichever step it was killed", async () => {
+  it("further runs complete a deployment that was killed after any step", async () => {
     for (let step = 1; step <= 16; step++) await rehearsal.deployKilledAfter(step);
     await deployUntilDone();
   });

@@ -100,7 +100,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
   describe.each(byEffort(["light"] as const, ["light", "dark"] as const))("%s on a desktop", (theme) => {
     const pageHere = pageOfGroup(DESKTOP, theme);
 
-    it("lists every route and webhook of the document and has its guide, without a fault that axe-core finds", async () => {
+    it("/docs lists every route and webhook and has the guide, without an axe-core violation", async () => {
       const page = pageHere();
       const sidebar = page.locator(SIDEBAR).first();
       await sidebar.getByText("Get a badge number").waitFor();
@@ -111,7 +111,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
       expect(await faultsOf(page, SIDEBAR)).toEqual([]);
     });
 
-    it("shows each credential once, by its own name, and no value that Scalar made up", async () => {
+    it("/docs shows each credential once, by its own name, and no value that Scalar made up", async () => {
       const page = pageHere();
       const { dialog } = await openForm(page, "tag/badges/GET/v1/badges", "List all badges of the application");
       const headers = await dialog.getByRole("combobox", { name: "Key" }).allInnerTexts();
@@ -125,7 +125,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
       await page.keyboard.press("Escape");
     });
 
-    it("finds the key set by a search for: verify signature", async () => {
+    it('a search in /docs for "verify signature" finds the key set', async () => {
       const page = pageHere();
       await page
         .locator(SIDEBAR)
@@ -145,7 +145,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
   describe.each(byEffort([DARK_PHONE], LOOKS))("%s on a %s", (theme, _, viewport) => {
     const pageHere = pageOfGroup(viewport, theme);
 
-    it("gets a badge of the demo application when a call is tried unchanged, in a form without fault", async () => {
+    it("trying a call unchanged in /docs gets a badge of the demo application, without an axe-core violation", async () => {
       const page = pageHere();
       const { route, button, dialog } = await openForm(page, "tag/devices/POST/v1/badge", "Get a badge number");
       const answered = page.waitForResponse(`${service.origin}/v1/badge`);
@@ -170,7 +170,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
   describe.runIf(byEffort(false, true)).each(LOOKS)("%s on a %s, read to its end", (theme, _, viewport) => {
     const pageHere = pageOfGroup(viewport, theme);
 
-    it("shows every route and webhook of the document, and its guide, fits the screen (a phone has 390 px), and has no fault that axe-core finds", async () => {
+    it("/docs fits the screen (390 px on a phone) with every route, webhook and the guide, without an axe-core violation", async () => {
       const page = pageHere();
       const { headings, widest } = await readAll(page);
       expect(headings).toEqual(expect.arrayContaining([...summaries, ...chapters]));
@@ -182,11 +182,11 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
   describe("light on a desktop, after all that", () => {
     const pageHere = pageOfGroup(DESKTOP, "light");
 
-    it("has done all that without console errors and without requests to another host", () => {
+    it("/docs causes no console errors and no requests to another host", () => {
       expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
     });
 
-    it("cannot send requests to another host from any script", async () => {
+    it("scripts in /docs cannot send requests to another host", async () => {
       const refused = await pageHere().evaluate(async () => {
         const violations: string[] = [];
         document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));

@@ -30,7 +30,7 @@ const sized = z.object({ meta: z.object({ size_after: z.number() }) });
 const isSized = (result: unknown): result is z.infer<typeof sized> => sized.safeParse(result).success;
 
 describe("doctor (contract sections 7, 17 and 21)", () => {
-  it("names an application that has used up the new badges of this clock hour", async () => {
+  it("doctor names an application that has used up the new badges of this clock hour", async () => {
     const { applicationId: id } = await create("--new-badges-per-hour", "5");
     const use = (hour: number, used: number) =>
       database.run((_, d1) =>
@@ -45,10 +45,13 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     await use(hour() - 1, 5);
     expect(await finding("New badges")).toMatchObject({ state: "ok" });
     await use(hour(), 5);
-    expect(await finding("New badges")).toMatchObject({ state: "look", detail: `${id} (App): all 5 of this hour` });
+    expect(await finding("New badges")).toMatchObject({
+      state: "warning",
+      detail: `${id} (App): all 5 of this hour are used`,
+    });
   });
 
-  it("names an application whose log goes back less than 31 days, because its allocator is full", async () => {
+  it("doctor names an application whose log has less than 31 days, because its allocator is full", async () => {
     const { applicationId: id } = await create();
     expect(await finding("Logs")).toMatchObject({ state: "ok", detail: "every allocator keeps 31 days of its log" });
     const setSince = (since: number) =>
@@ -59,15 +62,15 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     const since = Date.now() - 12 * day;
     await setSince(since);
     const detail = `${id} (App): since ${new Date(since).toISOString()} only`;
-    expect(await finding("Logs")).toMatchObject({ state: "look", detail });
+    expect(await finding("Logs")).toMatchObject({ state: "warning", detail });
     await setSince(Date.now() - 31 * day - 1);
     expect(await finding("Logs")).toMatchObject({ state: "ok" });
   });
 
-  it("says how full the fullest home is", async () => {
+  it("doctor says how full the fullest home is", async () => {
     expect(await finding("Homes")).toMatchObject({
       state: "ok",
-      detail: "the fullest has 0 % of the 10 GB that D1 holds",
+      detail: "the fullest uses 0 % of the 10 GB that D1 holds",
     });
   });
 

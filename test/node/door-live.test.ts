@@ -67,7 +67,7 @@ async function outcome(door: DoorControl, index: number): Promise<string> {
 const liveCalls = () => service.requested.filter((path) => path.startsWith("/v1/live"));
 
 describe("a connected door (contract section 26)", () => {
-  it("applies each delta, keeps it in its file, and decides by it after a restart without the network", async () => {
+  it("a door applies each delta, keeps it in its file, and decides by it after a restart without the network", async () => {
     service.live = (have) => {
       if (have === 10) return new Response(service.delta(10, 12, { 3: SUSPENDED, 5: REVOKED }));
       return have === 12 ? new Response(service.delta(12, 13, { 3: ACTIVE })) : held();
@@ -87,7 +87,7 @@ describe("a connected door (contract section 26)", () => {
     expect(waits).toEqual([]);
   });
 
-  it("keeps what it knows when a copy of the list on the way is older", async () => {
+  it("a door keeps what it knows when a cached list is older", async () => {
     service.live = (have) => (have === 10 ? new Response(service.delta(10, 11, { 3: SUSPENDED })) : held());
     const door = await connect();
     await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=11"));
@@ -95,7 +95,7 @@ describe("a connected door (contract section 26)", () => {
     expect(await outcome(door, 3)).toBe("suspended");
   });
 
-  it("gets the lists again where it lacks more than changes: after a republication, or more than 2,000", async () => {
+  it("a door downloads the lists again after a republication, or when it lacks more than 2,000 changes", async () => {
     service.statuses.set(7, REVOKED);
     service.live = (have) => (have === 10 ? new Response(service.delta(20, 20, {})) : held());
     const door = await openDoor();
@@ -107,7 +107,7 @@ describe("a connected door (contract section 26)", () => {
     expect([await outcome(door, 7), await outcome(door, 8)]).toEqual(["revoked", "revoked"]);
   });
 
-  it("takes the lists of a restored database, which has lost changes that the door has (section 21)", async () => {
+  it("a door takes the lists of a restored database, although it has later changes (section 21)", async () => {
     service.live = (have) => {
       if (liveCalls().length === 1) return new Response(service.delta(10, 11, { 3: SUSPENDED }));
       return have === 11 ? new Response(service.delta(10, 10, {})) : held();
@@ -130,7 +130,7 @@ describe("a connected door (contract section 26)", () => {
     ],
     ["swapped for a list", () => service.statusList(), "wrong-type"],
     ["without its entries", () => service.delta(10, 11, {}, { entries: undefined }), "malformed"],
-  ])("does not apply a delta that is %s, and goes on with its lists", async (_, make, reason) => {
+  ])("a door does not apply a delta that is %s, and goes on with its lists", async (_, make, reason) => {
     service.live = (have) => (liveCalls().length === 1 && have === 10 ? new Response(make()) : held());
     const door = await connect();
     await until(() => expect(liveCalls()).toHaveLength(2));
@@ -144,7 +144,7 @@ describe("a connected door (contract section 26)", () => {
     expect(await outcome(door, 3)).toBe("suspended");
   });
 
-  it("is not made to go back by an old delta that is played again", async () => {
+  it("an old delta that is replayed does not take a door back", async () => {
     service.statuses.set(3, SUSPENDED);
     service.live = () => (liveCalls().length === 1 ? new Response(service.delta(8, 9, { 3: ACTIVE })) : held());
     const door = await connect();
@@ -156,7 +156,7 @@ describe("a connected door (contract section 26)", () => {
     [401, "the service does not know this secret"],
     [404, "the application has no status lists"],
     [429, "another door has called with this secret"],
-  ])("does not hurry after %i, and goes on with its lists", async (status, reason) => {
+  ])("a door waits before its next call after %i, and goes on with its lists", async (status, reason) => {
     service.live = () => (liveCalls().length === 1 ? Response.json({}, { status }) : held());
     const door = await connect();
     await until(() => expect(liveCalls()).toHaveLength(2));
@@ -167,7 +167,7 @@ describe("a connected door (contract section 26)", () => {
 });
 
 describe("2,000 doors whose calls all end at once, as in a deployment or a restart (contract section 26)", () => {
-  it("come back with jitter, each as often as another", { timeout: 120_000 }, async () => {
+  it("2,000 doors call again with jitter, all equally often", { timeout: 120_000 }, async () => {
     const COUNT = 2000;
     const calls = new Map<string, number>();
     const { promise: restart, resolve } = Promise.withResolvers<void>();

@@ -66,7 +66,7 @@ async function outcome(door: DoorControl, index = 0): Promise<string> {
 }
 
 describe("a door that keeps keys and status lists (contract section 14)", () => {
-  it("opens for an active badge, not for a revoked or suspended one, and again for one that was resumed", async () => {
+  it("a door opens for an active badge, not for a revoked or suspended one, and again for a resumed one", async () => {
     service.statuses.set(1, REVOKED).set(2, SUSPENDED);
     const door = await openDoor();
     expect(await door.refresh()).toBe(true);
@@ -80,7 +80,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(logged).toEqual([]);
   });
 
-  it("refuses a badge that was revoked before the service went down, also after a restart without the network", async () => {
+  it("a door refuses a badge that was revoked before the service went down, also after a restart without the network", async () => {
     const door = await openDoor();
     await door.refresh();
     expect(await outcome(door, 7)).toBe("open");
@@ -98,7 +98,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(logged.at(-1)).toBe("not refreshed: fetch failed: connect ECONNREFUSED");
   });
 
-  it("refuses every badge once its list has expired, and logs why", async () => {
+  it("a door refuses every badge once its list has expired, and logs why", async () => {
     const door = await openDoor();
     await door.refresh();
     goDown();
@@ -112,7 +112,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     });
   });
 
-  it("refuses every badge without a key set, and logs the reason", async () => {
+  it("a door without a key set refuses every badge, and logs the reason", async () => {
     goDown();
     const door = await openDoor();
     expect(await door.refresh()).toBe(false);
@@ -122,7 +122,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(existsSync(join(folder, "door.json"))).toBe(false);
   });
 
-  it("verifies the badges of an application without status lists", async () => {
+  it("a door verifies the badges of an application without status lists", async () => {
     service.hasStatusLists = false;
     const door = await openDoor();
     expect(await door.refresh()).toBe(true);
@@ -130,7 +130,7 @@ describe("a door that keeps keys and status lists (contract section 14)", () => 
     expect(logged).toEqual([]);
   });
 
-  it("downloads lists until one does not exist, and keeps a list that it did not reach", async () => {
+  it("a door downloads lists until one does not exist, and keeps a list that it did not reach", async () => {
     service.statuses.set(1, REVOKED);
     const door = await openDoor();
     await door.refresh();
@@ -183,13 +183,13 @@ describe("a door that challenges the phone (contract section 15)", () => {
     return result.ok ? "open" : result.reason;
   }
 
-  it("opens once when two phones present the same response at one moment", async () => {
+  it("a door opens once when two phones present the same response at once", async () => {
     const presented = await present(phone, door.challenge(DOOR_ID));
     const outcomes = await Promise.all([outcomeOf(presented), outcomeOf(presented)]);
     expect(outcomes).toEqual(["open", "wrong-challenge"]);
   });
 
-  it("opens once for the phone that holds the badge's key, whatever is asked or presented in between, and for no copy", async () => {
+  it("a door opens once for the phone with the badge's key, whatever is presented in between, and for no copy", async () => {
     const first = await present(phone, door.challenge(DOOR_ID));
     for (let count = 0; count < 100; count++) door.challenge(DOOR_ID);
     expect(await outcomeOf({ ...first, response: "x" })).toBe("malformed-response");
@@ -201,7 +201,7 @@ describe("a door that challenges the phone (contract section 15)", () => {
     expect(await outcomeOf(first)).toBe("wrong-challenge");
   });
 
-  it("takes a response for ten seconds, and none to a challenge of another door, or to one that nobody gave", async () => {
+  it("a door accepts a response for ten seconds, and only to its own challenge", async () => {
     const made = await present(phone, createChallenge({ doorId: DOOR_ID, now }));
     expect(await outcomeOf(made)).toBe("wrong-challenge");
     const late = await present(phone, door.challenge(DOOR_ID));
@@ -211,7 +211,7 @@ describe("a door that challenges the phone (contract section 15)", () => {
     expect(await outcomeOf(elsewhere)).toBe("wrong-challenge");
   });
 
-  it("refuses a revoked badge in the hand of its phone, and a badge that is not bound", async () => {
+  it("a challenging door refuses a revoked badge even from its own phone, and an unbound badge", async () => {
     service.statuses.set(3, REVOKED);
     await door.refresh();
     expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID), service.badgeSignature(3)))).toBe("revoked");
@@ -219,7 +219,7 @@ describe("a door that challenges the phone (contract section 15)", () => {
     expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID)))).toBe("not-bound");
   });
 
-  it("looks for a new key of the service when a bound badge is signed with one", async () => {
+  it("a challenging door downloads the key set when a bound badge is signed with a new key", async () => {
     service.keys.push(newKey("second"));
     expect(await outcomeOf(await present(phone, door.challenge(DOOR_ID)))).toBe("unknown-key");
     await door.refresh();
@@ -274,7 +274,7 @@ describe("what a door does not let itself be told (contract section 14)", () => 
     expect(logged).toHaveLength(1);
   });
 
-  it("stops trusting a key that is no longer published", async () => {
+  it("a door stops trusting a key that is no longer published", async () => {
     const door = await openDoor();
     await door.refresh();
     const stolen = service.badgeSignature(0);
@@ -301,7 +301,7 @@ function otherUri(): string {
 describe("when a door downloads (contract sections 3 and 14)", () => {
   const keySets = () => service.requested.filter((path) => path.endsWith("/jwks.json")).length;
 
-  it("downloads the key set every five minutes, and lists at every refresh", async () => {
+  it("a door downloads the key set every five minutes, and lists at every refresh", async () => {
     const door = await openDoor();
     for (let time = 0; time < 10; time++) {
       await door.refresh();
@@ -313,7 +313,7 @@ describe("when a door downloads (contract sections 3 and 14)", () => {
     expect(service.requested.filter((path) => path.endsWith("/status/0"))).toHaveLength(11);
   });
 
-  it("downloads the key set earlier when a badge or a list has an unknown key", async () => {
+  it("a door downloads the key set earlier when a badge or a list has an unknown key", async () => {
     const door = await openDoor();
     await door.refresh();
     service.keys.push(newKey("second"));
@@ -329,7 +329,7 @@ describe("when a door downloads (contract sections 3 and 14)", () => {
     expect(await outcome(door)).toBe("open");
   });
 
-  it("continues to download when its clock is set back", async () => {
+  it("a door continues to download when its clock is set back", async () => {
     const door = await openDoor();
     await door.refresh();
     now -= 365 * DAY;
@@ -338,13 +338,13 @@ describe("when a door downloads (contract sections 3 and 14)", () => {
     expect(keySets()).toBe(2);
   });
 
-  it("joins a refresh that is under way", async () => {
+  it("a refresh joins one that is already running", async () => {
     const door = await openDoor();
     expect(await Promise.all([door.refresh(), door.refresh()])).toEqual([true, true]);
     expect(keySets()).toBe(1);
   });
 
-  it("runs until it is stopped", async () => {
+  it("a door runs until it is stopped", async () => {
     const door = await openDoor();
     const running = door.run();
     await expect.poll(() => outcome(door), PATIENCE).toBe("open");
@@ -356,14 +356,14 @@ describe("when a door downloads (contract sections 3 and 14)", () => {
 describe("the file of a door", () => {
   const path = () => join(folder, "door.json");
 
-  it("is readable only by its owner, and leaves no temporary file", async () => {
+  it("a door's file is readable only by its owner, and leaves no temporary file", async () => {
     const door = await openDoor();
     await door.refresh();
     expect(statSync(path()).mode & 0o777).toBe(0o600);
     expect(existsSync(`${path()}.new`)).toBe(false);
   });
 
-  it("is written at once when a badge has ended, and otherwise every ten minutes", async () => {
+  it("a door's file is written at once when a badge has ended, and otherwise every ten minutes", async () => {
     const door = await openDoor();
     await door.refresh();
     const first = readFileSync(path(), "utf8");
@@ -379,7 +379,7 @@ describe("the file of a door", () => {
     expect(readFileSync(path(), "utf8")).not.toBe(second);
   });
 
-  it("survives a crash during a write", async () => {
+  it("a door's file survives a crash during a write", async () => {
     await (await openDoor()).refresh();
     writeFileSync(`${path()}.new`, '{"keys":');
     goDown();
@@ -391,7 +391,7 @@ describe("the file of a door", () => {
     ["is of something else", '{"name":"x"}'],
     ["is of another application", '{"applicationId":"app_other","keys":{"keys":[{}]},"statusLists":{}}'],
     ["is empty", ""],
-  ])("is ignored, with a line in the log, when it %s", async (_, content) => {
+  ])("a door's file is ignored, with a line in the log, when it %s", async (_, content) => {
     writeFileSync(path(), content);
     const door = await openDoor();
     expect(logged).toEqual([expect.stringContaining(`${path()} is ignored: `)]);
@@ -399,7 +399,7 @@ describe("the file of a door", () => {
     expect(await outcome(door)).toBe("open");
   });
 
-  it("does not keep the door from working when it cannot be written", async () => {
+  it("a door works although its file cannot be written", async () => {
     mkdirSync(`${path()}.new`);
     chmodSync(`${path()}.new`, 0o500);
     const door = await openDoor();
@@ -408,7 +408,7 @@ describe("the file of a door", () => {
     expect(logged).toEqual([expect.stringContaining(`${path()} was not written: `)]);
   });
 
-  it("with a list that was changed is not trusted", async () => {
+  it("a door does not trust its file if a list in it was changed", async () => {
     service.statuses.set(5, REVOKED);
     await (await openDoor()).refresh();
     const [header = "", payload = "", signature = ""] = service.statusList().split(".");
@@ -564,7 +564,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     ["is not HTTP", "garbage\r\n\r\n"],
     ["breaks off", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"],
     ["is nested too deeply", `HTTP/1.1 200 OK\r\n\r\n${"[".repeat(100_000)}`],
-  ])("goes by what it has stored when the response %s", async (_name, bytes) => {
+  ])("the door uses what it has stored when the response %s", async (_name, bytes) => {
     await withStoredLists(bytes, async (badgeSignature) => {
       const said = await printed(DOOR_PY, badgeSignature);
       expect(said).toEqual({ out: OPENS, err: expect.stringContaining("not refreshed") });
@@ -582,7 +582,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     },
   );
 
-  it("decides without a place to store its file", async () => {
+  it("the door decides without a place to store its file", async () => {
     mkdirSync(`${file()}.new`);
     await withService(async () => {
       const said = await printed(DOOR_PY, service.badgeSignature(0));
@@ -590,7 +590,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     });
   });
 
-  it("writes its file only when something has changed", async () => {
+  it("the door writes its file only when something has changed", async () => {
     await withStoredLists("", async () => {
       const written = statSync(file()).mtimeMs;
       await printed(DOOR_PY, "not a badge signature");
@@ -598,7 +598,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     });
   });
 
-  it("takes any bytes for a badge signature", async () => {
+  it("the door accepts any bytes as input, and refuses what is not a badge signature", async () => {
     const [command = "", ...words] = DOOR_PY;
     const { child, said } = run(command, ...words, ...ofDoor());
     child.stdin.end(Uint8Array.of(0xff, 0xfe, 0x0a, 0x78, 0x0a));
@@ -606,7 +606,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     expect(said.out).toBe("closed: malformed\nclosed: malformed\n");
   });
 
-  it.each(["soon", "nan", "-1"])("says that --max-age %s is none", async (age) => {
+  it.each(["soon", "nan", "-1"])("the door refuses --max-age %s", async (age) => {
     const [command = "", ...words] = DOOR_PY;
     const { child, said } = run(command, ...words, ...ofDoor(), "--max-age", age);
     expect(await once(child, "close")).toEqual([2, null]);
@@ -630,7 +630,7 @@ describe("src/examples/door.ts on a port of this computer", () => {
   const OPEN = { status: 200, open: true, badgeNumber: "1000000000" };
   const closed = (reason: string) => ({ status: 403, open: false, reason });
 
-  it("accepts badge signatures", async () => {
+  it("door.ts --port accepts badge signatures by POST", async () => {
     service.statuses.set(6, REVOKED);
     await withService(async () => {
       const { post } = await openPort();
@@ -640,7 +640,7 @@ describe("src/examples/door.ts on a port of this computer", () => {
     });
   });
 
-  it("challenges phones with --challenge, there and by lines, hears nobody but programs of this computer, by POST, and nobody else's calls keep it shut (contract section 15)", async () => {
+  it("door.ts --challenge challenges phones by POST and by lines, only for programs on this computer, and other calls do not block it (contract section 15)", async () => {
     const phone = await newPhoneKey();
     service.boundKey = phone.publicJwk;
     await withService(async () => {
@@ -696,13 +696,13 @@ describe("the programs of a door", () => {
       ["--service", "https://badges.example", "--application", "a", "--challenge", "a.b"],
       "--challenge takes a door's ID",
     ],
-  ])("says what is wrong with its options: %j", async (words, problem) => {
+  ])("a door program says what is wrong with its options: %j", async (words, problem) => {
     const { child, said } = run(process.execPath, PROGRAM, ...words);
     expect(await once(child, "close")).toEqual([1, null]);
     expect(said.err).toContain(problem);
   });
 
-  it("can be measured: src/examples/door-bench.ts", async () => {
+  it("src/examples/door-bench.ts measures the example door", async () => {
     const { child, said } = run(process.execPath, `${EXAMPLES}door-bench.ts`, "50");
     expect(await once(child, "close")).toEqual([0, null]);
     expect(said.out).toMatch(/of 50: median \d+\.\d+ ms/);

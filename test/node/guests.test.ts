@@ -17,11 +17,11 @@ describe("a pasted list of visitors (contract section 24)", () => {
     ["columns in another order", "Host\tName\nTom Berg\tAnn Lee"],
     ["German headers", "Besucher\tGastgeber\nAnn Lee\tTom Berg"],
     ["quotes", '"Name","Host"\n"Ann Lee","Tom Berg"'],
-  ])("is read with %s", (_name, text) => {
+  ])("a pasted list is read with %s", (_name, text) => {
     expect(read(text)).toEqual({ guests: [ANN], problem: null });
   });
 
-  it("may have names alone, without a header, and separators and quotes in quoted cells (RFC 4180)", () => {
+  it("a pasted list may have only names, without a header, and separators and quotes in quoted cells (RFC 4180)", () => {
     expect(read("Ann Lee\nBob Ray").guests?.map(({ name }) => name)).toEqual(["Ann Lee", "Bob Ray"]);
     const { guests } = read('name,host,user\n"Lee, Ann","Tom ""T"" Berg",ann\nBob "Bo" Ray,Tom,');
     expect(guests).toEqual([
@@ -30,7 +30,7 @@ describe("a pasted list of visitors (contract section 24)", () => {
     ]);
   });
 
-  it("has times of its own where its columns say them, else those of the form", () => {
+  it("a visitor has the times of the list's columns, or else those of the form", () => {
     const { guests } = read(
       "Name;Von;Bis\nAnn;16.01.2027 9:00;16.01.2027 17:30\nBob;;\nCy;10:00;2 pm\nDi;2027-02-01;2027-02-02",
     );
@@ -50,7 +50,7 @@ describe("a pasted list of visitors (contract section 24)", () => {
     ["a visitor without a name", "Name\tHost\nAnn\tTom\n\tTom", "Visitor 2: there is no name."],
     ["a name that is too long", "a".repeat(101), "more than 100 characters"],
     ["a cell too many", "Name\tHost\nAnn\tTom\t9:00", "Visitor 1: the line has more cells"],
-    ["a day that may be two", "Name\tFrom\nAnn\t1/2/2027", "“1/2/2027” may be two days"],
+    ["a day that may be two", "Name\tFrom\nAnn\t1/2/2027", "“1/2/2027” can mean two days"],
     ["a time that is none", "Name\tUntil\nAnn\tsoon", "“soon” is not a time"],
     ["a day that is none", "Name\tUntil\nAnn\t31.02.2027", "There is no such time"],
     ["an end that has passed", "Name\tUntil\nAnn\t8:00", "Visitor 1: “until” has passed."],
@@ -58,7 +58,7 @@ describe("a pasted list of visitors (contract section 24)", () => {
     ["nobody", "\n", "Paste at least one line."],
     ["a header alone", "Name\tHost", "Paste at least one visitor"],
     ["over a hundred", "Ann\n".repeat(101), "at most 100 at once"],
-  ])("is refused for %s, and nobody is read", (_name, text, problem) => {
+  ])("a pasted list is refused as a whole for %s", (_name, text, problem) => {
     expect(read(text)).toEqual({ guests: null, problem: expect.stringContaining(problem) });
   });
 });
@@ -71,12 +71,15 @@ describe("a time of a pasted list", () => {
     ["8:05", at(15, 8, 5)],
     ["12 am", at(15, 0)],
     ["12:30 p.m.", at(15, 12, 30)],
-  ])("%s is read in the reader's zone", (text, expected) => {
+  ])("the time %s is read in the user's zone", (text, expected) => {
     const time = readListTime(text, NOW, false);
     expect(time.ok && time.at.toISOString()).toBe(expected);
   });
 
-  it.each(["25:00", "8:60", "13 pm", "2027-13-01", "tomorrow", "2027-01-31T08:05Z", "17"])("%s is none", (text) => {
-    expect(readListTime(text, NOW, false).ok).toBe(text === "17");
-  });
+  it.each(["25:00", "8:60", "13 pm", "2027-13-01", "tomorrow", "2027-01-31T08:05Z", "17"])(
+    "%s is not accepted as a time",
+    (text) => {
+      expect(readListTime(text, NOW, false).ok).toBe(text === "17");
+    },
+  );
 });

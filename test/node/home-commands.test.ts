@@ -25,7 +25,7 @@ const jsonObject = z.record(z.string(), z.unknown());
 const historyRows = z.array(z.object({ action: z.string(), actor: z.unknown() }));
 
 describe("commands on an application of home 2 (contract sections 10 and 17)", () => {
-  it("work as in home 1, change nothing there, and leave a row of history for each change, with who made it (section 23)", async () => {
+  it("commands work in home 2 as in home 1, change nothing in home 1, and write a history row with the actor for each change (section 23)", async () => {
     const { applicationId: id, firstNumber } = await createIn(2, "--webhook-url", "http://localhost:9/");
     const here = await createIn(1);
     expect(id).toMatch(/^app2_[0-9a-z]{20}$/);
@@ -78,7 +78,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     for (const { actor } of rows) expect(actor).toEqual({ kind: "administrator", name: "Tom" });
   });
 
-  it("that take a badge number or an event's ID find its home", async () => {
+  it("commands find the home of a badge number or of an event's ID", async () => {
     const { applicationId: id, firstNumber: number } = await createIn(2, "--webhook-url", "http://localhost:9/");
     const { database } = homes.get(2);
     const event = { applicationId: id, event: "badge:created", payload: "{}", state: "exhausted" } as const;
@@ -106,7 +106,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     expect(await refusal("webhook", "show", newEventId(2))).toContain("There is no event");
   });
 
-  it("say which home fails", async () => {
+  it("a command says which home fails", async () => {
     const failing = aroundSteps(new Homes([homes.get(2)]), () => Promise.reject(new Error("D1 is down")));
     const both = new Homes([homes.first, failing.homes.first]);
     await expect(listApplications(both)).rejects.toThrow("Home 2: Unexpected: D1 is down");
@@ -119,7 +119,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     "secret add",
     "stats",
     "application create --name x --home 3",
-  ])("say in one line that a home is not bound: %s", async (line) => {
+  ])("a command says in one line that a home is not bound: %s", async (line) => {
     const words = line.split(" ");
     const id = words.includes("create") ? [] : ["app3_00000000000000000000"];
     const unbound = "There is no home 3: wrangler.toml binds no DB_3 here. ";
@@ -128,7 +128,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
 });
 
 describe("home (contract section 17)", () => {
-  it("list: each home with its applications, badges, bytes, and share of 10 GB", async () => {
+  it("home list prints each home with its applications, badges, bytes and share of 10 GB", async () => {
     await clearHomes(homes, register);
     const { applicationId } = await createIn(2);
     await homes
@@ -148,11 +148,11 @@ describe("home (contract section 17)", () => {
     expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it("check: prints its findings, and exits with 1 if applications share numbers", async () => {
+  it("home check prints its findings, and exits with 1 if applications share numbers", async () => {
     const check = () => admin("home", "check");
     expect(await check()).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^2 homes, \d+ applications?\. The register of number ranges is right\.\n$/),
+      stdout: expect.stringMatching(/^2 homes, \d+ applications?\. The register of number ranges is correct\.\n$/),
     });
     const { applicationId: lost } = await createIn(2);
     await homes.first.database.run((orm) => orm.delete(numberRange).where(eq(numberRange.applicationId, lost)));
@@ -183,19 +183,20 @@ describe("the place of home 1 (contract section 17)", () => {
     return { ...wrangler, unstable_readConfig: readConfig };
   }
 
-  it.each(["weur", "location=", "near=weur"])("is refused before anything is made: %s", (place) => {
-    expect(() => readTarget(wranglerWith(place), "production")).toThrow(
-      `HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`,
-    );
-  });
+  it.each(["weur", "location=", "near=weur"])(
+    "a malformed place of home 1 is refused before anything is created: %s",
+    (place) => {
+      expect(() => readTarget(wranglerWith(place), "production")).toThrow(
+        `HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`,
+      );
+    },
+  );
 
-  it("never changes once its database is made (contract section 25)", async () => {
+  it("the place of a home never changes once its database exists (contract section 25)", async () => {
     const id = "00000000-0000-4000-8000-000000000001";
     const deployment = new Deployment(wranglerWith("location=weur", id), "production", null);
     for (const same of [null, "location=weur"]) expect(await placeStep(deployment, 1, same).inspect()).toBeNull();
-    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow(
-      "the place of a home never changes",
-    );
+    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow("a home's place never changes");
     const unmade = new Deployment(wranglerWith("location=weur"), "production", null);
     expect(await placeStep(unmade, 1, null).inspect()).toBeNull();
     expect(await placeStep(unmade, 1, "jurisdiction=eu").inspect()).toMatchObject({
@@ -205,21 +206,21 @@ describe("the place of home 1 (contract section 17)", () => {
 });
 
 describe("doctor (contract section 25)", () => {
-  it("says what is wrong with local state, and what to do", async () => {
+  it("doctor says what is wrong with local state, and what to do", async () => {
     const { code, stdout } = await admin("doctor", "--address", "http://127.0.0.1:9", "--json");
     expect(code).toBe(1);
     const finding = z.object({ check: z.string(), state: z.string(), advice: z.string().nullable() });
     const { findings } = z.object({ findings: z.array(finding) }).parse(JSON.parse(stdout));
     expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
     const found = new Map(findings.map((each) => [each.check, each]));
-    expect(found.get("Health")).toMatchObject({ state: "broken", advice: expect.stringContaining("npm start") });
+    expect(found.get("Health")).toMatchObject({ state: "error", advice: expect.stringContaining("npm start") });
     // Nothing sweeps here.
-    expect(found.get("Sweep")).toMatchObject({ state: "broken" });
+    expect(found.get("Sweep")).toMatchObject({ state: "error" });
     for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
   });
 
-  it("counts deliveries that wait, and says how full a range is", async () => {
+  it("doctor counts waiting deliveries, and says how full a range is", async () => {
     const { applicationId: id } = await createIn(1, "--first", "500", "--last", "509");
     const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
     const states = ["held", "exhausted", "exhausted", "delivered"] as const;
@@ -246,9 +247,9 @@ describe("doctor (contract section 25)", () => {
     [undefined, "ok", "every line"],
     ["1", "ok", "every line"],
     ["50", "ok", "one line in 50 of successful requests"],
-    ["0", "look", "0 is no whole number from 1 on: every line is written"],
-    ["2 %", "look", "2 % is no whole number from 1 on: every line is written"],
-  ])("says what LOG_SAMPLE = %j means", async (text, state, detail) => {
+    ["0", "warning", "0 is not a whole number from 1 on, so every line is written"],
+    ["2 %", "warning", "2 % is not a whole number from 1 on, so every line is written"],
+  ])("doctor says what LOG_SAMPLE = %j means", async (text, state, detail) => {
     expect(await runChecks([logSampleCheck(text)])).toMatchObject([{ check: "LOG_SAMPLE", state, detail }]);
   });
 });

@@ -84,7 +84,7 @@ async function hoursAgo<Result>(hours: number, work: () => Promise<Result>): Pro
 }
 
 describe("number ranges (contract sections 10 and 17)", () => {
-  it("are by default the lowest free block of all homes, between others too, and are registered in home 1", async () => {
+  it("the default range is the lowest free block of all homes, also between other ranges, and is registered in home 1", async () => {
     await create(1, [1_010_000_005, 1_010_000_005]);
     await create(2, [1_030_000_000, 1_045_000_000]);
     const made = [await create(2), await create(1), await create(2)];
@@ -99,7 +99,7 @@ describe("number ranges (contract sections 10 and 17)", () => {
     expect(await home(2).database.run((orm) => orm.select().from(numberRange))).toEqual([]);
   });
 
-  it("may lie anywhere from 1 to 2^53 - 1, and are refused when no block is free", async () => {
+  it("a range may be anywhere from 1 to 2^53 - 1, and creating an application is refused when no block is free", async () => {
     const lowest = await create(1, [1, 1]);
     const highest = await create(2, [1_000_000_000, Number.MAX_SAFE_INTEGER]);
     expect([lowest.firstNumber, highest.lastNumber]).toEqual([1, Number.MAX_SAFE_INTEGER]);
@@ -112,17 +112,20 @@ describe("number ranges (contract sections 10 and 17)", () => {
     [50, 250, "around", 2, 1],
     [50, 100, "touching the first number", 2, 2],
     [199, 250, "touching the last number", 1, 2],
-  ])("refuse %i-%i: %s, in homes %i and %i, and store nothing", async (first, last, _, one, other) => {
-    const { applicationId } = await create(one, [100, 199]);
-    await expect(create(other, [first, last])).rejects.toThrow(
-      `Numbers ${first}-${last} overlap application ${applicationId} (100-199)`,
-    );
-    expect(await registered()).toEqual([[applicationId, 100, 199]]);
-    await expectDisjoint();
-    await create(other, [200, 250]);
-  });
+  ])(
+    "the range %i-%i is refused (%s) in homes %i and %i, and nothing is stored",
+    async (first, last, _, one, other) => {
+      const { applicationId } = await create(one, [100, 199]);
+      await expect(create(other, [first, last])).rejects.toThrow(
+        `Numbers ${first}-${last} overlap application ${applicationId} (100-199)`,
+      );
+      expect(await registered()).toEqual([[applicationId, 100, 199]]);
+      await expectDisjoint();
+      await create(other, [200, 250]);
+    },
+  );
 
-  it("grow in their home only, at their end, into numbers that no home has, and are registered before", async () => {
+  it("a range grows only at its end, into numbers that no home has, and registers them first", async () => {
     const { applicationId: id } = await create(2, [100, 199]);
     const neighbour = await create(1, [300, 399]);
     const overlap = (last: number) => `Numbers 100-${last} overlap application ${neighbour.applicationId} (300-399)`;
@@ -131,7 +134,7 @@ describe("number ranges (contract sections 10 and 17)", () => {
     expect(await registered()).toContainEqual([id, 100, 299]);
     await expect(grow(id, 298)).rejects.toThrow("ends at 299 and can only grow");
     await expect(updateApplication(homes, submitOn(homes), id, { firstNumber: 99 })).rejects.toThrow(
-      "starts at 100 and stays there",
+      "starts at 100, which cannot change",
     );
     await expect(create(1, [250, 260])).rejects.toThrow(`application ${id} (100-299)`);
     expect(await grow(id, 299)).toMatchObject({ firstNumber: 100, lastNumber: 299 });
@@ -140,20 +143,23 @@ describe("number ranges (contract sections 10 and 17)", () => {
 });
 
 describe("administrators who race (contract section 17)", () => {
-  it.each([1, 2])("never get the same numbers, wherever one overtakes the one of home %i", async (mine) => {
-    const others = 3 - mine;
-    await atEachStep(async (step) => {
-      const racing = interruptHomes(step, homes, () => create(others, [500, 599]).catch(() => {}));
-      const [first] = await Promise.allSettled([create(mine, [550, 650], racing.homes)]);
-      if (racing.steps() < step) return { isOver: true };
-      const all = await ranges();
-      expect(all.length, `step ${step}`).toBeLessThanOrEqual(1);
-      expect(first.status === "fulfilled").toBe(all[0]?.[0] === 550);
-      return { isOver: false };
-    });
-  });
+  it.each([1, 2])(
+    "two administrators never get the same numbers, wherever one overtakes the one of home %i",
+    async (mine) => {
+      const others = 3 - mine;
+      await atEachStep(async (step) => {
+        const racing = interruptHomes(step, homes, () => create(others, [500, 599]).catch(() => {}));
+        const [first] = await Promise.allSettled([create(mine, [550, 650], racing.homes)]);
+        if (racing.steps() < step) return { isOver: true };
+        const all = await ranges();
+        expect(all.length, `step ${step}`).toBeLessThanOrEqual(1);
+        expect(first.status === "fulfilled").toBe(all[0]?.[0] === 550);
+        return { isOver: false };
+      });
+    },
+  );
 
-  it("get different numbers when several create at once", async () => {
+  it("administrators who create applications at once get different numbers", async () => {
     const explicit = [1, 2, 1, 2].map((number) => create(number, [500, 599]));
     const settled = await Promise.allSettled([...explicit, create(1), create(2), create(2), create(1)]);
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(5);
@@ -161,7 +167,7 @@ describe("administrators who race (contract section 17)", () => {
     await expectDisjoint();
   });
 
-  it("do not grow into what the other one creates", async () => {
+  it("a range does not grow into the range that another administrator creates", async () => {
     await atEachStep(async (step) => {
       const { applicationId } = await create(2, [100, 199]);
       const racing = interruptHomes(step, homes, () => create(1, [250, 350]).catch(() => {}));
@@ -172,19 +178,22 @@ describe("administrators who race (contract section 17)", () => {
 });
 
 describe("a command that dies half-way (contract section 17)", () => {
-  it.each([1, 2])("creates all or nothing in home %i, and its numbers go to nobody else meanwhile", async (number) => {
-    await atEachStep(async (step) => {
-      const died = await create(number, [100, 199], killIn(step, homes).homes).catch(String);
-      if (typeof died !== "string") return { isOver: true };
-      expect(died).toContain("killed");
-      await expectDisjoint();
-      const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
-      const isRegistered = (await registered()).some(([, first]) => first === 100);
-      expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
-      expect((await create(1)).firstNumber).toBe(1_000_000_000);
-      return { isOver: false };
-    });
-  });
+  it.each([1, 2])(
+    "a command that dies creates all or nothing in home %i, and nobody else gets its numbers meanwhile",
+    async (number) => {
+      await atEachStep(async (step) => {
+        const died = await create(number, [100, 199], killIn(step, homes).homes).catch(String);
+        if (typeof died !== "string") return { isOver: true };
+        expect(died).toContain("killed");
+        await expectDisjoint();
+        const [second] = await Promise.allSettled([create(3 - number, [150, 250])]);
+        const isRegistered = (await registered()).some(([, first]) => first === 100);
+        expect(second.status).toBe(isRegistered ? "rejected" : "fulfilled");
+        expect((await create(1)).firstNumber).toBe(1_000_000_000);
+        return { isOver: false };
+      });
+    },
+  );
 
   /** Registers 100 to 199 for an application that is never created. */
   async function registerOnly(hours: number): Promise<ApplicationId> {
@@ -193,10 +202,10 @@ describe("a command that dies half-way (contract section 17)", () => {
     return command.applicationId;
   }
 
-  it("leaves a registration that home check reports after 24 hours, and only --release clears", async () => {
+  it("a creation that dies leaves a registration that home check reports after 24 hours and only --release clears", async () => {
     const id = await registerOnly(23.9);
     await expect(create(1, [100, 199])).rejects.toThrow(
-      `Numbers 100-199 overlap those registered for ${id} (100-199), which its home does not have`,
+      `Numbers 100-199 overlap those registered for ${id} (100-199), which does not exist in its home`,
     );
     expect(await check()).toMatchObject({ unused: [], kept: [{ applicationId: id, reason: "recent" }] });
     await expect(release(id)).rejects.toThrow("less than 24 hours ago");
@@ -209,7 +218,7 @@ describe("a command that dies half-way (contract section 17)", () => {
     await create(1, [100, 199]);
   });
 
-  it("refuses to release numbers of an existing application, and numbers that are not registered", async () => {
+  it("home check --release refuses numbers of an existing application, and numbers that are not registered", async () => {
     await register.submit(newRegistration(2, 500));
     const { applicationId } = await create(2, [100, 199]);
     await expect(release(applicationId)).rejects.toThrow("exists, so its numbers stay registered");
@@ -218,24 +227,27 @@ describe("a command that dies half-way (contract section 17)", () => {
     expect(await registered()).toHaveLength(2);
   });
 
-  it.each([1, 2])("does not use numbers in home %i that were released while its computer slept", async (number) => {
-    // Two days go by between the registration and the last step, which inserts the application.
-    const counted = aroundSteps(homes, (_, take) => take());
-    await create(number, [100, 199], counted.homes);
-    await clearHomes(homes, register);
-    const sleeping = interruptHomes(counted.steps(), homes, async () => {
-      const [[id] = [undefined]] = await registered();
-      await hoursAgo(0, async () => {
-        if (id !== undefined) await release(id);
-        await create(3 - number, [100, 199]);
+  it.each([1, 2])(
+    "a creation in home %i does not use numbers that were released while its computer slept",
+    async (number) => {
+      // Two days go by between the registration and the last step, which inserts the application.
+      const counted = aroundSteps(homes, (_, take) => take());
+      await create(number, [100, 199], counted.homes);
+      await clearHomes(homes, register);
+      const sleeping = interruptHomes(counted.steps(), homes, async () => {
+        const [[id] = [undefined]] = await registered();
+        await hoursAgo(0, async () => {
+          if (id !== undefined) await release(id);
+          await create(3 - number, [100, 199]);
+        });
       });
-    });
-    await expect(hoursAgo(48, () => create(number, [100, 199], sleeping.homes))).rejects.toThrow("but not used");
-    await expectDisjoint();
-    expect(await ranges()).toEqual([[100, 199]]);
-  });
+      await expect(hoursAgo(48, () => create(number, [100, 199], sleeping.homes))).rejects.toThrow("but not used");
+      await expectDisjoint();
+      expect(await ranges()).toEqual([[100, 199]]);
+    },
+  );
 
-  it("has grown or not, and the same command takes the numbers", async () => {
+  it("a range whose growth died has grown or not, and the same command takes the numbers", async () => {
     await atEachStep(async (step) => {
       const { applicationId } = await create(2, [100, 199]);
       const died = await grow(applicationId, 299, killIn(step, homes).homes).catch(String);
@@ -252,7 +264,7 @@ describe("a command that dies half-way (contract section 17)", () => {
 });
 
 describe("one home that was restored alone (contract sections 17 and 21)", () => {
-  it("home 1, to before an application of home 2: its numbers are not given again", async () => {
+  it("home 1 restored to before an application of home 2 does not give its numbers again", async () => {
     const restore = await rememberHome(home(1));
     const { applicationId } = await create(2);
     await restore();
@@ -267,7 +279,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     await expectDisjoint();
   });
 
-  it("home 1, to before an application of its own: made again, it gets other numbers", async () => {
+  it("home 1 restored to before its own application gives other numbers to an application created again", async () => {
     const restore = await rememberHome(home(1));
     const lost = await create(1);
     await restore();
@@ -276,7 +288,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     await expect(create(2, [1_005_000_000, 1_005_000_001])).rejects.toThrow(`registered for ${lost.applicationId}`);
   });
 
-  it("home 1, to before a range grew: no other application gets the added numbers", async () => {
+  it("home 1 restored to before a range grew gives the added numbers to no other application", async () => {
     const { applicationId } = await create(1, [100, 199]);
     const restore = await rememberHome(home(1));
     await grow(applicationId, 299);
@@ -288,7 +300,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     expect(await registered()).toEqual([[applicationId, 100, 299]]);
   });
 
-  it("home 1: the register comes back without any command", async () => {
+  it("home 1 restores its register without any command", async () => {
     const restore = await rememberHome(home(1));
     const { applicationId } = await create(2, [100, 199]);
     await restore();
@@ -296,7 +308,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     expect(await registered()).toEqual([[applicationId, 100, 199]]);
   });
 
-  it("home 2, to before an application: its numbers stay registered", async () => {
+  it("home 2 restored to before an application keeps its numbers registered", async () => {
     const restore = await rememberHome(home(2));
     const { applicationId } = await create(2);
     await restore();
@@ -305,7 +317,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     expect((await create(1)).firstNumber).toBe(1_020_000_000);
   });
 
-  it("home 2, to before a range grew: the added numbers stay the application's, and the same command takes them", async () => {
+  it("home 2 restored to before a range grew keeps the added numbers for the application, and the same command takes them", async () => {
     const { applicationId } = await create(2, [100, 199]);
     const restore = await rememberHome(home(2));
     await grow(applicationId, 299);
@@ -322,7 +334,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
   it.each([
     ["a range of home 2 grows", (on: Homes, id: ApplicationId) => grow(id, 299, on)],
     ["an administrator creates an application in home 2", (on: Homes) => create(2, [200, 299], on)],
-  ])("home 1, while %s", async (_, work) => {
+  ])("no number is given twice when home 1 is restored while %s", async (_, work) => {
     await atEachStep(async (step) => {
       const { applicationId } = await create(2, [100, 199]);
       const restore = await rememberHome(home(1));
@@ -337,7 +349,7 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
 });
 
 describe("home check (contract section 17)", () => {
-  it("keeps registrations of a home that is not bound, and lists them", async () => {
+  it("home check keeps and lists the registrations of an unbound home", async () => {
     const { applicationId } = await create(2, [100, 199]);
     const alone = new Homes([home(1)]);
     expect(await check(alone)).toMatchObject({
@@ -351,7 +363,7 @@ describe("home check (contract section 17)", () => {
     );
   });
 
-  it("names every application inside a wide range, one behind a narrow one too", async () => {
+  it("home check names every application inside a wide range, also one behind a narrow one", async () => {
     const wide = await create(1, [100, 999]);
     const inside = [await create(2, [1000, 1099]), await create(2, [1100, 1199])] as const;
     const move = ({ applicationId }: (typeof inside)[number], firstNumber: number) =>
@@ -367,7 +379,7 @@ describe("home check (contract section 17)", () => {
     expect(await check()).toMatchObject({ overlaps });
   });
 
-  it("registers numbers that the register lacks, and names an application whose numbers another one has", async () => {
+  it("home check registers numbers that the register lacks, and names an application whose numbers another one has", async () => {
     const one = await create(1, [100, 199]);
     const other = await create(2, [300, 399]);
     await home(1).database.run((orm) => orm.delete(numberRange));
@@ -391,7 +403,7 @@ describe("home check (contract section 17)", () => {
 });
 
 describe("home 1's scheduler (contract section 17)", () => {
-  it("takes over what D1 has when it has lost its storage", async () => {
+  it("a scheduler that has lost its storage takes the register from D1", async () => {
     const made = [await create(1, [100, 199]), await create(2, [300, 399])];
     register.lose();
     await expect(create(1, [150, 160])).rejects.toThrow(`overlap application ${made[0]?.applicationId}`);
@@ -402,7 +414,7 @@ describe("home 1's scheduler (contract section 17)", () => {
     await expect(create(1, [500, 500])).rejects.toThrow("overlap those registered for");
   });
 
-  it("sends D1 the registrations that it decided while D1 failed", async () => {
+  it("the scheduler sends D1 the registrations that it decided while D1 failed", async () => {
     const { database } = home(1);
     const drop = (name: string) => database.run((_, d1) => d1.prepare(`DROP TRIGGER ${name}`).run());
     await database.run((_, d1) =>

@@ -31,7 +31,7 @@ async function issueBadges(number: number, receive: RequestListener): Promise<vo
 }
 
 describe("a receiver that hangs delays no other application's events (contract section 8)", () => {
-  it("on the platform's queue: the healthy one has all of its events before the hanging one responds to any", async () => {
+  it("a healthy receiver gets all its events from the queue before a hanging one responds to any", async () => {
     const answered = Promise.withResolvers<void>();
     await issueBadges(HANGING_EVENTS, async (_request, response) => {
       happened.push("hanging arrived");

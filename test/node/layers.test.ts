@@ -7,13 +7,13 @@ const used = new Set(imports.filter(isAllowed).map(({ from, to }) => `${layerOf(
 const fileOf = (name: string): string => (name.endsWith(".ts") ? name : `${name}/planted.ts`);
 
 describe("src", () => {
-  it("has no import that the table does not allow, and no circle", () => {
+  it("src has no import that the table does not allow, and no cycle", () => {
     expect(imports.filter((each) => !isAllowed(each))).toEqual([]);
     expect(findCircle(imports)).toBeUndefined();
     expect(imports.length).toBeGreaterThan(1000);
   });
 
-  it("uses every edge of the table: what nothing needs is not allowed", () => {
+  it("src uses every edge of the table, so that none is allowed without need", () => {
     const listed = Object.entries(MAY_IMPORT).flatMap(([from, all]) =>
       all.map((to) => `${from} → ${layerOf(fileOf(to))}`),
     );
@@ -24,7 +24,7 @@ describe("src", () => {
 describe("the guard of layers", () => {
   const names = Object.keys(MAY_IMPORT);
 
-  it.each(names)("refuses a planted import from %s into each folder that it may not import", (from) => {
+  it.each(names)("the guard refuses a planted import from %s into each folder that it may not import", (from) => {
     for (const to of names.filter((name) => name !== from && !MAY_IMPORT[from]?.includes(name))) {
       const [planted] = importsIn(
         fileOf(from),
@@ -34,7 +34,7 @@ describe("the guard of layers", () => {
     }
   });
 
-  it("finds imports that load later, and types", () => {
+  it("the guard finds dynamic imports, and imports of types", () => {
     const found = importsIn(
       "worker/http/a.ts",
       'import type { A } from "./b.ts";\nconst c = () => import("../c.ts");\n',
@@ -45,7 +45,7 @@ describe("the guard of layers", () => {
     ]);
   });
 
-  it("finds an import cycle of three files, and ignores cycles of types", () => {
+  it("the guard finds an import cycle of three files, and ignores cycles of types", () => {
     const circle = (isType: boolean) => [
       { from: "a.ts", to: "b.ts", isType: false },
       { from: "b.ts", to: "c.ts", isType: false },

@@ -234,7 +234,7 @@ function forms(secret: string): (string | Buffer)[] {
 }
 
 describe("a copy of everything the service writes (contract section 9)", () => {
-  it("comes from a full run: badges, signatures, invitations, a delivered webhook, D1 and objects", () => {
+  it("the copy has everything of a full run: badges, signatures, invitations, a delivered webhook, D1 and objects", () => {
     const [delivery] = deliveries;
     const secret = secrets.get("application secret") ?? "";
     expect(delivery?.headers.signature).toBe(
@@ -248,7 +248,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(logs).toContain('"event":"request"');
   });
 
-  it("has no secret, token, udid or signature header, in any form, in storage or in logs", () => {
+  it("storage and logs have no secret, token, udid or signature header in any form", () => {
     const places = [
       ...storage(),
       { name: "logs", bytes: Buffer.from(logs.replace(service.demo.applicationSecret, "")) },
@@ -262,7 +262,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(secrets.size).toBe(28);
   });
 
-  it("has the invitations in the allocators' logs, and no token that somebody may still claim (contract section 21)", () => {
+  it("the allocators' logs have the invitations, but no token that can still be claimed (contract section 21)", () => {
     const logsOfEntries = tables().filter(({ name }) => name === "entry");
     expect(logsOfEntries.length).toBeGreaterThan(0);
     const entries = logsOfEntries.flatMap(({ rows }) => rows);
@@ -277,7 +277,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     }
   });
 
-  it("speaks of an erased person in the allocator's log alone: in no table, event, history, log line or list (contract section 24)", () => {
+  it("only the allocator's log still names an erased person: no table, event, history, log line or list does (contract section 24)", () => {
     const all = tables().map(({ name, rows }) => ({ name, content: rows.join("\n") }));
     const isAbout = (texts: readonly string[]) => (content: string) =>
       texts.some((part) => content.includes(part) || content.includes(encodeURIComponent(part)));
@@ -298,7 +298,7 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(answers.at(-1)).toContain("BLOCKED_USER");
   });
 
-  it("has no private key in the clear", () => {
+  it("storage has no unsealed private key", () => {
     const pkcs8P256 = "308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420";
     const [sealingKey = ""] =
       /(?<=SEALING_KEY_1=)\S+/.exec(readFileSync(join(service.folder, "state", "sealing-keys.env"), "utf8")) ?? [];

@@ -110,7 +110,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
   }, LIMIT_MILLISECONDS);
 
   // It checks each of its steps against the contract. Nobody has told it the port.
-  it("finds the service that runs on its data, and tells the story to its end", () => {
+  it("npm run demo finds the service that runs on its data, and tells the story to its end", () => {
     expect(told).toMatchObject({ code: 0, stderr: "" });
     const titles = told.stdout.split("\n").filter((line) => /^[ \d]\d {2}/.test(line));
     expect(titles.map((title) => Number.parseInt(title, 10))).toEqual(
@@ -119,7 +119,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
     expect(told.stdout).toContain("Done: 5 badges");
   });
 
-  it("ends with a door that refuses the revoked badge, within two minutes and without the network (contract section 14)", () => {
+  it("the demo's door refuses the revoked badge within two minutes, also without the network (contract section 14)", () => {
     const [, seconds] = /< closed: revoked, (\d+) seconds after the revocation\n/.exec(told.stdout) ?? [];
     expect(Number(seconds)).toBeLessThanOrEqual(120);
     const [, withoutNetwork = ""] = told.stdout.split("the cable is pulled\n");
@@ -128,7 +128,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
     );
   });
 
-  it("shows what was sent and what came back", () => {
+  it("the demo shows what was sent and what came back", () => {
     for (const shown of [
       "> npm run -s admin -- application create --name 'Demo story' ",
       "> POST /v1/badge\n",
@@ -152,7 +152,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
     }
   });
 
-  it("prints commands that work when they are pasted", () => {
+  it("the demo prints commands that can be pasted", () => {
     const [, pasted = ""] = / > (npm run (?:.*\\\n)*.*)\n/.exec(told.stdout) ?? [];
     // A shell of its own, in which npm prints the words that it gets.
     const printed = execFileSync("sh", ["-c", `npm() { printf '%s\\n' "$@"; }\n${pasted}`], { encoding: "utf8" });
@@ -162,12 +162,12 @@ describe("npm run demo with the service running (contract section 10)", () => {
     ]);
   });
 
-  it("fits 80 columns, and has no colours without a terminal", () => {
+  it("the demo's output fits 80 columns, and has no colours without a terminal", () => {
     expect(told.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
     expect(told.stdout).not.toContain("\u001b");
   });
 
-  it("leaves a day to look at in the console, in the application that npm start prints (contract section 19)", async () => {
+  it("the demo leaves a day's badges in the application that npm start prints, to see in the console (contract section 19)", async () => {
     const [, baseUrl = "", applicationId = "", applicationSecret = ""] =
       /in a browser: (\S+)\/console\n {2}Application ID {2}(app_\w+)\n {2}Secret {10}(bdss_\S+)\n/.exec(told.stdout) ??
       [];
@@ -190,7 +190,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
     ]);
   });
 
-  it("shows no secret, no invitation token and no signature in full, but the one to sign in with", () => {
+  it("the demo shows no secret, invitation token or signature in full, except the secret for signing in", () => {
     expect(told.stdout).toMatch(/bdss_[\w-]{4}…/);
     expect(told.stdout.match(/bdss_[\w-]{5}/g)).toHaveLength(1);
     expect(told.stdout).toMatch(/inv_[\w-]{4}…/);
@@ -200,7 +200,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
 });
 
 describe("npm run -s admin -- doctor (contract section 10)", () => {
-  it("asks the service that runs on its data, whatever its port", async () => {
+  it("doctor checks the service that runs on its data, whatever its port", async () => {
     const { stdout } = await service.admin("doctor", "--json");
     const { findings } = z
       .object({ findings: z.array(z.object({ state: z.string(), detail: z.string() })) })
@@ -210,7 +210,7 @@ describe("npm run -s admin -- doctor (contract section 10)", () => {
 });
 
 describe("Ctrl-C", () => {
-  it("ends npm start with everything it started, by itself and with success", async () => {
+  it("Ctrl-C ends npm start and everything that it started, with exit code 0", async () => {
     const { below } = processesOf(service);
     expect(below.filter(({ command }) => command.includes("workerd")).length).toBeGreaterThan(0);
     const startedAt = Date.now();
@@ -234,21 +234,24 @@ describe("npm run demo without the service (contract section 10)", () => {
     }
   }
 
-  it("says in one line that the service must be started first", async () => {
+  it("npm run demo says in one line that the service must be started first", async () => {
     const origin = `http://localhost:${await freePort()}`;
     expect(await demo("--url", origin)).toEqual({
       code: 1,
       stdout: "",
-      stderr: `Nothing answers at ${origin}: run npm start first, in another terminal.\n`,
+      stderr: `Nothing responds at ${origin}: run npm start first, in another terminal.\n`,
     });
   });
 
-  it.each([[["--url", "localhost:9000"]], [["--port", "9000"]]])("refuses %j in one line", async (words) => {
-    const stderr = expect.stringMatching(/^[^\n]*http:\/\/localhost:\d+\n$/);
-    expect(await demo(...words)).toEqual({ code: 1, stdout: "", stderr });
-  });
+  it.each([[["--url", "localhost:9000"]], [["--port", "9000"]]])(
+    "npm run demo refuses %j in one line",
+    async (words) => {
+      const stderr = expect.stringMatching(/^[^\n]*http:\/\/localhost:\d+\n$/);
+      expect(await demo(...words)).toEqual({ code: 1, stdout: "", stderr });
+    },
+  );
 
-  it("has a help page", async () => {
+  it("npm run demo has a help page", async () => {
     const stdout = expect.stringContaining("npm run demo [-- --url URL]");
     expect(await demo("--help")).toEqual({ code: 0, stdout, stderr: "" });
   });

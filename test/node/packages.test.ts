@@ -201,13 +201,13 @@ describe("the packed packages are typed", () => {
       "a browser's types and a bundler's resolution",
       { module: "esnext", moduleResolution: "bundler", lib: ["es2022", "dom"], ...node },
     ],
-  ])("and the examples of both README files compile, with %s", (_name, options) => {
+  ])("the packages and the examples of both README files compile, with %s", (_name, options) => {
     const examples = { ...examplesOf("client"), ...examplesOf("verify") };
     expect(Object.keys(examples).length).toBeGreaterThan(5);
     expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART, "mistakes.ts": MISTAKES }, options)).toBe("");
   });
 
-  it("also without any other types: no DOM, no Node, no Worker types", () => {
+  it("the packages compile without any other types: no DOM, Node or Worker types", () => {
     expect(typeErrors({ "mistakes.ts": MISTAKES }, { module: "nodenext", lib: ["es2022"], types: [] })).toBe("");
   });
 });

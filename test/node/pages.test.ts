@@ -30,7 +30,7 @@ describe.each([
     expect(policy.join("; ")).not.toMatch(/https?:|\*/);
   });
 
-  it("refers to no file of another host", async () => {
+  it("the page refers to no file of another host", async () => {
     const assets = assetsOf(await (await get(page)).text());
     expect(assets).toEqual(expect.arrayContaining([`/${file}`, "/docs/product.css"]));
     for (const path of assets) {
@@ -39,7 +39,7 @@ describe.each([
     }
   });
 
-  it("responds with 404 to unknown paths and 405 to other methods", async () => {
+  it("the page's route responds with 404 to unknown paths and 405 to other methods", async () => {
     expect((await get(`${page}/`)).headers.get("location")).toBe(page);
     for (const path of [...unknown, `/${file}/`]) {
       const response = await get(path);
@@ -53,7 +53,7 @@ describe.each([
 });
 
 describe("/console (contract section 19)", () => {
-  it("has no inline code and no eval, may not be framed or kept, and tells nobody where a reader came from", async () => {
+  it("/console allows no inline code, eval, framing or caching, and sends no referrer", async () => {
     const response = await get("/console");
     expect(response.headers.get("cache-control")).toBe("no-cache");
     expect(response.headers.get("referrer-policy")).toBe("no-referrer");
@@ -63,7 +63,7 @@ describe("/console (contract section 19)", () => {
     expect(await response.text()).not.toMatch(/<style|style=|<script>|<script type="module">|\son\w+=/);
   });
 
-  it("is under 150 KiB gzipped with all its files", async () => {
+  it("/console is under 150 KiB gzipped with all its files", async () => {
     const html = await (await get("/console")).text();
     const files = assetsOf(html).map(async (path) => gzipSync(await (await get(path)).bytes()).length);
     const bytes = (await Promise.all(files)).reduce((sum, size) => sum + size, gzipSync(html).length);

@@ -91,7 +91,7 @@ function claimsOf(jwt: string): Record<string, unknown> {
 }
 
 describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { timeout: LIMIT }, () => {
-  it("says who is expected, where and when, and claims nothing until the visitor taps, nor tells a server its token", async () => {
+  it("the page says who is expected, where and when, and neither claims nor sends the token before the visitor taps", async () => {
     const badgeStartsAt = "2027-03-01T08:00:00Z";
     const { link, token } = await invite({
       ...{ name: "Ann Lee", expiresAt: "2027-03-01T18:00:00Z", badgeStartsAt, badgeExpiresAt: "2027-03-01T18:00:00Z" },
@@ -113,7 +113,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(urls.filter((url) => url.includes(token) && !url.includes("#"))).toEqual([]);
   });
 
-  it("opens a door that reads the code, and not for its photograph a minute later", async () => {
+  it("a door opens for the page's code, but not for a photograph of it a minute later", async () => {
     const { link, badgeId } = await invite({ name: "Walt" });
     const page = await claim(await phone(), link);
     await says(page, OPEN);
@@ -130,7 +130,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(await door.check(jwt, ageLimits(60))).toMatchObject({ ok: false, reason: "too-old" });
   });
 
-  it("binds the badge to a key that cannot leave the browser, of a user whom nobody else is", async () => {
+  it("the page binds the badge to a key that cannot leave the browser, for a user ID of its own", async () => {
     const { link, badgeId } = await invite();
     const page = await claim(await phone(), link);
     const badge = await server.getBadge(badgeId);
@@ -151,13 +151,13 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(kept).toMatchObject({ exported: "InvalidAccessError", others: ["udid", "userId"] });
   });
 
-  it("names the user whom the invitation names (section 24)", async () => {
+  it("the page claims for the user that the invitation names (section 24)", async () => {
     const { link, badgeId } = await invite({ userId: "carl" });
     await claim(await phone(), link);
     expect((await server.getBadge(badgeId)).userId).toBe("carl");
   });
 
-  it("shows the same pass after a reload, in a second tab, on Back and by a bookmark", async () => {
+  it("the page shows the same pass after a reload, in a second tab, on Back and by a bookmark", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
     const page = await claim(context, link);
@@ -172,7 +172,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(await badgeOf(page)).toBe(badgeId);
   });
 
-  it("is one pass when two tabs are tapped at once", async () => {
+  it("two tabs that are tapped at once get one pass", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
     const tabs = [await open(context, link), await open(context, link)];
@@ -184,7 +184,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     }
   });
 
-  it("says that another phone has it", async () => {
+  it("the page says that another phone has the pass", async () => {
     const { link } = await invite();
     const late = await open(await phone(), link);
     await button(late).waitFor();
@@ -195,7 +195,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await says(await open(await phone(), link), "This pass is on another phone or in another browser");
   });
 
-  it("is renewed every 30 seconds in view, 10 seconds before it is too old, and not out of view", async () => {
+  it("the code is renewed every 30 seconds in view, and 10 seconds before it expires, but not out of view", async () => {
     const { link } = await invite();
     const context = await phone();
     const page = await context.newPage();
@@ -251,7 +251,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await isRenewed;
   });
 
-  it("works with a clock an hour off, by the nonce that the service offers (section 15)", async () => {
+  it("the page works with a clock that is an hour off, by the service's nonce (section 15)", async () => {
     for (const hours of [-1, 1]) {
       const { link, badgeId } = await invite();
       const context = await phone();
@@ -263,7 +263,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     }
   });
 
-  it("works on a slow network, and a tap on it counts once", async () => {
+  it("on a slow network the page works, and several taps count once", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
     const page = await context.newPage();
@@ -278,7 +278,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(await badgeOf(page)).toBe(badgeId);
   });
 
-  it("without a network shows the last code with its age, and a new one when it is back", async () => {
+  it("without a network the page shows the last code with its age, and a new one when the network is back", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
     const page = await context.newPage();
@@ -302,7 +302,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     });
   });
 
-  it("opened without a network tries again by itself; a claim whose response was lost is the same visitor's", async () => {
+  it("a page opened without a network retries by itself, and a claim whose response was lost gets the same pass", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
     const page = await context.newPage();
@@ -321,7 +321,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(await badgeOf(page)).toBe(badgeId);
   });
 
-  it("says when the pass begins, that it is on hold, withdrawn or over, and each is seen without a reload", async () => {
+  it("the page says, without a reload, when the pass begins, and that it is on hold, withdrawn or over", async () => {
     const { link, badgeId } = await invite({ badgeStartsAt: "2040-01-31T09:00:00Z" });
     const context = await phone();
     const page = await context.newPage();
@@ -349,7 +349,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await after("This pass has been withdrawn; please ask at reception.");
   });
 
-  it("says that an invitation was revoked, and that a link leads nowhere, also one that was cut off", async () => {
+  it("the page says that an invitation was revoked, and that a wrong or cut-off link leads to no pass", async () => {
     const { link, token } = await invite();
     await server.revokeInvitation(token);
     const context = await phone();
@@ -359,7 +359,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     }
   });
 
-  it("says that a browser which keeps nothing is unsuitable, and consumes nothing then", async () => {
+  it("the page says that a browser that stores nothing is unsuitable, and claims nothing there", async () => {
     const { link } = await invite({ name: "Nora" });
     const context = await phone();
     await context.addInitScript(() => {
@@ -378,7 +378,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await says(await open(without, link), "This browser cannot keep a pass");
   });
 
-  it("speaks German to a German browser, in its document's language too", async () => {
+  it("the page is German in a German browser, also in its lang attribute", async () => {
     const { link } = await invite({ badgeStartsAt: "2040-01-31T09:00:00Z" });
     const page = await open(await phone({ locale: "de-DE" }), link);
     await page.getByRole("button", { name: "Meinen Ausweis zeigen" }).click();
@@ -391,7 +391,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await says(french, "This pass is on another phone");
   });
 
-  it("has no fault that axe-core finds, fits 320 px, and a code of 240 px or more, dark on light in both themes", async () => {
+  it("the page has no axe-core violation, fits 320 px, and shows a code of at least 240 px, dark on light in both themes", async () => {
     const { link, badgeId } = await invite({ name: "Ann Lee-Bartholomew of the very long name" });
     for (const colorScheme of ["light", "dark"] as const) {
       const context = await phone({ colorScheme });
@@ -418,7 +418,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     expect(await faultsOf(dark)).toEqual([]);
   });
 
-  it("does all that without a complaint in the browser's console and without asking another host", () => {
+  it("the page causes no message in the browser's console and no request to another host", () => {
     expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
   });
 });

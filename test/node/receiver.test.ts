@@ -103,13 +103,13 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
     return spawn(program, words, { env: { ...process.env, ...variables }, stdio: ["ignore", "pipe", "pipe"] });
   }
 
-  it("accepts a genuine webhook and prints it on one line", async () => {
+  it("the example receiver accepts a genuine webhook and prints it on one line", async () => {
     const sent = webhook();
     expect(await send(sent)).toBe(204);
     expect(await printedOf(sent)).toEqual([`badge:created ${sent.id} {"id":"1000000001","userId":"Zoë\\n🚪"}`]);
   });
 
-  it("accepts every kind of event, such as a suspended badge (contract section 18)", async () => {
+  it("the example receiver accepts every kind of event, such as a suspended badge (contract section 18)", async () => {
     const id = `evt_${randomBytes(13).toString("hex")}`;
     const data = { id: "1000000001", userId: "alice", state: "suspended", change: 2 };
     const text = JSON.stringify({ id, event: "badge:suspended", createdAt: new Date(), data });
@@ -118,7 +118,7 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
     expect(await printedOf(sent)).toEqual([`badge:suspended ${id} ${JSON.stringify(data)}`]);
   });
 
-  it("accepts a body in chunks, as some proxies send it", async () => {
+  it("the example receiver accepts a chunked body, as some proxies send it", async () => {
     const sent = webhook();
     const request = httpRequest(url, { method: "POST", headers: headersOf(sent) });
     const responded = once(request, "response");
@@ -129,14 +129,14 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
     expect(await printedOf(sent)).toHaveLength(1);
   });
 
-  it("responds with 2xx to a repeated event, and prints it once", async () => {
+  it("the example receiver responds with 2xx to a repeated event, and prints it once", async () => {
     const sent = webhook();
     for (const _ of [1, 2, 3]) expect(await send(sent)).toBe(204);
     expect(await send({ ...sent, at: new Date(Date.now() - 60_000) })).toBe(204);
     expect(await printedOf(sent)).toHaveLength(1);
   });
 
-  it("accepts either of two secrets, and webhooks signed with both", async () => {
+  it("the example receiver accepts either of two secrets, and webhooks signed with both", async () => {
     expect(await send(webhook({ secret: NEW }))).toBe(204);
     const sent = webhook();
     const entries = [OLD, NEW].map((secret) => new Webhook(base64Key(secret)).sign(sent.id, sent.at, sent.text));
@@ -164,19 +164,19 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
     ["one from six minutes ahead", (sent) => send({ ...sent, at: new Date(Date.now() + 360_000) })],
     ["no headers", async ({ text }) => (await fetch(url, { method: "POST", body: text })).status],
     ["a browser", async () => (await fetch(url)).status],
-  ])("refuses %s", async (_, sendIt) => {
+  ])("the example receiver refuses %s", async (_, sendIt) => {
     const sent = webhook();
     expect(await sendIt(sent)).toBe(401);
     expect(await printedOf(sent)).toEqual([]);
   });
 
-  it("closes the connection on a body that is too long, and continues", async () => {
+  it("the example receiver closes the connection on a body that is too long, and continues", async () => {
     const sent = webhook({ text: "x".repeat(200_000) });
     await expect(send(sent)).rejects.toThrow();
     expect(await send(webhook())).toBe(204);
   });
 
-  it("reports what is missing when it has no secret", async () => {
+  it("the example receiver reports what is missing when it has no secret", async () => {
     const alone = spawnWith({ APPLICATION_SECRET: "" });
     let said = "";
     alone.stderr?.on("data", (chunk) => (said += chunk));

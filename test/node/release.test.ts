@@ -18,7 +18,7 @@ function notes(tag: string, repository: string) {
 }
 
 describe("a release", () => {
-  it("has the notes of one version, without a heading", () => {
+  it("release-notes.ts prints the notes of one version, without a heading", () => {
     const { status, stdout } = notes(`v${RELEASE_NUMBER}`, REPOSITORY);
     expect(status).toBe(0);
     expect(stdout).not.toMatch(/^## /m);
@@ -26,17 +26,17 @@ describe("a release", () => {
   });
 
   it.each([
-    ["v0.9.99", REPOSITORY, /^The tag is v0\.9\.99, and package\.json has /],
+    ["v0.9.99", REPOSITORY, /^The tag is v0\.9\.99, but package\.json has /],
     [
       `v${RELEASE_NUMBER}`,
       "acme/badges",
-      /^go\.mod has the module .* which has to be github\.com\/acme\/badges\/src\/verify\/go\.\n$/,
+      /^go\.mod has the module .*, but it must be github\.com\/acme\/badges\/src\/verify\/go\.\n$/,
     ],
-  ])("is refused as %s of %s, before anything is published", (tag, repository, reason) => {
+  ])("the release %s of %s is refused before anything is published", (tag, repository, reason) => {
     expect(notes(tag, repository)).toMatchObject({ status: 1, stdout: "", stderr: expect.stringMatching(reason) });
   });
 
-  it("runs actions of other people at a fixed commit only: a tag can be moved", () => {
+  it("workflows use other people's actions only at a fixed commit, because a tag can be moved", () => {
     const folder = join(PROJECT, ".github/workflows");
     const used = readdirSync(folder).flatMap((name) => [
       ...readFileSync(join(folder, name), "utf8").matchAll(/uses: (?!\.\/)(\S+)/g),

@@ -54,7 +54,7 @@ function run(name: string, words: readonly string[]): { process: ChildProcess; o
 }
 
 describe("the files of /docs (contract section 11)", () => {
-  it("are built before the start, or one line says why not", async () => {
+  it("npm start builds the files of /docs first, or says in one line why not", async () => {
     renameSync(join(copy, "dist"), join(copy, "away"));
     writeFileSync(join(copy, "dist"), "a file");
     const { process: made, output } = run("docs-assets.ts", []);
@@ -67,11 +67,11 @@ describe("the files of /docs (contract section 11)", () => {
 });
 
 describe("npm start while npm replaces the packages (contract section 10)", () => {
-  it("exits with 1 and one line, without errors about missing modules", async () => {
+  it("npm start exits with 1 and one line while npm replaces packages, without errors about missing modules", async () => {
     const { process: start, output } = run("start.ts", ["--port", String(await freePort())]);
     child = start;
     const ended = once(start, "close");
-    while (!output().includes("Make applications of your own") && start.exitCode === null) await wait(50);
+    while (!output().includes("Create your own applications") && start.exitCode === null) await wait(50);
     const before = output();
     expect(before).toContain("is ready");
     // As `npm ci` does.

@@ -15,13 +15,13 @@ function printed(...parameters: string[]): string {
 }
 
 describe("docs/scale.md", () => {
-  it("has the exact output of npm run scale", () => {
+  it("docs/scale.md has the exact output of npm run scale", () => {
     const page = readFileSync(join(PROJECT, "docs/scale.md"), "utf8");
     const blocks = [...page.matchAll(/^```text\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
     expect(blocks).toEqual([printed()]);
   });
 
-  it("calculates with the bytes that a real SQLite needs, within a few per cent on few rows", () => {
+  it("docs/scale.md calculates with the bytes that a real SQLite needs, within a few per cent on few rows", () => {
     const measured = measureBytes(1000);
     for (const kind of ["badge", "event", "invitation", "ownBadge", "entry", "ownInvitation"] as const) {
       expect(Math.abs(measured[kind] / BYTES[kind] - 1), kind).toBeLessThan(0.06);
@@ -30,13 +30,13 @@ describe("docs/scale.md", () => {
 });
 
 describe("the largest flood (contract section 7)", () => {
-  it("stands in docs/operations.md as npm run scale prints it", () => {
+  it("docs/operations.md has the largest flood as npm run scale prints it", () => {
     const page = readFileSync(join(PROJECT, "docs/operations.md"), "utf8");
     expect(page).toContain(`\`\`\`text\n${floodReport()}\n\`\`\`\n`);
     expect(printed()).toContain(floodReport());
   });
 
-  it("calculates with the bytes of the largest badge in a real SQLite: at most 6 KB in D1 and in the allocator, and what comes with it", () => {
+  it("the largest flood is calculated with the bytes of the largest badge in a real SQLite: at most 6 KB in D1 and in the allocator", () => {
     const measured = measureLargest(1000);
     for (const kind of ["badge", "event", "ownBadge", "entry"] as const) {
       expect(Math.abs(measured[kind] / LARGEST[kind] - 1), kind).toBeLessThan(0.06);
@@ -44,7 +44,7 @@ describe("the largest flood (contract section 7)", () => {
     expect(Math.max(LARGEST.badge, LARGEST.ownBadge)).toBeLessThan(6000);
   });
 
-  it("takes as long as the numbers do at the rate of the brake", () => {
+  it("the largest flood takes as long as the range lasts at the hourly limit", () => {
     expect([60, 3600, 7199, 7200].map(duration)).toEqual(["1 minutes", "60 minutes", "120 minutes", "2 hours"]);
     expect([2 * 86_400, 41.7 * 86_400, 3 * 365 * 86_400].map(duration)).toEqual(["2 days", "42 days", "3 years"]);
   });

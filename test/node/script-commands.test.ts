@@ -36,13 +36,13 @@ describe("a command that the service carries out, when D1 goes away meanwhile (c
   const suspend = { kind: "suspend", number: 1 } as const;
   const waiting = () => database.run((orm) => orm.select().from(scriptCommand));
 
-  it("is withdrawn, so that what was reported as failed does not happen later", async () => {
+  it("a failed command is withdrawn, so that it does not happen later", async () => {
     const { applicationId } = await create();
     await expect(submitAndWait(sessionOf(workingFor(1), homes), applicationId, suspend)).rejects.toBe(AWAY);
     expect(await waiting()).toEqual([]);
   });
 
-  it("says that it may still be carried out if it cannot be withdrawn", async () => {
+  it("a failed command that cannot be withdrawn says that it may still be carried out", async () => {
     const { applicationId } = await create();
     const away = workingFor(1);
     await expect(submitAndWait(sessionOf(away, away), applicationId, suspend)).rejects.toThrow(
@@ -52,7 +52,7 @@ describe("a command that the service carries out, when D1 goes away meanwhile (c
     await database.run((orm) => orm.delete(scriptCommand));
   });
 
-  it("has its result if it was carried out by then", async () => {
+  it("a command that was carried out before it could be withdrawn has its result", async () => {
     const result = { kind: "user", userId: "ada", numbers: [7] } as const;
     const { applicationId } = await create();
     const asked = submitAndWait(sessionOf(workingFor(2), homes), applicationId, { kind: "block", userId: "ada" });

@@ -53,7 +53,7 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
 const ISOLATION = byEffort(["--isolation", "4", "--seed", "12"], ["--isolation", "30"]);
 
 describe("an application beside one that is attacked", () => {
-  it("is at most 1.3 times as slow as alone, at the 99th percentile of each operation", async () => {
+  it("an application beside an attacked one is at most 1.3 times as slow as alone, at the 99th percentile", async () => {
     const { code, output } = await run(...ISOLATION);
     expect(code, output).toBe(0);
   }, 120_000);

@@ -86,11 +86,11 @@ describe("npm start", () => {
     service?.remove();
   });
 
-  it("prints commands that work when they are pasted", async () => {
+  it("npm start prints commands that can be pasted", async () => {
     expect(await runPrinted(service)).toEqual(["201", "200", "200"]);
   });
 
-  it("shows the requests as JSON, and nothing of wrangler's", async () => {
+  it("npm start shows requests as JSON, and nothing of wrangler's output", async () => {
     const lines = (): unknown[] => {
       const [, log = ""] = service.output().split("npm run reset deletes the data.");
       const whole = log.slice(0, log.lastIndexOf("\n") + 1).split("\n");
@@ -99,7 +99,7 @@ describe("npm start", () => {
     await until(() => expect(lines()).toContainEqual(expect.objectContaining({ event: "request" })));
   });
 
-  it("refuses to run twice on the same data, and on a port in use, and keeps the data from being deleted", async () => {
+  it("npm start refuses data or a port in use, and keeps its data from being deleted", async () => {
     const port = new URL(service.origin).port;
     const refused = (stderr: unknown) => ({ code: 1, stdout: "", stderr });
     const [again, onPort, reset] = await Promise.all([
@@ -116,7 +116,7 @@ describe("npm start", () => {
     expect(reset).toEqual(refused(expect.stringMatching(/^The service is running: [^\n]+\n$/)));
   });
 
-  it("leaves no process behind when it is killed", async () => {
+  it("npm start leaves no process behind when it is killed", async () => {
     const { main, below } = processesOf(service);
     process.kill(main.pid, "SIGKILL");
     await untilGone([main, ...below]);
@@ -151,7 +151,7 @@ describe("npm start", () => {
     START_LIMIT_MILLISECONDS,
   );
 
-  it("serves applications of home 2, whose badges the script finds by their numbers and whose status lists are at its own address (contract sections 14 and 17)", async () => {
+  it("npm start serves applications of home 2: the script finds their badges by number, and their status lists have its address (contract sections 14 and 17)", async () => {
     const words = ["application", "create", "--name", "Elsewhere", "--home", "2", "--status-list", "--json"];
     const created = z
       .object({ applicationId: z.string(), firstNumber: z.number() })
@@ -180,7 +180,7 @@ describe("npm start", () => {
     expect(homes).toMatchObject([{ home: 1 }, { home: 2, applications: 1, badges: 1 }]);
   });
 
-  it("ends with one line and a failure when its runtime is killed (contract section 10)", async () => {
+  it("npm start fails with one line when its runtime is killed (contract section 10)", async () => {
     const { below } = processesOf(service);
     const workerd = below.filter(({ command }) => command.includes("workerd serve"));
     expect(workerd).toHaveLength(2);
@@ -191,7 +191,7 @@ describe("npm start", () => {
     await untilGone(below);
   });
 
-  it("says at once in one line that the data belongs to another user (contract section 10)", async () => {
+  it("npm start says at once in one line that the data belongs to another user (contract section 10)", async () => {
     const { folder, prefix } = withoutRights();
     const env = { ...process.env, BADGE_STATE_DIR: `${folder}/state` };
     const programs = [["src/dev/start.ts"], ["src/admin/main.ts", "application", "list"]];
@@ -211,17 +211,18 @@ describe("npm start", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("refuses the data of another version with one line that names reset, and touches nothing", async () => {
+  it("npm start refuses another version's data with one line that names reset, and changes nothing", async () => {
     const { database } = await openedHomes(state);
     const older = "INSERT INTO d1_migrations (name) VALUES ('0009_number_ranges.sql')";
     await database.run((_, d1) => d1.prepare(older).run());
     await closeHomes();
     const started = await program("start", ["--port", String(await freePort())], state);
-    const refusal = "The local data is of another version of the service, which this one cannot read: npm run reset\n";
+    const refusal =
+      "The local data was made by another version of the service, which this one cannot read: npm run reset\n";
     expect(started).toEqual({ code: 1, stdout: "", stderr: `Starting…\n${refusal}` });
   });
 
-  it("has its data deleted by reset", async () => {
+  it("npm run reset deletes the data", async () => {
     const unasked = { code: 1, stdout: "", stderr: "There is no terminal to ask on: run npm run reset -- --yes\n" };
     expect(await program("reset", [], state)).toEqual(unasked);
     expect(await program("reset", ["--yes"], state)).toMatchObject({ code: 0, stderr: "" });
@@ -241,7 +242,7 @@ describe("the command line of npm start", () => {
     [["--prot", "8788"], "Unknown option '--prot'; see npm start -- --help"],
     [["--host", "phone.example.com"], '"phone.example.com" is not an IP address'],
     [["8788"], "Unexpected argument '8788'; see npm start -- --help"],
-  ])("%j is refused with one line", (words, line) => {
+  ])("npm start refuses %j with one line", (words, line) => {
     for (const refusal of [UserError, line, /^[^\n]+$/]) expect(() => readCommandLine(words)).toThrow(refusal);
   });
 });
@@ -257,13 +258,13 @@ describe("help", () => {
     },
   );
 
-  it("of npm start is also there with -h", () => {
+  it("npm start -h prints the help page, too", () => {
     expect(readCommandLine(["-h"]).help).toBe(true);
   });
 });
 
 describe("where the service can be reached", () => {
-  it("is this computer alone, an address of it, or the network", () => {
+  it("the service can be reached on this computer only, at one of its addresses, or from the network", () => {
     const network = networkAddress();
     expect(originsOf(undefined, 8787)).toEqual({ own: "http://localhost:8787", printed: "http://localhost:8787" });
     expect(originsOf("192.0.2.7", 1)).toEqual({ own: "http://192.0.2.7:1", printed: "http://192.0.2.7:1" });
@@ -282,20 +283,20 @@ describe("the log filter", () => {
     return lines.map(filter).filter((line) => line !== null);
   };
 
-  it("passes the Worker's JSON through, without wrangler's own output", () => {
+  it("the log filter passes the Worker's JSON, without wrangler's own output", () => {
     expect(show('{"a":1}', '\u001b[31m✘ [ERROR]\u001b[0m {"b":2}', '▲ [WARNING] {"c":3}')).toEqual([
       ...['{"a":1}', '{"b":2}', '{"c":3}'],
     ]);
   });
 
-  it("passes errors to their end, and nothing else of wrangler's", () => {
+  it("the log filter passes whole errors, and nothing else of wrangler's", () => {
     const error = ["✘ [ERROR] Build failed with 1 error:", "  src/worker/index.ts:1:1: no", "", "    at line"];
     const noise = ["⎔ Reloading local server...", "[wrangler:info] GET / 200 OK (3ms)", "Your Worker has access to"];
     const warning = ["▲ [WARNING] Scheduled Workers are not triggered", "  To do so, run:"];
     expect(show(...noise, ...error, ...warning, ...noise)).toEqual(error.filter((line) => line !== ""));
   });
 
-  it("is silent about callers that disconnect", () => {
+  it("the log filter hides callers that disconnect", () => {
     expect(show("✘ [ERROR] kj: disconnected: write(): Broken pipe", "  stack: 0x1")).toEqual([]);
   });
 });

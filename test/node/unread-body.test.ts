@@ -39,15 +39,18 @@ describe("a request body that the service does not read (contract sections 6 and
     ["401", "401", () => "POST /v1/badge HTTP/1.1\r\napplicationid: nobody", 10],
     ["404", "404", () => "POST /nowhere HTTP/1.1", 1000],
     ["405", "405", () => "PUT /v1/badge HTTP/1.1", 1000],
-  ])("with the response %s: the caller gets it, and the next caller gets its own", async (_, status, head, pieces) => {
-    for (let round = 0; round < 2; round++) {
-      expect(await sendChunked(head(), pieces)).toBe(status);
-      const next = await fetch(new URL("/health", service.origin));
-      expect([next.status, await next.json()]).toEqual([200, { status: "ok" }]);
-    }
-  });
+  ])(
+    "a call whose body is not read gets its response %s, and the next caller gets its own",
+    async (_, status, head, pieces) => {
+      for (let round = 0; round < 2; round++) {
+        expect(await sendChunked(head(), pieces)).toBe(status);
+        const next = await fetch(new URL("/health", service.origin));
+        expect([next.status, await next.json()]).toEqual([200, { status: "ok" }]);
+      }
+    },
+  );
 
-  it("is cut off after some seconds if it never ends", { timeout: 20_000 }, async () => {
+  it("a request body that never ends is cut off after some seconds", { timeout: 20_000 }, async () => {
     const { hostname, port } = new URL(service.origin);
     const socket = connect(Number(port), hostname).setEncoding("utf8");
     socket.on("error", () => {});

@@ -33,7 +33,7 @@ describe("verified users over a real network (contract section 22)", () => {
     );
   }
 
-  it("a login is checked with the provider's key, and not with another of the same ID", async () => {
+  it("a login is checked with the provider's key, and not with another key of the same ID", async () => {
     const { provider } = server;
     expect(await logIn(await provider.token("alice"))).toBe(true);
     const { jwk } = provider.key;
@@ -41,7 +41,7 @@ describe("verified users over a real network (contract section 22)", () => {
     expect(await logIn(forged)).toSatisfy(isRefusedUserToken);
   });
 
-  it("follows a rotation with the first token by the new key", async () => {
+  it("the service follows a rotation of the provider's keys with the first token by the new key", async () => {
     const { provider } = server;
     const key = await newProviderKey("RS256");
     provider.published = [key];
@@ -50,7 +50,7 @@ describe("verified users over a real network (contract section 22)", () => {
     provider.published = [key, provider.key];
   });
 
-  it("works on with the keys that it knows while the provider is away", async () => {
+  it("the service uses the keys that it knows while the provider is unreachable", async () => {
     const [key = server.provider.key] = server.provider.published;
     const token = await server.provider.token("alice", {}, { key });
     await server.close();

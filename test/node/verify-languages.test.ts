@@ -81,7 +81,7 @@ describe.each(LANGUAGES)("the verifier in $name", (language) => {
     expect(output).toContain(kinds.encoding.name);
   });
 
-  it("reports what is missing if the language is not installed, and exits non-zero", () => {
+  it("npm run verify:… reports what is missing if the language is not installed, and exits non-zero", () => {
     const script = join(PROJECT, "src/dev/verify-in-language.ts");
     const nothing = { PATH: folder, HOME: folder, PYTHON_PATH: join(folder, "python") };
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, language.name], {

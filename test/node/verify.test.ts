@@ -11,7 +11,7 @@ import { acceptedByJose, acceptedByNodeCrypto } from "./verify-judges.ts";
 const TYPE = "badge-signature+jwt";
 
 describe("the published vectors on Node", () => {
-  it("are each decided as they say", async () => {
+  it("each published vector is decided as it says", async () => {
     const actual = (vector: Vector) => verifyBadgeSignature(vector.jwt, expectationsOf(vector));
     await expectEach(CASES, nameOf, { actual, expected: resultOf });
   });

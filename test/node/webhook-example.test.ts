@@ -35,20 +35,20 @@ describe("the example that checks a webhook, in the reference (contract section 
     vi.useRealTimers();
   });
 
-  it("accepts the example by HMAC-SHA1 and by HMAC-SHA256, also with another secret's entry", async () => {
+  it("the reference's example accepts a webhook by HMAC-SHA1 and by HMAC-SHA256, also with another secret's entry", async () => {
     const both = { isGenuine: true, isGenuineAndRecent: true };
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, HEADERS)).toEqual(both);
     const entries = `v1,AAAA ${HEADERS["webhook-signature"]}`;
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, { ...HEADERS, "webhook-signature": entries })).toEqual(both);
   });
 
-  it("refuses another body, and a call without headers", async () => {
+  it("the reference's example refuses another body, and a call without headers", async () => {
     const neither = { isGenuine: false, isGenuineAndRecent: false };
     expect(await runExample(`${EXAMPLE_WEBHOOK_BODY} `, HEADERS)).toEqual(neither);
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, {})).toEqual(neither);
   });
 
-  it("refuses by HMAC-SHA256 a webhook that is older than five minutes or names another time", async () => {
+  it("the reference's example refuses by HMAC-SHA256 a webhook that is older than five minutes or names another time", async () => {
     const old = { isGenuine: true, isGenuineAndRecent: false };
     vi.setSystemTime(SENT_AT + 301_000);
     expect(await runExample(EXAMPLE_WEBHOOK_BODY, HEADERS)).toEqual(old);

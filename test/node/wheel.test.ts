@@ -25,7 +25,7 @@ print(len(rows), wrong, sorted(set(wheel.namelist()) - {row[0] for row in rows})
 `;
 
 describe("the wheel of the verifier in Python (contract section 25)", () => {
-  it("is the same bytes each time, with the digests of its files", () => {
+  it("each build of the wheel has the same bytes, with the digests of its files", () => {
     const built = ["one", "two"].map((name) => {
       const folder = join(out, name);
       mkdirSync(folder);

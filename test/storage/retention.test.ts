@@ -46,7 +46,7 @@ const invitations = async (application: TestApplication): Promise<string[]> =>
 const silent = () => createApplication();
 
 describe("events (contract section 18)", () => {
-  it("are deleted 30 days after they were made if delivered, after 90 if exhausted or held, never while pending", async () => {
+  it("events are deleted after 30 days if delivered, after 90 if exhausted or held, never while pending", async () => {
     const application = await silent();
     for (const state of ["pending", "delivered", "exhausted", "held"]) await fill(application, 1, state);
     moveClock(30 * DAY);
@@ -66,7 +66,7 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual(["pending"]);
   });
 
-  it("are deleted after EVENT_RETENTION_DAYS, or three times as many", async () => {
+  it("EVENT_RETENTION_DAYS changes when events are deleted, to it or three times as many days", async () => {
     const application = await silent();
     for (const state of ["delivered", "exhausted"]) await fill(application, 1, state);
     moveClock(2 * DAY + 1);
@@ -79,7 +79,7 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual([]);
   });
 
-  it("are deleted behind many that stay: each minute goes on where the one before stopped", async () => {
+  it("old events behind many that stay are deleted: each minute continues where the one before stopped", async () => {
     const application = await silent();
     await fill(application, SCANNED_ROWS + 200, "pending");
     moveClock(SECOND);
@@ -92,7 +92,7 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual(Array.from({ length: SCANNED_ROWS + 200 }, () => "pending"));
   });
 
-  it("are found whenever they grow old: a scan that has come to the end begins again", async () => {
+  it("events are found whenever they become old: a scan that has reached the end starts again", async () => {
     const application = await silent();
     await fill(application, 1, "delivered");
     moveClock(31 * DAY);
@@ -101,7 +101,7 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual([]);
   });
 
-  it("stay if the variable is not a number of days, which is logged", async () => {
+  it("events stay if EVENT_RETENTION_DAYS is not a number, which is logged", async () => {
     const application = await silent();
     await fill(application, 1, "delivered");
     moveClock(1000 * DAY);
@@ -133,7 +133,7 @@ async function fill({ id }: TestApplication, count: number, state: string): Prom
 }
 
 describe("invitations (contract section 18)", () => {
-  it("are deleted 365 days after their number was released, revoked or expired, and never while pending", async () => {
+  it("revoked and expired invitations are deleted 365 days after their number was released, and pending ones never", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     await revokeNow(application);
     await invite(application, ahead(MINUTE));
@@ -153,7 +153,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
   });
 
-  it("are deleted 365 days after their badge ended if claimed; the number stays taken, the Idempotency-Key does not", async () => {
+  it("claimed invitations are deleted 365 days after their badge ended; the number stays taken, but not the Idempotency-Key", async () => {
     const application = await createApplication({ size: 2 });
     const ask = (method: string, path: string, body?: object) =>
       callAsServer(application, method, path, { headers: { udid: "server", "idempotency-key": "visit 1" }, body });
@@ -186,7 +186,7 @@ describe("invitations (contract section 18)", () => {
     });
   });
 
-  it("are deleted after INVITATION_RETENTION_DAYS", async () => {
+  it("INVITATION_RETENTION_DAYS changes when invitations are deleted", async () => {
     const application = await createApplication();
     await bindObject(application, () => ({ INVITATION_RETENTION_DAYS: "0.05" }));
     await revokeNow(application);

@@ -52,7 +52,7 @@ const away: Responding = () => {
 const faults = () => linesOf(warned).filter(({ issuer }) => issuer === provider.issuer);
 
 describe("an issuer's keys (contract section 22)", () => {
-  it("are fetched once for many callers, and for all applications of the issuer", async () => {
+  it("an issuer's keys are fetched once for many callers, and for all applications of the issuer", async () => {
     const logins = await Promise.all(Array.from({ length: 20 }, () => tryLogin()));
     expect(new Set(logins)).toEqual(new Set(["201"]));
     const neighbour = await createApplication(provider.columns);
@@ -60,7 +60,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBe(1);
   });
 
-  it("are the first 100 of the key set, and the log says how many were left out", async () => {
+  it("only the first 100 keys of a key set are used, and the log says how many were left out", async () => {
     const [last, spare] = [await newProviderKey("ES256"), await newProviderKey("ES256")];
     const many = Array.from({ length: 99 }, (_, place) => ({ ...spare, jwk: { ...spare.jwk, kid: `spare-${place}` } }));
     provider.published = [...many, provider.key];
@@ -76,7 +76,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(lines[0]).toMatchObject({ level: "warn", event: "issuer-keys-left-out", used: 100, leftOut: 1 });
   });
 
-  it("are fetched again after ten minutes, and a withdrawn key is refused from then on", async () => {
+  it("an issuer's keys are fetched again after ten minutes, and a withdrawn key is refused from then on", async () => {
     stopClock();
     await tryLogin();
     provider.published = [await newProviderKey("ES256")];
@@ -88,7 +88,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBeGreaterThan(1);
   });
 
-  it("are fetched for an unknown key at most once a minute", async () => {
+  it("an unknown key makes an issuer's keys be fetched at most once a minute", async () => {
     stopClock();
     await tryLogin();
     for (let count = 0; count < 10; count++) {
@@ -103,7 +103,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBe(3);
   });
 
-  it("that are new are found by many callers at once", async () => {
+  it("many callers at once find an issuer's new keys", async () => {
     await tryLogin();
     const key = await newProviderKey("EdDSA");
     provider.published = [key];
@@ -116,7 +116,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBe(2);
   });
 
-  it("are used for 24 hours while the issuer cannot be reached, and asked for once a minute", async () => {
+  it("known keys are used for 24 hours while the issuer cannot be reached, and are requested once a minute", async () => {
     stopClock();
     await tryLogin();
     provider.discovery = away;
@@ -135,7 +135,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(await tryLogin()).toBe("201");
   });
 
-  it("that were never fetched: 503 after five seconds, and only calls that need the keys wait", async () => {
+  it("without known keys calls get 503 after five seconds, and only calls that need the keys wait", async () => {
     shortenDeadlines();
     provider.discovery = hangs;
     const other = await newProvider();
@@ -151,7 +151,7 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault: "timeout" }]);
   });
 
-  it("that are being fetched again delay only the call that fetches them", async () => {
+  it("fetching known keys again delays only the call that fetches them", async () => {
     stopClock();
     await tryLogin();
     pass(10 * MINUTE);
@@ -250,7 +250,7 @@ describe("a provider that is not as it should be (contract section 22): 503, and
     expect(faults()).toMatchObject([{ fault: "refused-url", url }]);
   });
 
-  it("that sends 10 MB, of which little is read", async () => {
+  it("a provider that sends 10 MB gets 503, and little of it is read", async () => {
     const sent = { bytes: 0 };
     provider.keySet = floods(sent);
     expect(await tryLogin()).toBe("503 UNAVAILABLE");
@@ -258,13 +258,13 @@ describe("a provider that is not as it should be (contract section 22): 503, and
     expect(sent.bytes).toBeLessThan(1024 * 1024);
   });
 
-  it("that has one good key among many useless ones is good enough", async () => {
+  it("one usable key among many useless ones is enough", async () => {
     const useless = Array.from({ length: 50 }, (_, index) => ({ kty: "oct", kid: `${index}`, k: "AAAA" }));
     provider.keySet = keys(...useless, provider.key.jwk);
     expect(await tryLogin()).toBe("201");
   });
 
-  it("that recovers is called again after two seconds, not earlier", async () => {
+  it("a failed provider is called again after two seconds, not earlier", async () => {
     stopClock();
     const { discovery } = provider;
     provider.discovery = away;

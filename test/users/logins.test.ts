@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 describe("a login to an application that has its users verified (contract section 22)", () => {
-  it("needs a token that names its user", async () => {
+  it("a login needs a token that names its user", async () => {
     const token = await provider.token("alice");
     const issued = await logIn(application, token, { userId: "alice" }, { udid: "phone" });
     expect(issued.status).toBe(201);
@@ -44,7 +44,7 @@ describe("a login to an application that has its users verified (contract sectio
     expect(outcome(await sign(application, "phone", { base64: "AAAA" }))).toBe("200");
   });
 
-  it("is refused without a word of why, which stands in the log", async () => {
+  it("a refused login does not say why; the log does", async () => {
     const refusals: [string, Record<string, unknown>][] = [
       ["other-issuer", { iss: "https://elsewhere.example.com" }],
       ["other-audience", { aud: "another-app" }],
@@ -66,7 +66,7 @@ describe("a login to an application that has its users verified (contract sectio
     }
   });
 
-  it("without a token gets a Bearer challenge", async () => {
+  it("a login without a token gets a Bearer challenge", async () => {
     for (const authorization of [undefined, " ", "Bearer", "Basic YWxpY2U6c2VjcmV0"]) {
       const headers = authorization === undefined ? {} : { authorization };
       const refused = await logIn(application, null, undefined, headers);
@@ -75,7 +75,7 @@ describe("a login to an application that has its users verified (contract sectio
     }
   });
 
-  it("counts for its address when its token is missing or wrong, apart from logins that are accepted", async () => {
+  it("a login with a missing or wrong token has a separate count for its address", async () => {
     const twice = countedLimit(2);
     const token = await provider.token("alice");
     const send = async (udid: string, authorization: string, more: object = {}) => {
@@ -93,7 +93,7 @@ describe("a login to an application that has its users verified (contract sectio
     expect(accepted).not.toBe(first);
   });
 
-  it("with a made-up invitation and proof is bounded before the allocator is called", async () => {
+  it("logins with a made-up invitation and proof are limited before the allocator is called", async () => {
     let calls = 0;
     const bindings = {
       DEVICE_LIMIT: UNLIMITED,
@@ -114,19 +114,19 @@ describe("a login to an application that has its users verified (contract sectio
     expect(calls).toBe(2);
   });
 
-  it("may write its scheme in any case", async () => {
+  it("the Authorization scheme may be in any case", async () => {
     const token = await provider.token("alice");
     expect(outcome(await logIn(application, null, undefined, { authorization: `bearer ${token}` }))).toBe("201");
     expect(outcome(await logIn(application, null, undefined, { authorization: `BEARER  ${token}` }))).toBe("201");
   });
 
-  it("uses up nothing when it is refused", async () => {
+  it("a refused login uses up nothing", async () => {
     const small = await createApplication({ ...provider.columns, size: 1 });
     for (let count = 0; count < 3; count++) await logIn(small, null);
     expect(outcome(await logIn(small, await provider.token("alice")))).toBe("201");
   });
 
-  it("names its user where the application says", async () => {
+  it("the user is in the claim that the application sets", async () => {
     const byMail = await createApplication({ ...provider.columns, userClaim: "email" });
     const token = await provider.token("0815", { email: "alice@example.com" });
     expect(outcome(await logIn(byMail, token, { userId: "alice@example.com" }))).toBe("201");
@@ -148,7 +148,7 @@ describe("an invitation (contract section 22)", () => {
     return { application, id };
   }
 
-  it("that was created with the secret needs no user token, also when its claim is repeated", async () => {
+  it("an invitation created with the secret needs no user token, also when its claim is repeated", async () => {
     const { id } = await bySecret();
     const body = { userId: "visitor", invitationToken: id };
     const claimed = await logIn(application, null, body, { udid: "visitor's phone" });
@@ -161,7 +161,7 @@ describe("an invitation (contract section 22)", () => {
     expect(outcome(login)).toBe("401 INVALID_USERTOKEN");
   });
 
-  it("that reception created vouches for visitors only, and a refused claim leaves it", async () => {
+  it("an invitation created by reception vouches for visitors only, and a refused claim does not consume it", async () => {
     const byReception = async () => (await invite(application, undefined, await signIn(application, "reception"))).id;
     const claimAs = async (userId: string, invitationToken: string, token: string | null = null) =>
       outcome(await logIn(application, token, { userId, invitationToken }));
@@ -175,7 +175,7 @@ describe("an invitation (contract section 22)", () => {
     expect(await claimAs("bob", byOperator)).toBe("201");
   });
 
-  it("is created by nobody without the secret, and so is its revocation (contract section 5)", async () => {
+  it("creating and revoking an invitation need the secret (contract section 5)", async () => {
     const device = { applicationid: application.id, udid: "a device" };
     const create = (headers: Record<string, string>) =>
       call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
@@ -190,7 +190,7 @@ describe("an invitation (contract section 22)", () => {
     expect(shown.body).not.toHaveProperty("userIssuer");
   });
 
-  it("that was created without the secret, before there was an issuer, needs one, and is not consumed by a refusal", async () => {
+  it("an invitation created without the secret, before there was an issuer, needs a user token, and a refusal does not consume it", async () => {
     const { application, id } = await inviteBeforeIssuer();
     const body = { userId: "alice", invitationToken: id };
     expect(outcome(await logIn(application, null, body))).toBe("401 INVALID_USERTOKEN");
@@ -200,7 +200,7 @@ describe("an invitation (contract section 22)", () => {
     expect(outcome(await logIn(application, await provider.token("alice"), body))).toBe("201");
   });
 
-  it("created with the secret is claimed while the provider is away", async () => {
+  it("an invitation created with the secret can be claimed while the provider cannot be reached", async () => {
     const early = await inviteBeforeIssuer();
     provider.discovery = () => new Response(null, { status: 500 });
     const token = await provider.token("alice");
@@ -215,7 +215,7 @@ describe("an invitation (contract section 22)", () => {
 describe("a token that is bound to a key (contract section 22, RFC 9449 section 6.1)", () => {
   const FOREIGN_NONCE = "1800000000.0123456789012345678901";
 
-  it("needs the proof by that key, and no stale one of a stranger passes for it", async () => {
+  it("a token that is bound to a key needs a fresh proof by that key", async () => {
     const phone = await newPhone(application, newUdid());
     const stranger = await phone.withOtherKey();
     const token = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });
@@ -237,7 +237,7 @@ describe("a token that is bound to a key (contract section 22, RFC 9449 section 
 describe("settings that have just changed (contract section 22)", () => {
   const set = (columns: string) => runSql(`UPDATE application SET ${columns} WHERE id = ?`, application.id);
 
-  it("let a login pass within a second, for a refusal rests on nothing older", async () => {
+  it("changed settings let a login pass within a second, because a refusal re-reads them", async () => {
     expect(outcome(await logIn(application, await provider.token("alice")))).toBe("201");
     await set("user_audience = 'renamed-app'");
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1500 });
@@ -249,7 +249,7 @@ describe("settings that have just changed (contract section 22)", () => {
 });
 
 describe("what a login with a token costs (contract section 22)", () => {
-  it("is one round trip to D1, like a login without", async () => {
+  it("a login with a token costs one round trip to D1, like one without", async () => {
     const token = await provider.token("alice");
     await logIn(application, token, undefined, { udid: "phone" });
     const requestId = crypto.randomUUID();
@@ -270,7 +270,7 @@ describe("observing (contract section 22)", () => {
       .bind(observed.id)
       .first();
 
-  it("refuses nothing and counts what tokens there are, of one isolate in few writes", async () => {
+  it("observing refuses nothing and counts logins by token, with few writes of an isolate", async () => {
     const { wait } = scheduler;
     const waits = vi.spyOn(scheduler, "wait").mockImplementation((milliseconds) => {
       return wait.call(scheduler, milliseconds === OBSERVED_WRITE_MILLISECONDS ? 300 : milliseconds);
@@ -287,7 +287,7 @@ describe("observing (contract section 22)", () => {
     expect(body.logins).toEqual(expected);
   });
 
-  it("does not wait for a provider that is away, and does not call its tokens wrong", async () => {
+  it("observing does not wait for an unreachable provider, and does not count its tokens as wrong", async () => {
     const observed = await createApplication({ ...provider.columns, userObserve: true });
     let isGivenUp = false;
     provider.discovery = (signal) => {

@@ -38,7 +38,7 @@ const idsOf = async (with_ = token) => {
 };
 
 describe("GET /v1/user/badges (contract section 22)", () => {
-  it("lists the user's active and suspended badges on all devices, newest first, and nobody else's", async () => {
+  it("a user sees their own active and suspended badges on all devices, newest first", async () => {
     const [first, second, third] = [await badgeOf("alice"), await badgeOf("alice"), await badgeOf("alice")];
     await badgeOf("bob");
     await takeStep(application, second, "suspend");
@@ -55,21 +55,21 @@ describe("GET /v1/user/badges (contract section 22)", () => {
     ]);
   });
 
-  it("omits ended badges at once", async () => {
+  it("the list of own badges omits ended badges at once", async () => {
     const [revoked, expired, active] = [await badgeOf("alice"), await badgeOf("alice"), await badgeOf("alice")];
     await takeStep(application, revoked, "revoke");
     await setEnd(application, expired, hoursAhead(-1));
     expect(await idsOf()).toEqual([active]);
   });
 
-  it("knows the user of its own application only", async () => {
+  it("a user sees badges of one application only", async () => {
     await badgeOf("alice");
     const neighbour = await createApplication({ ...provider.columns, userAudience: "another-app" });
     const { body } = await ownBadges(neighbour, await provider.token("alice", { aud: "another-app" }));
     expect(body).toEqual({ badges: [] });
   });
 
-  it("works while tokens are only observed", async () => {
+  it("a user's own badges are listed while tokens are only observed", async () => {
     const observed = await createApplication({ ...provider.columns, userObserve: true });
     expect(outcome(await ownBadges(observed, token))).toBe("200");
     expect(outcome(await ownBadges(observed, null))).toBe("401 INVALID_USERTOKEN");
@@ -77,7 +77,7 @@ describe("GET /v1/user/badges (contract section 22)", () => {
 });
 
 describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
-  it("stops a lost phone from any other device, and only the server resumes it", async () => {
+  it("a user suspends a lost phone's badge from any other device, and only the server resumes it", async () => {
     const lost = await badgeOf("alice", "lost phone");
     expect(outcome(await sign(application, "lost phone", { base64: "AAAA" }))).toBe("200");
     const suspended = await suspendOwn(application, lost, token);
@@ -93,7 +93,7 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
     expect(outcome(await sign(application, "lost phone", { base64: "AAAA" }))).toBe("200");
   });
 
-  it("is in the history as done by a user (section 23)", async () => {
+  it("the history has the suspension as done by a user (section 23)", async () => {
     const lost = await badgeOf("alice");
     await suspendOwn(application, lost, token);
     const { body } = await call("GET", `/v1/history?badge=${lost}`, { headers: serverHeaders(application) });
@@ -102,7 +102,7 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
     ]);
   });
 
-  it("returns 404 for an unknown badge and for another user's or application's, and does not change it", async () => {
+  it("suspending an unknown badge, or another user's or application's, gets 404 and changes nothing", async () => {
     for (const id of ["0", "1", "none", "9007199254740993", "%00", "1e9"]) {
       expect(`${id} ${outcome(await suspendOwn(application, id, token))}`).toBe(`${id} 404 UNKNOWN_BADGE`);
     }
@@ -119,7 +119,7 @@ describe("both calls (contract section 22)", () => {
   const LIST = ["GET", "/v1/user/badges", "200"] as const;
   const SUSPEND = ["PATCH", "/v1/user/badges/1/suspend", "404 UNKNOWN_BADGE"] as const;
 
-  it("share one limit per user across addresses, equal to a device's", async () => {
+  it("both calls share one limit per user across addresses, equal to a device's", async () => {
     const twice = countedLimit(2);
     const send = async ([method, path]: typeof LIST | typeof SUSPEND, user: string) => {
       const headers = { applicationid: application.id, authorization: `Bearer ${await provider.token(user)}` };

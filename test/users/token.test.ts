@@ -25,7 +25,7 @@ const verifyWith = async (claims: Record<string, unknown>, options?: TokenOption
   verify(await provider.token("alice", claims, options));
 
 describe("the signature of a user token (contract section 22)", () => {
-  it.each(ALGORITHMS)("is checked with %s", async (algorithm) => {
+  it.each(ALGORITHMS)("a user token's signature is checked with %s", async (algorithm) => {
     const [key, other] = await Promise.all([newProviderKey(algorithm), newProviderKey(algorithm)]);
     const token = await provider.token("alice", {}, { key });
     expect(await verify(token, { keys: [key.jwk] })).toBe("alice");
@@ -39,13 +39,16 @@ describe("the signature of a user token (contract section 22)", () => {
     expect(await verify(`${header}.${payload}.${flipped}`, { keys: [key.jwk] })).toBe("token-signature");
   });
 
-  it.each(["ES512", "RS384", "RS512", "PS384", "PS512", "Ed25519"])("is not checked with %s", async (algorithm) => {
-    const key = await newProviderKey(algorithm);
-    const token = await provider.token("alice", {}, { key });
-    expect(await verify(token, { keys: [{ ...key.jwk, alg: "" }, key.jwk] })).toBe("token-algorithm");
-  });
+  it.each(["ES512", "RS384", "RS512", "PS384", "PS512", "Ed25519"])(
+    "a user token signed with %s is refused",
+    async (algorithm) => {
+      const key = await newProviderKey(algorithm);
+      const token = await provider.token("alice", {}, { key });
+      expect(await verify(token, { keys: [{ ...key.jwk, alg: "" }, key.jwk] })).toBe("token-algorithm");
+    },
+  );
 
-  it("is not one that anybody can make: none, or an HMAC under the public key", async () => {
+  it("a user token without a signature, or with an HMAC under the public key, is not one that anybody can make", async () => {
     const part = (value: object) => btoa(JSON.stringify(value)).replaceAll("=", "");
     const payload = (await provider.token("alice")).split(".")[1];
     expect(await verify(`${part({ alg: "none" })}.${payload}.`)).toBe("token-algorithm");
@@ -54,7 +57,7 @@ describe("the signature of a user token (contract section 22)", () => {
     );
   });
 
-  it("may be by any key of the issuer, if the token names none", async () => {
+  it("a user token that names no key may be signed by any key of the issuer", async () => {
     const [one, other] = await Promise.all([newProviderKey("RS256"), newProviderKey("RS256")]);
     const token = await provider.token("alice", {}, { key: other, header: { kid: undefined } });
     expect(await verify(token, { keys: [one.jwk, other.jwk, provider.key.jwk] })).toBe("alice");
@@ -62,30 +65,39 @@ describe("the signature of a user token (contract section 22)", () => {
     expect(await verify(token, { keys: [one.jwk, third.jwk] })).toBe("unknown-key");
   });
 
-  it("by a key that is none is refused", async () => {
+  it("a user token signed by an invalid key is refused", async () => {
     const jwk = { ...provider.key.jwk, x: "AAAA" };
     expect(await verify(await provider.token("alice"), { keys: [jwk] })).toBe("unusable-key");
   });
 });
 
 describe("the form of a user token (contract section 22)", () => {
-  it.each(["", ".", "..", "a.b.c", "a.b.c.d.e", "{}", `${"x".repeat(100)}.y.z`])("is not %j", async (text) => {
-    expect(await verify(text)).toBe("malformed-token");
-  });
+  it.each(["", ".", "..", "a.b.c", "a.b.c.d.e", "{}", `${"x".repeat(100)}.y.z`])(
+    "a user token is not %j",
+    async (text) => {
+      expect(await verify(text)).toBe("malformed-token");
+    },
+  );
 
-  it("has at most 16,384 characters", async () => {
+  it("a user token has at most 16,384 characters", async () => {
     expect(await verify("x".repeat(16_385))).toBe("oversized-token");
   });
 
-  it.each([undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"])("may have the type %s", async (typ) => {
-    expect(await verifyWith({}, { header: { typ } })).toBe("alice");
-  });
+  it.each([undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"])(
+    "a user token may have the type %s",
+    async (typ) => {
+      expect(await verifyWith({}, { header: { typ } })).toBe("alice");
+    },
+  );
 
-  it.each(["logout+jwt", "dpop+jwt", "badge-signature+jwt", ""])("has not the type %j of another JWT", async (typ) => {
-    expect(await verifyWith({}, { header: { typ } })).toBe("token-type");
-  });
+  it.each(["logout+jwt", "dpop+jwt", "badge-signature+jwt", ""])(
+    "a user token cannot have the type %j of another JWT",
+    async (typ) => {
+      expect(await verifyWith({}, { header: { typ } })).toBe("token-type");
+    },
+  );
 
-  it("has no critical extension", async () => {
+  it("a user token with a critical extension is refused", async () => {
     const part = (value: object) => btoa(JSON.stringify(value)).replaceAll("=", "");
     const [, payload, signature] = (await provider.token("alice")).split(".");
     const header = { alg: "ES256", kid: provider.key.jwk.kid, crit: ["exp"], exp: 1 };
@@ -121,7 +133,7 @@ describe("the claims of a user token (contract section 22)", () => {
     ["exp", -59],
     ["nbf", 60],
     ["iat", 60],
-  ])("have 60 s of leeway for %s", async (claim, edge) => {
+  ])("the claims of a user token have 60 s of leeway for %s", async (claim, edge) => {
     const failure = claim === "exp" ? "expired-token" : "early-token";
     const beyond = claim === "exp" ? edge - 1 : edge + 1;
     expect(await verifyWith({ [claim]: SECONDS + edge })).toBe("alice");
@@ -129,7 +141,7 @@ describe("the claims of a user token (contract section 22)", () => {
     expect(await verifyWith({ [claim]: SECONDS + beyond * 1000 })).toBe(failure);
   });
 
-  it("are those of an object", async () => {
+  it("the claims of a user token must be an object", async () => {
     const { CompactSign } = await import("jose");
     for (const payload of ["[]", "null", "17", "{", ""]) {
       const token = await new CompactSign(new TextEncoder().encode(payload))
@@ -139,7 +151,7 @@ describe("the claims of a user token (contract section 22)", () => {
     }
   });
 
-  it("name the user where the application says", async () => {
+  it("the user is in the claim that the application names", async () => {
     const token = await provider.token("0815", { email: "alice@example.com", "https://example.com/user": "a-1" });
     expect(await verify(token, { claim: "email" })).toBe("alice@example.com");
     expect(await verify(token, { claim: "https://example.com/user" })).toBe("a-1");
@@ -147,7 +159,7 @@ describe("the claims of a user token (contract section 22)", () => {
     expect(await verify(token, { claim: "__proto__" })).toBe("no-user-claim");
   });
 
-  it("may name the key that must be proved", async () => {
+  it("a user token may name the key that must be proved", async () => {
     const token = await provider.token("alice", { cnf: { jkt: "thumbprint" } });
     const outcome = await verifyToken(token, keysOf(provider.key.jwk), RULES, SECONDS * 1000);
     expect(outcome).toEqual({ ok: true, userId: "alice", keyThumbprint: "thumbprint" });

@@ -17,7 +17,7 @@ async function setDisabled({ application: { id } }: Outbox, disabledAt: number |
 }
 
 describe("the events of a disabled application wait (contract section 8)", () => {
-  it("they are not sent, woken or held and use up no attempt, and are sent within a minute of enabling", async () => {
+  it("events of a disabled application are not sent, enqueued or held and use up no attempt, and are sent within a minute of enabling", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const events = [await outbox.issue(), await outbox.issue()];
@@ -42,7 +42,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     for (const row of await outbox.events()) expect(row).toMatchObject({ state: "delivered", attempts: 1 });
   });
 
-  it("they keep their state if there is no URL or the endpoint is held", async () => {
+  it("events of a disabled application keep their state if there is no URL or the endpoint is held", async () => {
     const endpoint = receiver(() => answer(410));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const [gone, waiting] = [await outbox.issue(), await outbox.issue()];
@@ -61,7 +61,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     expect(await outbox.sweep()).toEqual([gone, waiting]);
   });
 
-  it("an attempt that is already running finishes, and none follows it", async () => {
+  it("an attempt that is running when the application is disabled finishes, and none follows it", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
@@ -79,7 +79,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("other applications' events do not wait", async () => {
+  it("other applications' events do not wait for a disabled application", async () => {
     const endpoint = receiver();
     const [disabled, other] = [
       await Outbox.open({ webhookUrl: endpoint.url }),

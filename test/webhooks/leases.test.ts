@@ -47,7 +47,7 @@ describe("a lease whose response is lost (contract section 8: found and sent wit
     },
   );
 
-  it("takes no event that another consumer leased in the same millisecond", async () => {
+  it("a repeated lease takes no event that another consumer leased in the same millisecond", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const ids = [{ applicationId: outbox.application.id, eventId: await dueEvent(outbox) }];
     const lease = (db: Database, random: number) => leaseEvents(db, ids, { now: outbox.now, random });
@@ -66,7 +66,7 @@ describe("a lease whose response is lost (contract section 8: found and sent wit
     expect((await lease(losingLeases(2), 0.75)).events).toEqual([]);
   });
 
-  it("leases only due events at its first try, even if its random part equals another's", async () => {
+  it("a first try leases only due events, even if its random part equals another's", async () => {
     const outbox = await Outbox.open({ webhookUrl: receiver().url });
     const ids = [{ applicationId: outbox.application.id, eventId: await dueEvent(outbox) }];
     const lease = () => leaseEvents(outbox.context.db, ids, { now: outbox.now, random: 0.5 });
@@ -74,7 +74,7 @@ describe("a lease whose response is lost (contract section 8: found and sent wit
     expect((await lease()).events).toEqual([]);
   });
 
-  it("reserves the event for 60 to 70 seconds", async () => {
+  it("a lease reserves the event for 60 to 70 seconds", async () => {
     for (const [random, least, most] of [
       [0, 60_000, 60_000],
       [0.999_999, 69_999, 70_000],
@@ -100,7 +100,7 @@ describe("an event that a sender has leased (contract section 8)", () => {
     return { outbox, eventId, lease };
   }
 
-  it("is not held while its attempt runs, even if the endpoint is; it is once the lease has ended", async () => {
+  it("a leased event of a held endpoint is held only after its lease has ended", async () => {
     const { outbox, eventId, lease } = await leasedEvent();
     await outbox.setUrl(null);
     outbox.now += 59_999;
@@ -111,7 +111,7 @@ describe("an event that a sender has leased (contract section 8)", () => {
     expect(await outbox.event(eventId)).toMatchObject({ state: "held" });
   });
 
-  it("is sent at once when it is replayed, without waiting for the running attempt (contract section 19)", async () => {
+  it("a replayed event is sent at once, without waiting for the running attempt (contract section 19)", async () => {
     const { outbox, eventId, lease } = await leasedEvent();
     expect((await lease()).events).toEqual([]);
     expect(

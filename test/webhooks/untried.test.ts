@@ -64,14 +64,14 @@ async function tick(outbox: Outbox, count: number): Promise<string[]> {
 }
 
 describe("what a delivery writes", () => {
-  it("one row, if it succeeds at once", async () => {
+  it("a delivery that succeeds at once writes one row", async () => {
     const outbox = await openOutbox();
     const event = await outbox.issue();
     expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(1);
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", dueAt: null, leaseUntil: 0, attempts: 1 });
   });
 
-  it("three for a first attempt that fails, with its due time and the endpoint's health; three for the next that succeeds", async () => {
+  it("a failed first attempt writes three rows, and so does the next one if it succeeds", async () => {
     const endpoint = receiver((_, attempt) => answer(attempt === 1 ? 500 : 200));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
@@ -83,7 +83,7 @@ describe("what a delivery writes", () => {
 });
 
 describe("an event whose message was lost (contract section 8: found and sent within about a minute)", () => {
-  it("is enqueued by the first tick that finds it older than 20 s, and again while nobody has leased it", async () => {
+  it("an event whose message was lost is enqueued by the first tick that finds it older than 20 s, and again until it is leased", async () => {
     const outbox = await openOutbox();
     const event = await outbox.issue();
     outbox.now += 20_000;
@@ -98,7 +98,7 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect(await outbox.event(event)).toMatchObject({ state: "delivered" });
   });
 
-  it("is found however long the scheduler was down, in chunks, and so are those after it", async () => {
+  it("events whose messages were lost are found in chunks, however long the scheduler was down", async () => {
     const outbox = await openOutbox();
     const start = outbox.now;
     await tick(outbox, 1);
@@ -110,7 +110,7 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect((await tick(outbox, 2)).filter((id, index, all) => all.indexOf(id) === index)).toEqual(events);
   });
 
-  it("is found among more than a chunk of events", async () => {
+  it("an event whose message was lost is found among more than a chunk of events", async () => {
     const outbox = await openOutbox();
     const events = await insertEvents(
       outbox,
@@ -120,14 +120,14 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect(new Set(await tick(outbox, 2))).toEqual(new Set(events));
   });
 
-  it("is found if D1 gets it up to nine minutes late, after many ticks", async () => {
+  it("an event that D1 gets up to nine minutes late is found, after many ticks", async () => {
     const outbox = await openOutbox();
     await tick(outbox, 30);
     const [event] = await insertEvents(outbox, [outbox.now - 9 * MINUTE]);
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("is found in a D1 that was restored to a time when it was new", async () => {
+  it("an event is found in a D1 that was restored to a time when it was new", async () => {
     const outbox = await openOutbox();
     await tick(outbox, 1);
     const restoredTo = await readUntriedFrom(outbox.context.db);
@@ -141,7 +141,7 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("is found though the clock was ahead for a tick", async () => {
+  it("an event whose message was lost is found although the clock was ahead for a tick", async () => {
     const outbox = await openOutbox();
     outbox.now += 365 * DAY;
     await outbox.sweep();
@@ -151,7 +151,7 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("is found when its application is enabled again, without its being enabled doing anything", async () => {
+  it("an untried event is found after its application is enabled again, although enabling changes no event", async () => {
     const outbox = await openOutbox();
     const event = await outbox.issue();
     await runSql("UPDATE application SET disabled_at = 1 WHERE id = ?", outbox.application.id);
@@ -162,7 +162,7 @@ describe("an event whose message was lost (contract section 8: found and sent wi
 });
 
 describe("GET /v1/events?state=pending (contract section 19)", () => {
-  it("lists events that nobody has tried among those that wait for a retry, newest first, as due when they were made", async () => {
+  it("untried events are listed among those that wait for a retry, newest first, as due at their creation", async () => {
     const outbox = await openOutbox();
     const [oldest, failed, newest] = [await outbox.issue(), await outbox.issue(), await outbox.issue()];
     const dueAt = outbox.now + HOUR;
@@ -182,7 +182,7 @@ describe("GET /v1/events?state=pending (contract section 19)", () => {
 });
 
 describe("how far ticks have looked for events that nobody has tried", () => {
-  it("stays as it is while more of them are left than a chunk has", async () => {
+  it("the ticks' checkpoint stays while more untried events are left than a chunk has", async () => {
     const outbox = await openOutbox();
     const { db } = outbox.context;
     await insertEvents(
@@ -197,7 +197,7 @@ describe("how far ticks have looked for events that nobody has tried", () => {
     expect((await readUntriedFrom(db)) > before).toBe(true);
   });
 
-  it("is not moved on by a tick that read it before D1 was restored", async () => {
+  it("a tick that read the checkpoint before D1 was restored does not move it", async () => {
     const outbox = await openOutbox();
     const { db } = outbox.context;
     const before = await readUntriedFrom(db);
@@ -207,7 +207,7 @@ describe("how far ticks have looked for events that nobody has tried", () => {
     expect(await readUntriedFrom(db)).toBe(restored);
   });
 
-  it("costs the same however many older events there are", async () => {
+  it("the search for untried events costs the same however many older events there are", async () => {
     const outbox = await openOutbox();
     const look = async () => {
       await setUntriedFrom(outbox.now - 10 * MINUTE);

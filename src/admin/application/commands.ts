@@ -40,8 +40,8 @@ export const applicationCommands = group("application", {
     command("list", {
       summary: "list all applications",
       description:
-        "Lists the applications of all homes in the order of their badge numbers. EVENTS: how many kinds of events each subscribes to; " +
-        "--json names them, as application show does.",
+        "Lists the applications of all homes in the order of their badge numbers. EVENTS is how many events each subscribes to; " +
+        "--json and application show name them.",
       examples: ["", "--env production --json"],
       work: ({ homes }) => listApplications(homes),
       text: applicationTable,
@@ -69,7 +69,11 @@ export const applicationCommands = group("application", {
       "refuse an application's requests",
       "Refuses all requests of an application within half a minute. Its badges and numbers are kept.",
     ),
-    switchCommand("enable", "accept its requests again", "Accepts the requests of a disabled application again."),
+    switchCommand(
+      "enable",
+      "accept an application's requests again",
+      "Accepts the requests of a disabled application again.",
+    ),
   ],
 });
 
@@ -93,26 +97,26 @@ function applicationTable(applications: readonly ShownApplication[]): string {
   return tableLines(["APPLICATION ID", "NUMBERS", "STATE", "EVENTS", "NAME"], rows, "There are no applications yet.");
 }
 
-/** Makes the service refuse an application's requests, or accept them again. Repeating it changes nothing. */
+/** Disables or enables an application. Idempotent. */
 export async function setDisabled(
   database: Database,
   id: ApplicationId,
   disabled: boolean,
   actor = administrator(),
 ): Promise<ShownApplication> {
-  const isOtherwise = and(
+  const needsChange = and(
     eq(application.id, id),
     disabled ? isNull(application.disabledAt) : isNotNull(application.disabledAt),
   );
   const action = disabled ? "application:disabled" : "application:enabled";
-  const note = await newHistoryRow(database, id, actor, { action });
+  const historyRow = await newHistoryRow(database, id, actor, { action });
   const [, , [row]] = await database.run((orm) =>
     orm.batch([
-      insertHistoryRow(orm, note, exists(orm.select().from(application).where(isOtherwise))),
+      insertHistoryRow(orm, historyRow, exists(orm.select().from(application).where(needsChange))),
       orm
         .update(application)
         .set({ disabledAt: disabled ? Date.now() : null })
-        .where(isOtherwise),
+        .where(needsChange),
       selectApplication(orm, id),
     ]),
   );

@@ -24,13 +24,13 @@ export const createCommand = rawCommand("create", {
     "The secret is not shown again: it cannot be read back. Without --first and --last the application gets the " +
     "next free block of 10,000,000 numbers from 1,000,000,000 on. Ranges of applications never overlap: the running " +
     "service registers them.\n\n" +
-    "The application lives in its home for ever, and its ID says in which: app2_… in home 2. See home list.\n\n" +
-    "--format makes every number fit a card: h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) take the " +
-    "numbers of one facility or company, which --first and --last may only narrow; h10302 (37 bits) takes --first and " +
-    "--last, or the next free block. The format chooses the range and is not kept.",
+    "The application stays in its home for ever, and its ID shows which: app2_… is in home 2. See home list.\n\n" +
+    "--format makes every number fit a card format. h10301 (26 bits), h10304 (37 bits) and corporate1000 (35 bits) " +
+    "take the numbers of one facility or company code, which --first and --last may only narrow. h10302 (37 bits) " +
+    "takes --first and --last, or the next free block. The format chooses the range and is not stored.",
   options: {
     name: requiredOption("--name <name>", "name for people", onOneLine),
-    home: option("--home <n>", "the home in which it lives", homeNumber, 1),
+    home: option("--home <n>", "the application's home", homeNumber, 1),
     ...RANGE_OPTIONS,
     ...SETTING_OPTIONS,
   },
@@ -63,21 +63,21 @@ ${fieldLines({
   "Webhook URL": created.webhookUrl ?? "none",
 })}
 
-Keep the secret now: it is not shown again.`;
+Store the secret now: it is not shown again.`;
 }
 
 /**
- * Creates an application with its first secret, signing key and root key: first its numbers are registered, then all its rows are
- * inserted in its home, in one transaction.
+ * Creates an application with its first secret, signing key and root key. Its numbers are registered first; then all its
+ * rows are inserted in its home, in one transaction.
  *
- * A crash in between leaves a registration that nobody uses, which `home check` reports.
+ * A crash in between leaves an unused registration, which `home check` reports.
  *
  * @throws UserError when the range is not free, or there is no such home
  */
 export async function createApplication(homes: Homes, submit: HomeSubmitter, wanted: NewApplication) {
   const { database } = homes.get(wanted.home ?? 1);
   const applicationId = wanted.credentials?.applicationId ?? newApplicationId(wanted.home);
-  // Before the registration: without a sealing key its numbers would be registered in vain.
+  // Fails without a sealing key, before any numbers are registered.
   await newestSealer(database);
   const registration = await registerNumbers(homes, submit, applicationId, wanted);
   for (;;) {
@@ -98,11 +98,11 @@ export async function createApplication(homes: Homes, submit: HomeSubmitter, wan
   }
 }
 
-/** @throws UserError unless nothing was inserted because the sealing key was replaced meanwhile */
+/** @throws UserError unless the insert failed because the sealing key was replaced meanwhile */
 async function assertMayRepeat(homes: Homes, registration: Registration, { sealingVersion }: Material): Promise<void> {
   const { database } = homes.get(homeOf(registration.applicationId));
-  const isThere = await database.run((orm) => orm.$count(sealingKey, eq(sealingKey.version, sealingVersion)));
-  if (isThere === 0) return;
+  const stillExists = await database.run((orm) => orm.$count(sealingKey, eq(sealingKey.version, sealingVersion)));
+  if (stillExists === 0) return;
   const numbers = formatRange(rangeOf(registration));
-  throw new UserError(`Numbers ${numbers} were registered, but not used: ${ADMIN} home check says what they overlap.`);
+  throw new UserError(`Numbers ${numbers} were registered, but not used: ${ADMIN} home check shows what they overlap.`);
 }

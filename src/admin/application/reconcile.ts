@@ -13,17 +13,18 @@ export const reconcileCommand = command("reconcile", {
   arguments: [APPLICATION],
   summary: "compare D1 with an application's allocator, and send what D1 lacks",
   description:
-    "After a restore of D1 the service sends by itself what D1 lacks. This asks it to do so now, and prints where both are.\n\n" +
-    "--verify also compares every row of both, lists the differences, and fails if there are any. --republish replaces the " +
-    "application's rows in D1 by the allocator's: when D1 is older than the allocator's log (the log of the service says " +
-    "database-unknown), or to remove differences. History and webhook events between an old backup and the log's beginning " +
-    "are lost then, and the feed's cursors expire.\n\n" +
-    "--skip leaves out fresh numbers: only after D1 was restored and the allocator had lost its storage, so that numbers of that " +
-    "time are not issued again.",
+    "After a restore of D1, the service sends the entries that D1 lacks by itself. This command makes it do so now, and " +
+    "prints the entry that each side is at.\n\n" +
+    "--verify also compares every row on both sides, lists the differences, and fails if there are any. --republish " +
+    "replaces the application's rows in D1 with the allocator's. Use it when D1 is older than the allocator's log (the " +
+    "service logs database-unknown), or to remove differences. History and webhook events between an old backup and " +
+    "the log's beginning are then lost, and the feed's cursors expire.\n\n" +
+    "--skip leaves out fresh numbers. Use it only if D1 was restored and the allocator also lost its storage, so that " +
+    "numbers of that time are not issued again.",
   options: {
     verify: option("--verify", "compare every row"),
-    republish: option("--republish", "replace D1's rows by the allocator's"),
-    skip: option("--skip <n>", "fresh numbers to leave out", wholeNumber(0)),
+    republish: option("--republish", "replace D1's rows with the allocator's"),
+    skip: option("--skip <n>", "how many fresh numbers to leave out", wholeNumber(0)),
   },
   examples: ["", "--verify", "--republish --env production"],
   async work(session, applicationId, { verify = false, republish = false, skip = 0 }) {
@@ -50,13 +51,15 @@ function failureLine(reconciled: Reconciliation, session: Session, id: string): 
 
 function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }: Reconciliation): string {
   const isUnknown = state === "database-unknown";
-  const since = logSince === null ? "the last entry alone" : `entries since ${formatTime(logSince)}`;
+  const since = logSince === null ? "only the last entry" : `entries since ${formatTime(logSince)}`;
   return [
     isUnknown
       ? `D1 is at entry ${d1 ?? "none"}, which the allocator's log does not have; the log ends at entry ${allocator}.`
-      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${formatNumber(sent)} entries`} that D1 lacked went to D1 again`}.`,
+      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${formatNumber(sent)} entries`} that D1 lacked ${sent === 1 ? "was" : "were"} sent again`}.`,
     `The log has ${since}; the allocator stores ${formatNumber(bytes)} bytes.`,
-    ...(more.republished ? ["D1's rows were replaced by the allocator's; followers of changes start anew (410)."] : []),
+    ...(more.republished
+      ? ["D1's rows were replaced with the allocator's; readers of the changes feed start again (410)."]
+      : []),
     ...(more.skipped > 0
       ? [`Skipped ${more.skipped === 1 ? "1 fresh number" : `${formatNumber(more.skipped)} fresh numbers`}.`]
       : []),

@@ -23,7 +23,7 @@ export function toApplicationView(row: ApplicationRow) {
     name,
     firstNumber,
     lastNumber,
-    /** The card formats that the whole range fits under one facility or company code (contract section 20). */
+    /** The card formats that the whole range fits with one facility or company code. */
     cardFormats: formatsOfRange({ first: firstNumber, last: lastNumber }),
     webhookUrl,
     invitationLink: row.invitationLink,
@@ -56,18 +56,18 @@ ${fieldLines({
   "Application ID": application.applicationId,
   State: formatState(application),
   "Badge numbers": `${firstNumber} to ${lastNumber}`,
-  "Card formats": application.cardFormats.join(", ") || "none holds them all",
+  "Card formats": application.cardFormats.join(", ") || "none fits them all",
   "Webhook URL": webhookUrl ?? "none",
   Events: application.events.join(", "),
   "Invitation link": application.invitationLink,
   Deliveries: webhookHeldAt === null ? undefined : `held since ${webhookHeldAt}`,
   "Invitations need the secret": application.requireSecret ? "yes" : "no",
-  "Numbers rest for": `${application.reuseAfterSeconds} s`,
+  "Freed numbers cool down for": `${application.reuseAfterSeconds} s`,
   "Signatures are valid for": signatureLifetimeSeconds === null ? "no limit" : `${signatureLifetimeSeconds} s`,
   "Status lists": application.statusList ? `yes, valid for ${application.statusLifetimeSeconds} s` : "no",
   "Device calls need a proof": application.requireProof ? "yes" : "no",
   "First proofs bind badges until": application.bindUntil,
-  "New badges a clock hour":
+  "New badges per clock hour":
     application.newBadgesPerHour === null ? "no limit" : `at most ${application.newBadgesPerHour}`,
   ...userFields(application),
   Created: application.createdAt,
@@ -78,7 +78,6 @@ ${fieldLines({
 export const unknownApplication = (id: string): UserError =>
   new UserError(`There is no application ${id}: see ${ADMIN} application list.`);
 
-/** The argument of most commands. */
 export const APPLICATION = argument("<id>", "the application's ID", "app_…", (text) => {
   const id = parseApplicationId(text);
   if (id !== undefined) return id;

@@ -1,11 +1,11 @@
 import { ADMIN } from "../command-line/shell.ts";
 import type { ShownApplication } from "./record.ts";
 
-/** Says what `--require-proof` means for the application's existing badges. */
+/** Explains what `--require-proof` means for the application's existing badges. */
 export function requiredProofText({ applicationId, bindUntil: until }: ShownApplication, unbound: number): string {
   if (unbound === 0) return "Every badge of the application is bound to a key.";
   const first = `${unbound} ${unbound === 1 ? "badge is" : "badges are"} not bound to a key.`;
-  const refused = "From half a minute on, every login and signature with such a badge gets 401 INVALID_PROOF";
+  const refused = "In half a minute, every login and signature with such a badge gets 401 INVALID_PROOF";
   const isOpen = until !== null && Date.parse(until) > Date.now();
   if (isOpen) {
     return `${first} ${refused}, until a login with a proof binds it: --bind-until allows that until ${until}.`;
@@ -13,5 +13,5 @@ export function requiredProofText({ applicationId, bindUntil: until }: ShownAppl
   return `${first} ${refused}, until it is bound. To let the first login with a proof bind
   each of them: ${ADMIN} application update ${applicationId} --bind-until TIME
   one of them, within 24 hours: ${ADMIN} badge rebind NUMBER
-Or go back with --no-require-proof.`;
+Or undo this with --no-require-proof.`;
 }

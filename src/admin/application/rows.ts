@@ -11,17 +11,17 @@ import { overlapsAnother } from "../number-range/range.ts";
 import { insertWhere, type Orm } from "../platform/database.ts";
 import type { Settings } from "./settings.ts";
 
-/** The rows of a new application, which are inserted in one transaction: all of them or none. */
+/** The rows of a new application, inserted in one transaction. */
 
 export interface NewApplication extends WantedNumbers, Settings {
   name: string;
-  /** The home in which it lives; home 1 unless it is given. */
+  /** Default: home 1. */
   home?: number | undefined;
-  /** ID and secret to use instead of new ones. Only the demo application has them: its file is written first. */
+  /** ID and secret to use instead of new ones. Only for the demo application, whose file is written first. */
   credentials?: { applicationId: ApplicationId; applicationSecret: string };
 }
 
-/** Identifiers, secrets and keys of a new application, made before anything is stored. */
+/** Identifiers, secrets and keys of a new application, generated before anything is stored. */
 export type Material = Awaited<ReturnType<typeof makeMaterial>>;
 
 export async function makeMaterial(sealer: Sealer, applicationId: ApplicationId, { credentials }: NewApplication) {
@@ -36,14 +36,14 @@ export async function makeMaterial(sealer: Sealer, applicationId: ApplicationId,
 }
 
 /**
- * A registration may be released when it is a day old. By then no application may get its numbers any more: a computer may have
- * slept in between.
+ * A registration can be released after a day. Using its numbers is refused an hour earlier, in case this computer slept
+ * since it registered them.
  */
 const USABLE_HOURS = UNUSED_REGISTRATION_HOURS - 1;
 
 /**
- * The application's row is inserted only if no other application of its home has the numbers and its registration is recent, and each
- * other row only if the application's is there and it is the first of its table.
+ * The application's row is inserted only if its registration is recent and no other application of its home has the
+ * numbers. Each other row is inserted only with it, as the first of its table.
  */
 export function insertRows(orm: Orm, wanted: NewApplication, material: Material, registration: Registration) {
   const { applicationId, rootKey: sealedRootKey, sealingVersion, createdAt } = material;

@@ -12,15 +12,15 @@ import { readUserOptions, USER_OPTIONS } from "./user-options.ts";
 
 type Columns = typeof application.$inferInsert;
 
-/** What the columns of src/shared/schema.ts are to be; undefined: their default, or as they are. */
+/** New values of the application's columns; undefined for the default, or to keep the value. */
 export type Settings = { [Name in keyof Columns]?: Columns[Name] | undefined };
 
-/** Of `application create` and `application update`; most are named as the columns that they set. */
+/** Options of `application create` and `application update`. Most have the name of the column that they set. */
 export const SETTING_OPTIONS = {
   webhookUrl: negatable(
     option(
       "--webhook-url <url>",
-      'where events are sent, by https (http://localhost:PORT locally); "" for nowhere',
+      'where events are sent: https (http://localhost:PORT locally), or "" for nowhere',
       urlOrNone,
     ),
     "send no events",
@@ -33,16 +33,13 @@ export const SETTING_OPTIONS = {
   invitationLink: negatable(
     option(
       "--invitation-link <url>",
-      "what the console's QR codes of invitations open, with {token} where the token goes: https, or your app's own scheme; where PUBLIC_URL is set, by default the service's page for visitors, /pass",
+      "the link in the console's QR codes of invitations, with {token} in place of the token: https, or your app's own scheme. Default, if PUBLIC_URL is set: the service's page for visitors, /pass",
       urlOrNone,
     ),
-    "let those QR codes open the default again; without PUBLIC_URL they have the token alone",
+    "use the default link again; without PUBLIC_URL those QR codes have only the token",
   ),
   requireSecret: negatable(
-    option(
-      "--require-secret",
-      "let only callers with the secret create invitations; an issuer of user tokens always does",
-    ),
+    option("--require-secret", "let only callers with the secret create invitations; always so with --user-issuer"),
     "let devices create invitations too",
   ),
   reuseAfterSeconds: option(
@@ -52,14 +49,11 @@ export const SETTING_OPTIONS = {
   ),
   signatureLifetimeSeconds: option(
     "--signature-lifetime <seconds>",
-    "how long signatures are valid; none or 0: for ever",
+    "how long signatures are valid; none or 0 for ever",
     (text) => (text === "none" ? null : seconds(text) || null),
   ),
   statusList: negatable(
-    option(
-      "--status-list",
-      "let doors that are offline learn which badges have ended; needs PUBLIC_URL in wrangler.toml",
-    ),
+    option("--status-list", "publish the status of badges for offline doors; needs PUBLIC_URL in wrangler.toml"),
     "publish no status lists; doors then refuse badges whose signatures name one",
   ),
   statusLifetimeSeconds: option(
@@ -73,12 +67,12 @@ export const SETTING_OPTIONS = {
   ),
   bindUntil: option(
     "--bind-until <time>",
-    "until then the first login with a proof binds a badge that is not bound; a time that has passed, or never, ends that",
+    "until this time, the first login with a proof binds an unbound badge; a past time, or never, ends that",
     timeOrNever,
   ),
   newBadgesPerHour: option(
     "--new-badges-per-hour <n>",
-    `how many fresh numbers new badges, and invitations without the secret, take in a clock hour at most (${DEFAULT_NEW_BADGES_PER_HOUR}), or none for no limit`,
+    `the most fresh numbers that badges and invitations without the secret take in a clock hour (${DEFAULT_NEW_BADGES_PER_HOUR}), or none for no limit`,
     (text) => (text === "none" ? null : wholeNumber(1)(text)),
   ),
   ...USER_OPTIONS,
@@ -105,27 +99,26 @@ export async function readSettings(
   return { ...columns, events: columns.events?.join(), ...users };
 }
 
-/** An issuer makes the secret required for invitations (contract section 5). */
 export const requiredSecretError = (): UserError =>
   new UserError(
-    "With an issuer of user tokens invitations always need the secret: leave out --no-require-secret, or add --no-user-issuer.",
+    "With a user issuer, invitations always need the secret: leave out --no-require-secret, or add --no-user-issuer.",
   );
 
-/** A URL is kept as it was given, not normalized. */
+/** The URL is stored as given, not normalized. */
 function assertWebhookUrl(url: string, isLocal: boolean): void {
   const check = checkWebhookUrl(url, { local: isLocal });
   if (!check.ok) throw new UserError(describeUrlRefusal(check.reason));
 }
 
-/** A QR code of more is hard to scan from a phone's screen. */
+/** The QR code of a longer link is hard to scan from a phone's screen. */
 const MAX_LINK_CHARACTERS = 300;
 
-/** Those that run what they contain, or show it without a host, and the one that sends it in the clear. */
+/** Schemes that run or show their own content, and http, which sends the token unencrypted. */
 const UNFIT_SCHEMES = ["http:", "javascript:", "data:", "blob:", "vbscript:", "file:", "about:"];
 
 function assertInvitationLink(link: string): void {
   if (link.split("{token}").length !== 2) {
-    throw new UserError("The invitation link needs {token} once, where the token goes.");
+    throw new UserError("The invitation link needs {token} exactly once, in place of the token.");
   }
   if (link.length > MAX_LINK_CHARACTERS) {
     throw new UserError(
@@ -142,7 +135,7 @@ function assertInvitationLink(link: string): void {
 }
 
 /**
- * Signatures name the addresses of status lists, which begin with `PUBLIC_URL` (contract section 14).
+ * Signatures contain the URLs of status lists, which begin with `PUBLIC_URL` (contract section 14).
  *
  * @param environment undefined for local state, where the URL may be http
  */

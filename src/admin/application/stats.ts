@@ -20,15 +20,15 @@ export const statsCommand = command("stats", {
   arguments: [APPLICATION],
   summary: "count an application's badges, invitations and deliveries",
   description:
-    "Counts the numbers of an application, its badges by state, device model, operating system, its version and the " +
-    "SDK's version, its invitations by state, its deliveries by outcome and, with --observe, the last day's logins by their user tokens. --json prints what GET /v1/stats " +
-    "responds, which also has the badges issued on each of the last 90 days.",
+    "Counts an application's numbers, its badges by state, device model, operating system, OS version and SDK version, " +
+    "its invitations by state, and its deliveries by outcome. With --observe, it also counts the last day's logins by " +
+    "user token. --json prints the response of GET /v1/stats, which also has the badges issued on each of the last 90 days.",
   examples: ["", "--json"],
   work: ({ homes }, id) => readStatistics(homes.databaseFor(id), id),
   text: statisticsText,
 });
 
-/** What `GET /v1/stats` responds, as of now by the clock of D1. */
+/** The response of `GET /v1/stats`, as of now by D1's clock. */
 export async function readStatistics(database: Database, applicationId: ApplicationId): Promise<Statistics> {
   const now = await database.readClock();
   const [application] = await database.run((orm) => selectCounted(orm, applicationId, now));
@@ -74,7 +74,7 @@ function statisticsText({ name, applicationId, numbers, badges, sampled, ...stat
     ...(sampled < numbers.issued ? [`Devices are those of the newest ${formatNumber(sampled)} badges.`] : []),
     ...fields,
     section("Invitations", byLabel(statistics.invitations)),
-    section("Logins of the last day, observed by their user tokens", loginCounts(statistics.logins)),
+    section("Logins of the last day, by user token", loginCounts(statistics.logins)),
     section(
       "Deliveries by state and last outcome",
       statistics.deliveries.map(({ state, outcome, events }) => ({
@@ -85,7 +85,7 @@ function statisticsText({ name, applicationId, numbers, badges, sampled, ...stat
   ].join("\n\n");
 }
 
-/** Nothing at all where nothing is observed. */
+/** Empty when no logins were observed. */
 function loginCounts({ withToken, withoutToken, withWrongToken }: Statistics["logins"]) {
   if (withToken + withoutToken + withWrongToken === 0) return [];
   return byLabel({ "with a token": withToken, "without a token": withoutToken, "with a wrong token": withWrongToken });

@@ -29,11 +29,11 @@ export const updateCommand = rawCommand("update", {
   arguments: [APPLICATION],
   summary: "change an application",
   description:
-    "Changes an application. Options that are not given leave their values as they are.\n\n" +
-    "A number range can only grow, and only at its end, once the running service has registered the numbers; also beyond the card format that it was chosen for, so look at " +
-    "the card formats that are printed. Setting the webhook URL, even to its present value, sends " +
-    "the events that were held because the endpoint failed. --events replaces the whole list, for what happens from " +
-    "then on.",
+    "Changes an application. Settings whose option is not given stay as they are.\n\n" +
+    "A number range can only grow, and only at its end; the running service registers the numbers first. It can grow " +
+    "beyond the card format that it was chosen for, so check the card formats that are printed. Setting the webhook " +
+    "URL, even to its present value, sends the events that were held because the endpoint failed. --events replaces " +
+    "the whole list, for later events only.",
   options: {
     name: option("--name <name>", "name for people", onOneLine),
     firstNumber: option("--first <n>", "accepted only if it stays the same", badgeNumber),
@@ -64,11 +64,11 @@ export const updateCommand = rawCommand("update", {
 });
 
 /**
- * Changes an application in one transaction: everything or, when the range cannot grow that far, nothing. More numbers are
- * registered first. A crash in between leaves them registered for the application; the same command takes them.
+ * Changes an application in one transaction, or changes nothing if the range cannot grow that far. New numbers are
+ * registered first. After a crash in between they stay registered for the application, and the same command takes them.
  *
  * @param changes undefined leaves a value as it is; a webhook URL, even the present one, releases held deliveries
- * @throws UserError when nothing is to change, or the range cannot become what was asked for
+ * @throws UserError when no option is given, or when the range cannot change like this
  */
 export async function updateApplication(
   homes: Homes,
@@ -91,13 +91,13 @@ export async function updateApplication(
     if (isMore) await registerNumbers(homes, submit, id, { range: { first: before.firstNumber, last } });
   }
   const changed = Object.entries(changes).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-  const note = await newHistoryRow(database, id, actor, { action: "application:updated", detail: { changed } });
-  const isPossible = and(eq(application.id, id), rangeCondition(id, changes));
+  const historyRow = await newHistoryRow(database, id, actor, { action: "application:updated", detail: { changed } });
+  const updateCondition = and(eq(application.id, id), rangeCondition(id, changes));
   const [, updated, , [row]] = await database.run((orm) =>
     orm.batch([
-      insertHistoryRow(orm, note, exists(orm.select().from(application).where(isPossible))),
-      orm.update(application).set(newValues(changes)).where(isPossible),
-      makeDue(orm, id, "held", isReleased(id, changes)),
+      insertHistoryRow(orm, historyRow, exists(orm.select().from(application).where(updateCondition))),
+      orm.update(application).set(newValues(changes)).where(updateCondition),
+      makeDue(orm, id, "held", releasedCondition(id, changes)),
       selectApplication(orm, id),
     ]),
   );
@@ -124,7 +124,7 @@ function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: Settings
 }
 
 /** Whether the update that precedes this in the batch has set the URL. */
-function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: Settings): SQL {
+function releasedCondition(id: ApplicationId, { webhookUrl, lastNumber }: Settings): SQL {
   if (webhookUrl === undefined || webhookUrl === null) return sql`false`;
   const isSet = and(
     eq(application.id, id),
@@ -134,10 +134,10 @@ function isReleased(id: ApplicationId, { webhookUrl, lastNumber }: Settings): SQ
   return sql`EXISTS (SELECT 1 FROM ${application} WHERE ${isSet} AND ${application.webhookHeldAt} IS NULL)`;
 }
 
-/** @throws UserError unless the range stays where it starts, and ends no lower */
+/** @throws UserError when the range's start would change, or its end would be lower */
 function assertGrows({ firstNumber, lastNumber }: ApplicationRow, changes: Settings): void {
   if (changes.firstNumber !== undefined && changes.firstNumber !== firstNumber) {
-    throw new UserError(`The range starts at ${firstNumber} and stays there: leave out --first.`);
+    throw new UserError(`The range starts at ${firstNumber}, which cannot change: leave out --first.`);
   }
   if (changes.lastNumber !== undefined && changes.lastNumber < lastNumber) {
     throw new UserError(`The range ends at ${lastNumber} and can only grow: give a larger --last.`);

@@ -9,12 +9,8 @@ import type { ShownApplication } from "./record.ts";
 /** Options that let an identity provider say who has logged in (contract section 22). */
 export const USER_OPTIONS = {
   userIssuer: negatable(
-    option(
-      "--user-issuer <url>",
-      "require a token of this OpenID provider, which names the user, at every login",
-      String,
-    ),
-    "let any user be named",
+    option("--user-issuer <url>", "require a user token of this OpenID provider at every login", String),
+    "let a device name any user",
   ),
   userAudience: option(
     "--user-audience <audience>",
@@ -22,16 +18,16 @@ export const USER_OPTIONS = {
     String,
   ),
   userClaim: option("--user-claim <name>", `the claim that contains the user ID (${DEFAULT_USER_CLAIM})`, String),
-  observe: option("--observe", "only count logins by their tokens (see stats), and refuse none yet"),
-  unchecked: option("--unchecked", "do not ask the provider whether it is this issuer"),
+  observe: option("--observe", "only count logins by user token (see stats), and refuse none yet"),
+  unchecked: option("--unchecked", "skip the check of the provider's discovery document"),
 };
 
 const NO_USERS = { userIssuer: null, userAudience: null, userClaim: DEFAULT_USER_CLAIM, userObserve: false };
 
 /**
- * Reads the options, and asks the provider for its discovery document.
+ * Reads the options, and checks them against the provider's discovery document.
  *
- * @returns undefined when none of them was given; otherwise all columns, for the options replace each other
+ * @returns undefined when no option was given; otherwise all columns, because they are replaced together
  * @throws UserError
  */
 export async function readUserOptions(options: OptionValues<typeof USER_OPTIONS>, local: boolean) {
@@ -44,10 +40,11 @@ export async function readUserOptions(options: OptionValues<typeof USER_OPTIONS>
   if (userAudience === undefined || userAudience.trim() === "") {
     throw new UserError("Give --user-audience too: for ID tokens it is the app's client ID.");
   }
-  if (userClaim.trim() === "") throw new UserError("The name of a claim is not blank: correct --user-claim.");
+  if (userClaim.trim() === "") throw new UserError("The name of a claim must not be blank: correct --user-claim.");
   const check = checkWebhookUrl(userIssuer, { local });
   if (!check.ok) throw new UserError(describeUrlRefusal(check.reason).replaceAll("webhook URL", "issuer's URL"));
-  if (check.url.search !== "") throw new UserError("An issuer's URL has no query: leave out the question mark.");
+  if (check.url.search !== "")
+    throw new UserError("An issuer's URL must not have a query: leave out the question mark.");
   if (!unchecked) await checkIssuer(userIssuer, local);
   return { userIssuer, userAudience, userClaim, userObserve: observe };
 }
@@ -70,12 +67,12 @@ const PROVIDER_PROBLEMS: Readonly<Record<ProviderError["fault"], (error: Provide
     `The provider names ${url} for its keys, which the service will not call (${detail}).`,
   unreachable: ({ url }) => `${url} cannot be reached.`,
   timeout: ({ url }) => `${url} did not respond within ${ISSUER_DEADLINE_MILLISECONDS / 1000} seconds.`,
-  "wrong-status": ({ url, detail }) => `${url} responds with ${detail}, not with 200; redirects are not followed.`,
-  "too-large": ({ url }) => `${url} responds with more than any discovery document has.`,
+  "wrong-status": ({ url, detail }) => `${url} responded with ${detail}, not with 200; redirects are not followed.`,
+  "too-large": ({ url }) => `${url} responded with more than a discovery document can have.`,
   malformed: ({ url }) => `${url} is not a discovery document of OpenID Connect.`,
   "other-issuer": ({ url, detail }) =>
-    `${url} names the issuer ${JSON.stringify(detail)}: it must be the same, to the letter.`,
-  "no-usable-key": ({ url }) => `${url} has no key that a token could be verified with.`,
+    `${url} names the issuer ${JSON.stringify(detail)}: it must be exactly the same.`,
+  "no-usable-key": ({ url }) => `${url} has no key that can verify a token.`,
 };
 
 /** For `application show`. */

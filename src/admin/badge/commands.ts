@@ -15,30 +15,30 @@ import { submitAndWait } from "../script-command/submit.ts";
 import { BADGE, type ShownBadge, showBadge, showCommand } from "./show.ts";
 
 const BY_SERVICE =
-  "The running service carries it out within ten seconds, and sends its event, if the application wants it.";
+  "The running service carries this out within ten seconds, and sends the event if the application subscribes to it.";
 
-const stepCommand = (kind: "suspend" | "resume" | "revoke", summary: string, description: string) =>
+const transitionCommand = (kind: "suspend" | "resume" | "revoke", summary: string, description: string) =>
   command(kind, {
     arguments: [BADGE],
     summary,
     description: `${description} ${BY_SERVICE}`,
     work: (session, number) => changeBadge(session, { kind, number }),
-    text: stepText,
+    text: stateText,
   });
 
-/** All but `show` do what the server calls of the same names do. */
+/** Every command but `show` does what the server call of the same name does. */
 export const badgeCommands = group("badge", {
   summary: "show, suspend, resume, revoke, expire and rebind badges",
   description: "Shows, suspends, resumes, revokes, expires and rebinds badges.",
   commands: [
     showCommand,
-    stepCommand(
+    transitionCommand(
       "suspend",
       "make a badge open nothing until it is resumed",
       "Suspends an active badge: its device can neither log in nor sign with it.",
     ),
-    stepCommand("resume", "make a suspended badge active again", "Makes a suspended badge active again."),
-    stepCommand(
+    transitionCommand("resume", "make a suspended badge active again", "Makes a suspended badge active again."),
+    transitionCommand(
       "revoke",
       "end a badge for good",
       "Revokes a badge for good: nothing makes it active again, and its number is never reissued. The user gets another " +
@@ -53,15 +53,15 @@ export const badgeCommands = group("badge", {
       options: { at: requiredOption("--at <time>", "ISO 8601 with a zone, or never for no end", timeOrNever) },
       examples: ["--at 2027-01-31T18:00:00+01:00", "--at never"],
       work: (session, number, { at }) => changeBadge(session, { kind: "reschedule", number, expiresAt: at }),
-      text: stepText,
+      text: stateText,
     }),
     command("rebind", {
       arguments: [BADGE],
       summary: "let a badge be bound to another key of its device",
       description:
         `For ${REBIND_WINDOW_HOURS} hours, the first login of the badge's user device with a proof by another key binds the ` +
-        "badge to that key; a badge that is not bound gets its first key so. Until then everything works as before. Not " +
-        "for a lost phone: whoever knows its udid and user could come first, so suspend or revoke that badge.",
+        "badge to that key. An unbound badge gets its first key in the same way. Until then everything works as before. Do not " +
+        "use this for a lost phone: anyone who knows its udid and user could come first, so suspend or revoke that badge.",
       work: (session, number) => changeBadge(session, { kind: "rebind", number }),
       text: rebindText,
     }),
@@ -71,10 +71,10 @@ export const badgeCommands = group("badge", {
 type BadgeView = z.infer<typeof badgeView>;
 
 /**
- * Takes one step in the life of a badge of any application (contract sections 12 and 15).
+ * Suspends, resumes, revokes, reschedules or rebinds a badge of any application.
  *
  * @returns the response of the route of the same name
- * @throws UserError when there is no such badge, or when it has ended and the step is not possible any more
+ * @throws UserError when there is no such badge, or when it has ended
  */
 async function changeBadge(
   session: Session,
@@ -109,7 +109,7 @@ function endedBadge({ number, state }: ShownBadge): UserError {
   }
 }
 
-function stepText({ id, state, expiresAt }: BadgeView): string {
+function stateText({ id, state, expiresAt }: BadgeView): string {
   const isFinal = state === "revoked" || state === "replaced";
   if (isFinal || expiresAt === undefined) return `Badge ${id} is ${state}.`;
   return `Badge ${id} is ${state}, and ${state === "expired" ? "ended" : "ends"} at ${expiresAt}.`;
@@ -117,5 +117,5 @@ function stepText({ id, state, expiresAt }: BadgeView): string {
 
 function rebindText({ id, keyThumbprint }: BadgeView): string {
   const before = keyThumbprint === undefined ? "It is not bound yet." : `Until then the key ${keyThumbprint} works.`;
-  return `Badge ${id} is bound by the first login with another key in the next ${REBIND_WINDOW_HOURS} hours. ${before}`;
+  return `The first login with another key in the next ${REBIND_WINDOW_HOURS} hours binds badge ${id}. ${before}`;
 }

@@ -3,10 +3,10 @@ import { badge } from "../../shared/schema.ts";
 import type { ApplicationRow } from "../application/record.ts";
 import type { Database, Orm } from "../platform/database.ts";
 
-/** Badges of one statement: D1 carries out one at a time, and all callers of the home wait for it. */
+/** Badges read by one statement: D1 runs one at a time, and every caller of the home waits for it. */
 const CHUNK_BADGES = 10_000;
 
-/** Badges after a number, counted by their keys. `last`: the last number of the chunk that has the key. */
+/** Badges after a number, counted by their keys. `last` is the chunk's last number with the key. */
 function countChunk(orm: Orm, after: number, lastNumber: number) {
   const { number, signingKeyId, ordinal, state, endedAt, keyThumbprint } = badge;
   const chunk = orm
@@ -29,22 +29,22 @@ function countChunk(orm: Orm, after: number, lastNumber: number) {
 }
 
 /**
- * Counts an application's badges that were neither revoked nor replaced by their signing keys, and those that have not ended and
- * are bound to no key. In chunks, between which the service is served.
+ * Counts an application's badges for each signing key, without those that are revoked or replaced, and its unbound badges
+ * that have not ended. It reads in chunks, so that D1 serves others in between.
  */
 export async function countBadges(
   database: Database,
   { firstNumber, lastNumber }: Pick<ApplicationRow, "firstNumber" | "lastNumber">,
-): Promise<{ ofKey: Map<number | null, number>; unbound: number }> {
-  const ofKey = new Map<number | null, number>();
+): Promise<{ byKey: Map<number | null, number>; unbound: number }> {
+  const byKey = new Map<number | null, number>();
   let unbound = 0;
   for (let after = firstNumber - 1; ; ) {
     const rows = await database.run((orm) => countChunk(orm, after, lastNumber));
     for (const row of rows) {
-      ofKey.set(row.keyId, (ofKey.get(row.keyId) ?? 0) + row.badges);
+      byKey.set(row.keyId, (byKey.get(row.keyId) ?? 0) + row.badges);
       unbound += row.unbound;
     }
-    if (rows.reduce((sum, { numbers }) => sum + numbers, 0) < CHUNK_BADGES) return { ofKey, unbound };
+    if (rows.reduce((sum, { numbers }) => sum + numbers, 0) < CHUNK_BADGES) return { byKey, unbound };
     after = Math.max(...rows.map(({ last }) => last));
   }
 }

@@ -14,25 +14,25 @@ export const BADGE = argument("<number>", "the badge number", "1004831324", badg
 
 export const showCommand = command("show", {
   arguments: [BADGE],
-  summary: "show what is known of a badge number",
+  summary: "show what is known about a badge number",
   description:
-    "Shows the state of a badge (active, suspended, revoked, expired or replaced), when it ends and to whom it belongs; " +
-    "or that its number is reserved by an invitation, free, or in no application's range. Then the number on a card, as " +
-    "hexadecimal and bits, in each format that it fits. A number in no application's range is a result like the others (state: outside, exit code " +
-    "0), not an error. Devices are not shown: the service does not keep their udids.",
+    "Shows a badge's state (active, suspended, revoked, expired or replaced), its end and its user; or that the number is " +
+    "reserved by an invitation, free, or in no application's range. The last is a result too (state: outside, exit " +
+    "code 0), not an error. It also shows the number as a card has it, in hexadecimal and bits, in each format that it " +
+    "fits. Devices are not shown: the service does not store their udids.",
   work: async ({ homes }, number) => showBadge(await databaseOfNumber(homes, number), number),
   text: badgeText,
 });
 
 /**
- * Of an issued badge its state as callers see it (contract section 12). `reserved`: by an invitation. `free`: in an application's
- * range and not in use. `outside`: in no application's range.
+ * The state of an issued badge as callers see it; for other numbers `reserved` (by an invitation), `free` (in an
+ * application's range, not in use) or `outside` (in no application's range).
  */
 type ShownState = BadgeState | "reserved" | "free" | "outside";
 
 export type ShownBadge = Awaited<ReturnType<typeof showBadge>>;
 
-/** What D1 knows of a badge number, times as ISO 8601. The device is not included: D1 has no udid. */
+/** What D1 has about a badge number, times as ISO 8601. The device is not included: D1 has no udid. */
 export async function showBadge(database: Database, number: number) {
   const now = await database.readClock();
   const [found] = await database.run((orm) =>
@@ -61,9 +61,9 @@ export async function showBadge(database: Database, number: number) {
     changedAt: isoTime(row?.changedAt ?? row?.issuedAt ?? null),
     supersededAt: isoTime(row?.supersededAt ?? null),
     keyId: key?.kid ?? null,
-    /** Of the device's key that the badge is bound to (RFC 7638). */
+    /** RFC 7638 thumbprint of the device's key that the badge is bound to. */
     keyThumbprint: row?.keyThumbprint ?? null,
-    /** Until when another key may take its place (badge rebind). */
+    /** Until then, another key may replace it (badge rebind). */
     rebindUntil: rebindUntil !== null && rebindUntil > now ? isoTime(rebindUntil) : null,
     eventId: row?.eventId ?? null,
     /** The invitation that reserved the number. */
@@ -105,7 +105,7 @@ function badgeText({ number, state, invitation, metadata, cards, ...badge }: Sho
   return `${fields}\n\n${cardText(cards)}`;
 }
 
-/** The cards of a badge number, in the formats that it fits. `bits`: text of `0` and `1`, parity included, the first bit first. */
+/** A badge number in each card format that it fits. `bits` is a text of `0` and `1` with parity, first bit first. */
 function cardsOf(number: number) {
   return CARD_FORMATS.flatMap((format) => {
     const bits = encodeCard(format, number);

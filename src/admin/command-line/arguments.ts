@@ -8,10 +8,10 @@ import {
 } from "../../shared/limits.ts";
 import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
 
-/** Ten years: no duration here is meant to be longer. */
+/** Ten years, longer than any duration here needs to be. */
 export const MAX_SECONDS = 10 * 366 * 24 * 3600;
 
-/** @returns a function that parses a whole number between these */
+/** @returns a function that parses a whole number from `least` to `most` */
 export const wholeNumber =
   (least: number, most: number = MAX_BADGE_NUMBER) =>
   (text: string): number => {
@@ -27,12 +27,12 @@ export const badgeNumber = wholeNumber(1);
 /** Parses a duration; 0 is allowed. */
 export const seconds = wholeNumber(0, MAX_SECONDS);
 
-/** Parses the number of a home: three digits fit an application's ID. */
+/** An application's ID has room for three digits of its home. */
 export const homeNumber = wholeNumber(1, 999);
 
 export const listLimit = wholeNumber(1, 10_000);
 
-/** Parses `--events`: names of events, each once, in the order of the list. */
+/** Parses `--events` into names of events, each once, in canonical order. */
 export function eventList(text: string): SubscribableEvent[] {
   const names = text.split(",").map((name) => name.trim());
   const unknown = names.filter((name) => !SUBSCRIBABLE_EVENTS.some((event) => event === name));
@@ -54,18 +54,17 @@ export function timeOrNever(text: string): number | null {
   return Date.parse(parsed.data);
 }
 
-/** Parses the ID of a user. */
 export function userId(text: string): string {
   const parsed = userIdSchema.safeParse(text);
   if (!parsed.success) {
     throw new InvalidArgumentError(
-      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters (${MAX_USER_ID_BYTES} bytes of UTF-8 at most) without control characters, not only blanks, not "." or "..".`,
+      `Give 1 to ${MAX_USER_ID_CHARACTERS} characters (at most ${MAX_USER_ID_BYTES} bytes of UTF-8) without control characters, not all blank, and not "." or "..".`,
     );
   }
   return parsed.data;
 }
 
-/** Parses the name of an application or of a person. Only people read it, so anything on one line will do. */
+/** Parses the name of an application, a person or a door. Only people read it, so any single line will do. */
 export function onOneLine(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > MAX_NAME_CHARACTERS || /\p{Cc}/u.test(name)) {

@@ -6,14 +6,14 @@ import { createOutput, type Output } from "./output.ts";
 import type { HomesOpener, Session } from "./session.ts";
 import { examples } from "./shell.ts";
 
-/** The commands of the script as data: what help, parsing and printing need stands in one declaration. */
+/** The script's commands as data: one declaration has what help, parsing and printing need. */
 
-/** An argument of a command. `Value`: what the command gets. */
+/** An argument of a command, which gets it as a `Value`. */
 export interface DeclaredArgument<Value> {
   /** Such as `<id>`. */
   flags: string;
   description: string;
-  /** As it stands in the examples of help pages. */
+  /** As the examples of help pages show it. */
   example: string;
   parse(text: string): Value;
 }
@@ -25,21 +25,21 @@ export const argument = <Value>(
   parse: (text: string) => Value,
 ): DeclaredArgument<Value> => ({ flags, description, example, parse });
 
-/** An option of a command. `Value`: what the command gets, undefined where the option was not given. */
+/** An option of a command, which gets it as a `Value`, or undefined if it was not given. */
 export interface DeclaredOption<Value> {
-  /** The option and, if there is one, its opposite. */
+  /** The option and its `--no-` form, if it has one. */
   forms: readonly Option[];
   value?: Value;
 }
 
-/** By the names under which the command gets their values. */
+/** Keyed by the names under which the command gets the values. */
 type DeclaredOptions = Readonly<Record<string, DeclaredOption<unknown>>>;
 
 export type OptionValues<Options extends DeclaredOptions> = {
   [Name in keyof Options]: Options[Name] extends DeclaredOption<infer Value> ? Value : never;
 };
 
-/** A value of an option: commander makes an empty text of one that is null, unless it is wrapped. */
+/** Wraps an option's value, because commander turns null into "". */
 class Parsed {
   readonly value: unknown;
 
@@ -48,7 +48,7 @@ class Parsed {
   }
 }
 
-/** A command whose options may have any value. */
+/** A command whose options may be null. */
 export class AdminCommand extends Command {
   override createCommand(name?: string): AdminCommand {
     return new AdminCommand(name);
@@ -59,7 +59,7 @@ export class AdminCommand extends Command {
   }
 }
 
-/** @param fallback the value if the option is not given */
+/** @param fallback the value when the option is not given */
 export function option(flags: string, description: string): DeclaredOption<true | undefined>;
 export function option<Value>(
   flags: string,
@@ -91,7 +91,7 @@ export const choice = <Value extends string>(
   choices: readonly Value[],
 ): DeclaredOption<Value | undefined> => ({ forms: [new Option(flags, description).choices(choices)] });
 
-/** An option with an opposite, `--no-x` of `--x`, whose value is false, or null if the option has a value. */
+/** Adds `--no-x` to `--x`. Its value is false, or null if `--x` takes a value. */
 export function negatable(
   on: DeclaredOption<true | undefined>,
   description: string,
@@ -104,19 +104,20 @@ export function negatable({ forms }: DeclaredOption<unknown>, description: strin
   return { forms: [...forms, ...opposites] };
 }
 
-/** An option that is refused beside another. @param other the name of that one's value */
+/** An option that cannot be combined with another. @param other the name of the other's value */
 export const conflictsWith = <Value>(other: string, { forms }: DeclaredOption<Value>): DeclaredOption<Value> => ({
   forms: forms.map((form) => form.conflicts(other)),
 });
 
-/** How a command was called: on which environment (undefined: local state), and where its result goes. */
-export interface Call {
+/** How a command was called. */
+export interface Invocation {
+  /** Undefined for local state. */
   environment: string | undefined;
   output: Output;
   /**
-   * Opens the homes that the command works on, does the work, and closes them again.
+   * Opens the homes that the command works on, does the work, and closes the homes.
    *
-   * @param seals whether the work seals something. Local state then gets its first sealing key if it has none.
+   * @param seals whether the work needs a sealing key; local state gets its first one if it has none
    */
   inSession(work: (session: Session) => Promise<void>, seals?: boolean): Promise<void>;
 }
@@ -124,37 +125,37 @@ export interface Call {
 /** Adds a command, or a noun with its commands, to the program. */
 export type RegisterCommand = (parent: Command, open: HomesOpener) => void;
 
-interface Page {
+interface HelpText {
   summary: string;
   description: string;
 }
 
-interface Declaration<Values extends unknown[], Options extends DeclaredOptions> extends Page {
+interface Declaration<Values extends unknown[], Options extends DeclaredOptions> extends HelpText {
   arguments?: { readonly [Index in keyof Values]: DeclaredArgument<Values[Index]> };
   options?: Options;
-  /** What may follow the arguments; nothing, unless it is given. */
+  /** What follows the arguments in the help page's examples; default: nothing. */
   examples?: readonly string[];
 }
 
 type Given<Values extends unknown[], Options extends DeclaredOptions> = [...Values, OptionValues<Options>];
 
-/** A noun, with its commands in the order of its help page. */
+/** A noun and its commands, in the order of its help page. */
 export const group =
   (
     name: string,
-    { summary, description, commands }: Page & { commands: readonly RegisterCommand[] },
+    { summary, description, commands }: HelpText & { commands: readonly RegisterCommand[] },
   ): RegisterCommand =>
   (parent, open) => {
     const noun = parent.command(name).summary(summary).description(description);
     for (const add of commands) add(noun, open);
   };
 
-/** A command that opens databases by itself, if it needs any: it may refuse what it was given before. */
+/** A command that opens the databases itself, so it can check its options first. */
 export const rawCommand =
   <Values extends unknown[] | [] = [], Options extends DeclaredOptions = Record<never, never>>(
     name: string,
     declaration: Declaration<Values, Options> & {
-      action(call: Call, ...given: Given<Values, Options>): Promise<void>;
+      action(invocation: Invocation, ...given: Given<Values, Options>): Promise<void>;
     },
   ): RegisterCommand =>
   (parent, open) => {
@@ -169,10 +170,10 @@ export const rawCommand =
     }
     const { examples: endings = [""], action } = declaration;
     added.addHelpText("after", examples(...endings.map((words) => [...typed, words].filter(Boolean).join(" "))));
-    added.action((...given: Given<Values, Options>) => action(callOf(added, open), ...given));
+    added.action((...given: Given<Values, Options>) => action(toInvocation(added, open), ...given));
   };
 
-/** A command that works on the databases, and prints what it reads or makes. */
+/** A command that works on the databases, and prints its result. */
 export const command = <
   Result,
   Values extends unknown[] | [] = [],
@@ -182,20 +183,20 @@ export const command = <
   declaration: Declaration<Values, Options> & {
     seals?: boolean;
     work(session: Session, ...given: Given<Values, Options>): Promise<Result>;
-    /** What `--json` prints, unless that is the result itself. */
+    /** What `--json` prints; default: the result itself. */
     json?(result: NoInfer<Result>, ...given: Given<Values, Options>): unknown;
     text(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string;
-    /** Why the command fails although it has a result, which is printed before. */
+    /** Why the command fails, if it does so after its result is printed. */
     failure?(result: NoInfer<Result>, session: Session, ...given: Given<Values, Options>): string | undefined;
   },
 ): RegisterCommand => {
   const { work, json, text, failure, seals } = declaration;
   return rawCommand(name, {
     ...declaration,
-    action: (call, ...given) =>
-      call.inSession(async (session) => {
+    action: ({ inSession, output }, ...given) =>
+      inSession(async (session) => {
         const result = await work(session, ...given);
-        call.output.result(json === undefined ? result : json(result, ...given), () => text(result, session, ...given));
+        output.result(json === undefined ? result : json(result, ...given), () => text(result, session, ...given));
         const reason = failure?.(result, session, ...given);
         if (reason !== undefined) throw new UserError(reason);
       }, seals),
@@ -209,7 +210,7 @@ interface CommonOptions {
   actor?: string;
 }
 
-function callOf(command: Command, open: HomesOpener): Call {
+function toInvocation(command: Command, open: HomesOpener): Invocation {
   const { env: environment, json = false, actor } = command.optsWithGlobals<CommonOptions>();
   const output = createOutput(json, environment);
   const reopen = () => open(environment);

@@ -1,17 +1,16 @@
 import { plain } from "./output.ts";
 
-/** Something the administrator can fix. Its message is one plain line that says what to do next. */
+/** An error that the administrator can fix. Its message is one plain line that says what to do next. */
 export class UserError extends Error {
   override readonly name = "UserError";
 }
 
-/** Puts a text on one line. */
 export const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim();
 
 /**
- * The line to print for anything that was thrown. Of errors around others only the innermost is printed, or the first that
- * the administrator can fix: Drizzle's errors around it have the bound values in their messages, and those are digests and
- * sealed secrets. A message may quote another server, so it cannot control the terminal.
+ * The line to print for anything that was thrown: the outermost UserError, or else the innermost cause. Drizzle's errors
+ * around it are not printed, because their messages have the bound values, such as digests and sealed secrets. Control
+ * characters are replaced, because a message may quote another server.
  */
 export function describeError(error: unknown): string {
   let cause = error;
@@ -33,7 +32,7 @@ const FILE_ERRORS: Readonly<Record<string, string>> = {
   ENOTDIR: "a part of the path is not a folder",
 };
 
-/** Undefined when it is not one of Node's file errors, which have a path. */
+/** Undefined unless it is one of Node's file errors, which have a path. */
 function describeFileError(error: unknown): string | undefined {
   if (!(error instanceof Error && "code" in error && "path" in error)) return undefined;
   const reason = FILE_ERRORS[String(error.code)];

@@ -4,9 +4,9 @@ import { COLUMNS, forEnvironment } from "./shell.ts";
 
 export type Output = ReturnType<typeof createOutput>;
 
-/** Where a command's result goes. @param environment that the command works on; undefined for local state */
+/** @param environment that the command works on; undefined for local state */
 export const createOutput = (json: boolean, environment: string | undefined) => ({
-  /** Prints the result on standard output: as JSON if that was asked for, else as text. */
+  /** Prints the result on standard output: as JSON with `--json`, else as text. */
   result(value: unknown, text: () => string): void {
     process.stdout.write(`${json ? JSON.stringify(value) : forEnvironment(text().trimEnd(), environment)}\n`);
   },
@@ -20,7 +20,7 @@ export const createOutput = (json: boolean, environment: string | undefined) => 
 export const bold = (text: string): string => styleText("bold", text, { stream: process.stdout });
 export const faint = (text: string): string => styleText("dim", text, { stream: process.stdout });
 
-/** A time, in milliseconds or ISO 8601, in UTC for a person, to the second; `-` for none. */
+/** Formats a time (milliseconds or ISO 8601) for a person: in UTC, to the second; `-` for null. */
 export const formatTime = (time: number | string | null): string =>
   time === null
     ? "-"
@@ -31,7 +31,7 @@ export const formatTime = (time: number | string | null): string =>
 /** Replaces characters that could control a terminal: user IDs, metadata and receivers' responses come from outside. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, "?");
 
-/** One line for each name and value, with the values aligned. Those that are null or undefined are left out. */
+/** One line for each name and value, with the values aligned. Values that are null or undefined are left out. */
 export function fieldLines(fields: Readonly<Record<string, string | number | null | undefined>>): string {
   const entries = Object.entries(fields).filter(([, value]) => value != null);
   const width = Math.max(...entries.map(([name]) => name.length));

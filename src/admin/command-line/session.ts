@@ -15,33 +15,33 @@ export interface Session {
   output: Output;
   /** What the command works on: local state, or the deployed environment of this name. */
   backend: { local: LocalState } | { environment: string };
-  /** Who gave the command, for the history (contract section 23). */
+  /** Who gave the command, for the history. */
   actor: Actor;
   /** Tells the service that a command waits. */
   wake: Wake;
-  /** Opens the homes once more. */
+  /** Opens the homes again. */
   reopen(): Promise<OpenedHomes>;
 }
 
 /** The homes that a command works on, which are open until `close`. */
 export interface OpenedHomes {
   homes: Homes;
-  /** Home 1's, by itself. */
+  /** Home 1's. */
   database: Database;
   backend: Session["backend"];
   wake: Wake;
   close(): Promise<void>;
 }
 
-/** Opens the local homes, or with a name those of that deployed environment. */
+/** Opens the homes of a deployed environment; the local ones when it is undefined. */
 export type HomesOpener = (environment: string | undefined) => Promise<OpenedHomes>;
 
-/** A command for the same environment, as it is typed. */
+/** A command line for the same environment. */
 export const formatCommand = ({ backend }: Session, words: string): string =>
   `${ADMIN} ${words}${"local" in backend ? "" : ` --env ${shellWord(backend.environment)}`}`;
 
 /**
- * Starts a process for the databases, which `close` ends.
+ * Opens the homes. Local databases run in a process that `close` ends.
  *
  * @param environment name of a deployed environment; undefined for local state
  */

@@ -6,12 +6,11 @@ export const COLUMNS = 80;
 /** How this script is run, for lines that say what to do next. */
 export const ADMIN = "npm run -s admin --";
 
-/** How production is deployed, for the same lines. */
+/** How production is deployed, for such lines. */
 export const DEPLOY = "npm run deploy";
 
 /**
- * Makes the commands of a message work on the environment that it is about: messages have them as they are for local state,
- * or with an `--env` of their own.
+ * Adds `--env` to the commands in a message. Messages are written for local state, or have an `--env` already.
  *
  * @param environment undefined for local state
  */
@@ -25,11 +24,11 @@ export function forEnvironment(message: string, environment: string | undefined)
   return lines.join("\n");
 }
 
-/** Quotes a word for a shell if it needs that, so that printed commands work when they are pasted. */
+/** Quotes a word for a shell if necessary, so that printed commands can be pasted. */
 export const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/** Text for the end of a help page: commands as they are typed, on two lines where one is too long. */
+/** The examples at the end of a help page, each on two lines if one is too long. */
 export const examples = (...lines: string[]): string =>
   `\n${styleText("bold", "Examples:")}\n${lines.map((line) => fold(`  ${ADMIN} ${line}`)).join("\n")}`;
 

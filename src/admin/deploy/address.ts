@@ -5,10 +5,10 @@ import type { Deployment } from "./deployment.ts";
 import { workersDevName } from "./preflight.ts";
 
 /**
- * Where the service is reached: all addresses at which it has to respond, the one to name first. A phone or a door may have any
- * of them, so the first one stays when a domain is added (contract section 25).
+ * All addresses of the service, the preferred one first. A phone or a door may use any of them, so the first one stays
+ * reachable when a domain is added (contract section 25).
  *
- * @param given what the command line says: then it is the only one
+ * @param given the address on the command line, which replaces all others
  * @throws UserError when there is none
  */
 export async function addressesOf(
@@ -29,15 +29,15 @@ export async function addressesOf(
   );
 }
 
-/** A new address of workers.dev is not known everywhere at once. */
+/** A new workers.dev address takes a while to work everywhere. */
 const HEALTH_LIMIT_MILLISECONDS = 120_000;
 const HEALTH_POLL_MILLISECONDS = 2000;
 const HEALTH_TIMEOUT_MILLISECONDS = 10_000;
 
 /**
- * How `GET /health` ended: null when the service is well (contract section 11).
+ * What is wrong with `GET /health`; null when the service is healthy.
  *
- * @param build what the Worker that responds has to be; undefined: any. Right after an upload the one before may still respond
+ * @param build the expected build, since the one before an upload may still respond; undefined for any
  */
 export async function healthProblem(address: string, build?: string): Promise<string | null> {
   try {
@@ -46,13 +46,13 @@ export async function healthProblem(address: string, build?: string): Promise<st
     if (response.status !== 200 || body !== JSON.stringify({ status: "ok" })) return `it responded ${response.status}`;
     const found = response.headers.get("release");
     if (build === undefined || found === build) return null;
-    return `${found === null ? "a Worker without a release" : `release ${found}`} responds, and ${build} was uploaded`;
+    return `${found === null ? "a Worker without a release" : `release ${found}`} responded, but ${build} was uploaded`;
   } catch {
     return "there was no response";
   }
 }
 
-/** @throws UserError when the service is not well after two minutes, or still another build */
+/** @throws UserError when the service is not healthy after two minutes, or another build still responds */
 export async function untilHealthy(
   address: string,
   environment: string,
@@ -64,11 +64,11 @@ export async function untilHealthy(
   for (;;) {
     const problem = await healthProblem(address, build);
     if (problem === null) return;
-    if (!isNoted) note(`… ${address}/health: ${problem}; waiting for two minutes at most`);
+    if (!isNoted) note(`… ${address}/health: ${problem}; waiting for up to two minutes`);
     isNoted = true;
     if (Date.now() > end) {
       throw new UserError(
-        `${address}/health is not well: ${problem}. If the service is reached elsewhere, set PUBLIC_URL in wrangler.toml or give --address. 503 means that D1 does not respond: see npx wrangler tail --env ${environment} and ${ADMIN} doctor --env ${environment}. Then ${DEPLOY} again.`,
+        `${address}/health fails: ${problem}. If the service has another address, set PUBLIC_URL in wrangler.toml or give --address. 503 means that D1 does not respond: see npx wrangler tail --env ${environment} and ${ADMIN} doctor --env ${environment}. Then ${DEPLOY} again.`,
       );
     }
     await wait(HEALTH_POLL_MILLISECONDS);

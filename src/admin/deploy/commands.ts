@@ -13,7 +13,7 @@ import { startClocks } from "./first-tick.ts";
 import { askForPlaceIfNeeded, PLACE_OPTIONS, placeOf, placeStep, type WantedHome } from "./place.ts";
 import { planStep } from "./plan.ts";
 import { rightsStep, workersDevStep } from "./preflight.ts";
-import { noteReleaseStep, releaseStep } from "./release.ts";
+import { recordReleaseStep, releaseStep } from "./release.ts";
 import { type ReplicationMode, replicationStep } from "./replication.ts";
 import { databaseBindingStep, databaseStep, queueBindingStep, queueStep } from "./resources.ts";
 import { type Step, takeSteps } from "./steps.ts";
@@ -21,27 +21,23 @@ import { migrationsStep, sealingKeyStep } from "./tables.ts";
 import { buildOf, uploadStep } from "./upload.ts";
 
 export const deployCommand = rawCommand("deploy", {
-  summary: "make everything that a deployed environment needs, and upload the service",
+  summary: "create everything that a deployed environment needs, and upload the service",
   description:
     "Deploys the service, step by step: its database, queues and their lines in wrangler.toml, the tables, the first " +
-    "sealing key, the Worker; then checks /health at its addresses. A step that is done already is left out, so run it " +
-    "again after a failure, and after each change. Before anything is written, the token's rights, the account's plan and its " +
-    "workers.dev name are checked. npm run deploy is this command for --env production; another name makes a further " +
-    "environment like production.",
+    "sealing key, and the Worker. It then checks /health at each address. Steps that are done already are skipped, so " +
+    "run it again after a failure, and after each change. Before it writes anything, it checks the token's rights, the " +
+    "account's plan and its workers.dev name. npm run deploy is this command for --env production; another name creates " +
+    "another environment like production.",
   options: {
     ...PLACE_OPTIONS,
-    address: option(
-      "--address <url>",
-      "where /health is checked, if the service is not reached at its own addresses",
-      String,
-    ),
+    address: option("--address <url>", "where to check /health, instead of at the service's own addresses", String),
     workersDev: option("--workers-dev <name>", "register this workers.dev name, if the account has none", String),
     replicas: negatable(
       option("--replicas", "switch D1's read replication on (the default)"),
       "switch D1's read replication off",
     ),
     force: option("--force", "deploy although this checkout is older than what is deployed"),
-    check: option("--check", "show what would be done, and do nothing"),
+    check: option("--check", "show what would be done, without doing it"),
   },
   examples: ["--env production --location weur", "--env production --check", "--env staging --location weur"],
   async action({ environment, output }, options) {
@@ -61,7 +57,7 @@ export const deployCommand = rawCommand("deploy", {
       replication: replicas ? "auto" : "disabled",
     } as const;
     const steps = await takeSteps(stepsOf(deployment, wanted, output, plan), check, output);
-    const changes = steps.filter(({ state }) => state !== "there").length;
+    const changes = steps.filter(({ state }) => state !== "unchanged").length;
     if (check) {
       const text = changes === 0 ? "Nothing would change." : `${changes} of ${steps.length} steps would be taken.`;
       return output.result({ environment, steps, done: false }, () => text);
@@ -91,21 +87,20 @@ async function hasApplication({ account, target }: Deployment): Promise<boolean>
   return found.flat().length > 0;
 }
 
-/** How a deployment is made. */
 interface DeploymentPlan {
   /** Whether the Worker is uploaded at the end. */
   isUploaded: boolean;
   /** Whether an older checkout may deploy. */
   isForced: boolean;
-  /** The workers.dev name to register, where the account has none. */
+  /** The workers.dev name to register if the account has none. */
   workersDev: string | undefined;
   replication: ReplicationMode;
 }
 
 /**
- * Everything that an environment needs, in order: what comes later uses what came before. Later steps are made only when the
- * ones before are taken, because those change wrangler.toml. The first four write nothing that a lack of rights, of a plan or of
- * an address would make useless.
+ * Everything that an environment needs, in order. Each step is created only after the one before it was taken, because
+ * steps read wrangler.toml and change it. The first four make sure of the token's rights, the release, the workers.dev name
+ * and the plan, so that nothing useless is written.
  */
 export function* stepsOf(
   deployment: Deployment,
@@ -113,7 +108,7 @@ export function* stepsOf(
   output: Output,
   { isUploaded, isForced, workersDev, replication }: DeploymentPlan,
 ): Generator<Step> {
-  // Without an account there is nothing to check: a plan without a login begins with what an empty one lacks.
+  // Without an account there is nothing to check.
   if (!deployment.isOffline) {
     yield rightsStep(deployment);
     yield releaseStep(deployment, isForced);
@@ -125,7 +120,7 @@ export function* stepsOf(
   for (const number of [...numbers].toSorted((one, other) => one - other)) {
     const place = number === wanted.number ? wanted.place : null;
     yield databaseBindingStep(deployment, number);
-    // The first deployment asks for home 1's; a further home does not.
+    // Creating a further home does not ask for the place of home 1.
     if (number !== 1 || wanted.number === 1) yield placeStep(deployment, number, place);
     yield queueBindingStep(deployment, number, place);
     yield databaseStep(deployment, number, place);
@@ -135,6 +130,6 @@ export function* stepsOf(
   for (const { queue } of deployment.target.consumers) yield queueStep(deployment, queue);
   yield sealingKeyStep(deployment, output);
   if (!isUploaded) return;
-  yield noteReleaseStep(deployment);
+  yield recordReleaseStep(deployment);
   yield uploadStep(deployment);
 }

@@ -12,14 +12,14 @@ export class Deployment {
   readonly wrangler: Wrangler;
   readonly #account: Account | null;
 
-  /** @param account null where only wrangler.toml can be looked at */
+  /** @param account null without a login: only wrangler.toml can be read then */
   constructor(wrangler: Wrangler, environment: string, account: Account | null) {
     this.wrangler = wrangler;
     this.environment = environment;
     this.#account = account;
   }
 
-  /** Whether only wrangler.toml can be looked at. */
+  /** Whether there is no account, so that only wrangler.toml can be read. */
   get isOffline(): boolean {
     return this.#account === null;
   }
@@ -30,7 +30,7 @@ export class Deployment {
     return this.#account;
   }
 
-  /** Looks something up in the account. @returns null when it is not there, or nobody is logged in */
+  /** Looks something up in the account. @returns null when it does not exist, and without an account */
   async find<Shape extends z.ZodType>(result: Shape, path: string): Promise<z.output<Shape> | null> {
     return this.#account?.find(result, path) ?? null;
   }
@@ -40,18 +40,17 @@ export class Deployment {
     return definedEnvironments(this.wrangler).includes(this.environment);
   }
 
-  /** wrangler.toml as it is now; of a new environment as it is to be. */
+  /** What wrangler.toml has for the environment, or will have for a new one. */
   get target(): Target {
     const { wrangler, environment } = this;
     return readDefined(wrangler, environment) ?? readNew(wrangler, environment);
   }
 
-  /** A home as wrangler.toml binds it now; undefined when it does not. */
+  /** A home as wrangler.toml binds it now; undefined when it is unbound. */
   home(number: number): BoundHome | undefined {
     return this.target.homes.find((home) => home.number === number);
   }
 
-  /** Changes wrangler.toml. */
   edit(change: (text: string) => string): void {
     editWranglerToml(this.wrangler, this.environment, change);
   }
@@ -67,8 +66,8 @@ const readNew = (wrangler: Wrangler, environment: string): Target =>
   );
 
 /**
- * @param noteEmpty given: where the account cannot be opened it is taken for empty, and this is told why; otherwise an error
- * @param mayBeNew whether an environment that wrangler.toml does not have yet is to be made
+ * @param noteEmpty if given, an account that cannot be opened counts as empty, and this gets the reason
+ * @param mayBeNew whether wrangler.toml may lack the environment
  */
 export async function openDeployment(
   wrangler: Wrangler,
@@ -80,7 +79,7 @@ export async function openDeployment(
   const { accountId } = defined ?? readNew(wrangler, environment);
   const account = await openAccount(accountId).catch((error: unknown) => {
     if (noteEmpty === undefined || !(error instanceof UserError)) throw error;
-    noteEmpty(`This is what an empty account would need: yours cannot be looked at. ${error.message}`);
+    noteEmpty(`This is what an empty account would need, because yours cannot be read. ${error.message}`);
     return null;
   });
   return new Deployment(wrangler, environment, account);

@@ -1,6 +1,6 @@
 import { UserError } from "../command-line/errors.ts";
 
-/** Names of environments become part of the names of Workers, databases and queues. */
+/** An environment's name becomes part of the names of its Worker, databases and queues. */
 const NAME = /^[a-z][a-z0-9-]{0,19}$/;
 
 /** The environment that others are copied from. */
@@ -15,15 +15,15 @@ const OWN_TABLE = /^\s*\[env\.production\]/;
 const FURTHER_HOME = /^\s*(?:binding\s*=\s*"\w+_\d+"|queue\s*=\s*"[^"]*-\d{1,3}")/m;
 
 /**
- * Adds an environment: the tables of production with other names of its Worker, databases, queues and counters, and without its
- * data, places and addresses. Comments stay with production. wrangler reads the result before it is kept.
+ * Adds an environment: production's tables with new names for the Worker, databases, queues and counters, and without its
+ * data, places and addresses. Comments are not copied. wrangler checks the result before it is saved.
  *
- * @param text wrangler.toml, as far as wrangler-toml.ts knows TOML
+ * @param text wrangler.toml, in the subset of TOML that wrangler-toml.ts knows
  * @throws UserError for a name that resources cannot have
  */
 export function withEnvironment(text: string, environment: string): string {
   if (!NAME.test(environment)) {
-    throw new UserError(`"${environment}" cannot be an environment: use up to 20 of a-z, 0-9 and hyphens.`);
+    throw new UserError(`"${environment}" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens.`);
   }
   const counters = nextCounters(text);
   const tables = text
@@ -43,7 +43,7 @@ export function withEnvironment(text: string, environment: string): string {
   return `${text.trimEnd()}\n\n${rule}\n${tables.join("\n\n")}\n`;
 }
 
-/** Without comments, blank lines, and what only one environment can have, of which routes may be on several lines. */
+/** Drops comments, blank lines, and what only one environment can have. Routes may be on several lines. */
 function withoutOwn(lines: readonly string[]): string[] {
   let isSkipping = false;
   return lines.filter((line) => {
@@ -57,13 +57,13 @@ function withoutOwn(lines: readonly string[]): string[] {
   });
 }
 
-/** The name of a resource, with the environment in place of `production`, or behind it. */
+/** Replaces `production` in the name of a resource with the environment, or appends the environment. */
 const renamed = (line: string, environment: string): string =>
   line.replace(/"([^"]*)"/, (_, name: string) =>
     name.includes(TEMPLATE) ? `"${name.replace(TEMPLATE, environment)}"` : `"${name}-${environment}"`,
   );
 
-/** IDs of rate-limit counters that no environment has; counters of one ID would count together. */
+/** Unused IDs of rate-limit counters: counters with the same ID would count together. */
 function* nextCounters(text: string): Generator<number> {
   const used = [...text.matchAll(/^\s*namespace_id\s*=\s*"(\d+)"/gm)].map(([, id]) => Number(id));
   for (let id = Math.floor(Math.max(0, ...used) / 10) * 10 + 11; ; id++) yield id;

@@ -2,7 +2,7 @@ import type { Deployment } from "./deployment.ts";
 import { withEnvironment } from "./environment-tables.ts";
 import type { Step } from "./steps.ts";
 
-/** The tables of a further environment in wrangler.toml. */
+/** Adds the tables of a new environment to wrangler.toml. */
 export function environmentStep(deployment: Deployment): Step {
   const { environment } = deployment;
   return {
@@ -10,7 +10,7 @@ export function environmentStep(deployment: Deployment): Step {
     async inspect() {
       if (deployment.isDefined) return null;
       return {
-        action: "add its tables, which are production's with other names",
+        action: "add its tables, copied from production with new names",
         make: async () => deployment.edit((text) => withEnvironment(text, environment)),
       };
     },

@@ -6,7 +6,7 @@ import type { Homes } from "../platform/homes.ts";
 import { queueSender } from "../platform/queue.ts";
 import type { Deployment } from "./deployment.ts";
 
-/** A queue that was made a moment ago takes some seconds. */
+/** A new queue takes some seconds to deliver. */
 const LIMIT_MILLISECONDS = 30_000;
 const POLL_MILLISECONDS = 500;
 
@@ -20,9 +20,9 @@ export const lastTicks = (homes: Homes): Promise<(number | null)[]> =>
   });
 
 /**
- * Makes the scheduler of every home tick, through the queue of home 1, and waits until it has.
+ * Makes the scheduler of every home tick, by a message to home 1's queue, and waits for the ticks.
  *
- * @returns milliseconds until then; null when some have not within half a minute
+ * @returns how many milliseconds they took; null when a home has not ticked within half a minute
  * @throws UserError when there is no such queue
  */
 export async function tickNow(deployment: Deployment, homes: Homes): Promise<number | null> {
@@ -37,13 +37,13 @@ export async function tickNow(deployment: Deployment, homes: Homes): Promise<num
   return null;
 }
 
-/** The first tick of homes that have had none. Commands of the script wait for it, and near reads miss until then. */
+/** Makes the schedulers tick if one never has: until then, script commands wait and reads from replicas miss. */
 export async function startClocks(deployment: Deployment, homes: Homes, note: (line: string) => void): Promise<void> {
   if ((await lastTicks(homes)).every((tick) => tick !== null)) return;
   const took = await tickNow(deployment, homes);
   note(
     took === null
-      ? "! The first tick has not come yet: the platform's cron starts within 15 minutes. Until then commands for badges and users wait."
-      : "✓ First tick of the clock",
+      ? "! The first tick has not happened yet: the platform's cron starts within 15 minutes. Until then, commands for badges and users wait."
+      : "✓ First tick",
   );
 }

@@ -7,16 +7,20 @@ import { withVariable } from "../platform/wrangler-toml.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
-/** A home that is to be there. Its place is null when none was given. */
+/** A home to create. Its place is null when none was given. */
 export type WantedHome = Pick<BoundHome, "number" | "place">;
 
-/** Places of a D1 database, fixed when it is made (D1: Data location). Objects are made at the same places. */
+/** Locations of a D1 database, fixed when it is created (D1: Data location). Objects have the same ones. */
 const D1_LOCATIONS = ["wnam", "enam", "weur", "eeur", "apac", "oc"] as const;
-/** Queues have the same (Queues: Data location). */
+/** Queues have the same jurisdictions (Queues: Data location). */
 const D1_JURISDICTIONS = ["eu", "us", "fedramp"] as const;
 
 export const PLACE_OPTIONS = {
-  location: choice("--location <hint>", "where the database is made, near most devices; asked for once", D1_LOCATIONS),
+  location: choice(
+    "--location <hint>",
+    "where to create the database, near most devices; asked for once",
+    D1_LOCATIONS,
+  ),
   jurisdiction: conflictsWith(
     "location",
     choice("--jurisdiction <name>", "where the data must stay; asked for once", D1_JURISDICTIONS),
@@ -29,17 +33,17 @@ export function placeOf({ location, jurisdiction }: OptionValues<typeof PLACE_OP
   return jurisdiction === undefined ? null : `jurisdiction=${jurisdiction}`;
 }
 
-/** The jurisdiction of a place; null for none. */
+/** The jurisdiction of a place; null if it is not one. */
 export function jurisdictionOf(place: string | null | undefined): string | null {
   const [, kind, name = null] = HOME_PLACE.exec(place ?? "") ?? [];
   return kind === "jurisdiction" ? name : null;
 }
 
 /**
- * Where a home is made. It is asked for once and kept in wrangler.toml: the Worker makes the home's objects there, and with
- * another place they would be other, empty objects. Until its database is made, another place may be given.
+ * Records a home's place in wrangler.toml. It never changes once the database exists: the Worker creates the home's objects
+ * there, and at another place they would be new, empty objects.
  *
- * @param wanted what the command line says; null for nothing
+ * @param wanted the place on the command line; null if there is none
  */
 export function placeStep(deployment: Deployment, number: number, wanted: string | null): Step {
   const { environment } = deployment;
@@ -50,18 +54,18 @@ export function placeStep(deployment: Deployment, number: number, wanted: string
       const kept = home?.place ?? null;
       if (wanted === null ? kept !== null : wanted === kept) return null;
       if (home?.database.database_id !== undefined) {
-        // Made before places were kept: its objects are wherever they were first called from.
+        // Created before places were recorded: its objects are where they were first called from.
         if (wanted === null) return null;
         throw new UserError(
           kept === null
-            ? `wrangler.toml binds home ${number} of "${environment}" without HOME_${number}. If the home has no application yet, add HOME_${number} = "${wanted}" under [env.${environment}.vars]. Otherwise leave it out: its applications would get other, empty objects.`
-            : `wrangler.toml has HOME_${number} = "${kept}" for "${environment}", where its database is: leave out the option, for the place of a home never changes.`,
+            ? `wrangler.toml binds home ${number} of "${environment}" without HOME_${number}. If the home has no application yet, add HOME_${number} = "${wanted}" under [env.${environment}.vars]. Otherwise leave out the option: its applications would get new, empty objects.`
+            : `wrangler.toml has HOME_${number} = "${kept}" for "${environment}", where its database is: leave out the option, because a home's place never changes.`,
         );
       }
-      // Only the first home must have one: others are made wherever D1 chooses.
+      // Only home 1 must have a place: D1 chooses it for the others.
       if (wanted === null && number > 1) return null;
       return {
-        action: wanted === null ? "ask where the data is to be" : `keep "${wanted}", which never changes`,
+        action: wanted === null ? "ask where the data should be" : `record "${wanted}", which never changes`,
         async make() {
           const place = wanted ?? (await askForPlace());
           deployment.edit((text) => withVariable(text, environment, `HOME_${number}`, place));
@@ -73,7 +77,7 @@ export function placeStep(deployment: Deployment, number: number, wanted: string
 
 const CHOICES = `--location ${D1_LOCATIONS.join("|")} (near most devices), or --jurisdiction ${D1_JURISDICTIONS.join("|")} (where data must stay)`;
 
-/** The place of home 1, asked for before anything is written, if it needs one and nobody has said it. */
+/** Asks for home 1's place if it needs one and none was given, before anything is written. */
 export async function askForPlaceIfNeeded(deployment: Deployment, wanted: WantedHome): Promise<WantedHome> {
   const home = deployment.home(1);
   const isKnown = wanted.number !== 1 || wanted.place !== null || home?.place != null;
@@ -83,12 +87,12 @@ export async function askForPlaceIfNeeded(deployment: Deployment, wanted: Wanted
 
 /** @throws UserError when there is no terminal to ask on */
 async function askForPlace(): Promise<string> {
-  const place = await askOnTerminal(`Where is the data to be? ${CHOICES}: `, (text) => {
+  const place = await askOnTerminal(`Where should the data be? ${CHOICES}: `, (text) => {
     const answer = text.replace(/^--/, "");
     const [name = ""] = answer.split(/[ =]/).slice(-1);
     if (D1_LOCATIONS.some((each) => each === name) && !answer.startsWith("jurisdiction")) return `location=${name}`;
     return D1_JURISDICTIONS.some((each) => each === name) ? `jurisdiction=${name}` : undefined;
   });
   if (place !== null) return place;
-  throw new UserError(`Say where the data is to be: ${CHOICES}. It is kept in wrangler.toml.`);
+  throw new UserError(`Say where the data should be: ${CHOICES}. wrangler.toml records it.`);
 }

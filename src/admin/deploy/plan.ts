@@ -8,23 +8,23 @@ import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
 /**
- * A Worker of this name that does nothing yet, with the limit of CPU that wrangler.toml has. wrangler makes one anyway, without
- * that limit, for the first secret. It is the first thing that is written: the platform refuses it on the Free plan (code
- * 100328), and nothing else tells the plan to a token that may not read bills.
+ * Uploads a Worker of this name that does nothing yet, with the CPU limit of wrangler.toml. It is the first write, because the
+ * platform refuses that limit on the Free plan (code 100328), and a token without rights to billing has no other way to learn
+ * the plan. For the first secret, wrangler would create such a Worker anyway, without the limit.
  */
 export function planStep(deployment: Deployment): Step {
   return {
     name: "Plan of the account (Workers Paid)",
     async inspect() {
       const { worker } = deployment.target;
-      const isThere = await deployment.find(z.unknown(), `/workers/services/${worker}`);
-      if (isThere !== null) return null;
-      return { action: `make a draft of the Worker ${worker}`, make: () => uploadDraft(deployment.target) };
+      const existing = await deployment.find(z.unknown(), `/workers/services/${worker}`);
+      if (existing !== null) return null;
+      return { action: `create a draft of the Worker ${worker}`, make: () => uploadDraft(deployment.target) };
     },
   };
 }
 
-/** By wrangler, so that the next upload finds a Worker that wrangler has made, and does not warn about it. */
+/** Uploads it with wrangler, which would otherwise warn at the next upload that it did not create the Worker. */
 async function uploadDraft({ worker, accountId, compatibilityDate, cpuMilliseconds }: Target): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "badge-draft-"));
   try {
@@ -37,7 +37,7 @@ async function uploadDraft({ worker, accountId, compatibilityDate, cpuMillisecon
       main: "draft.js",
       compatibility_date: compatibilityDate,
       ...(accountId !== undefined && { account_id: accountId }),
-      // Nobody has to reach it.
+      // Nobody needs to reach it.
       workers_dev: false,
       preview_urls: false,
       ...(cpuMilliseconds !== undefined && { limits: { cpu_ms: cpuMilliseconds } }),

@@ -5,19 +5,19 @@ import { CloudflareApiError } from "../platform/cloudflare.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
-/** What has to be known before anything is written (contract section 25): rights, and the account's workers.dev name. */
+/** Checks before anything is written (contract section 25): the token's rights, and the account's workers.dev name. */
 
-/** An ID that nothing has. */
-const NOBODY = "00000000-0000-0000-0000-000000000000";
+/** An ID that does not exist. */
+const UNUSED_ID = "00000000-0000-0000-0000-000000000000";
 
 /** Deleting what does not exist needs the right to edit, and changes nothing. */
-const PROBES = [`/d1/database/${NOBODY}`, `/queues/${NOBODY.replaceAll("-", "")}`];
+const PROBES = [`/d1/database/${UNUSED_ID}`, `/queues/${UNUSED_ID.replaceAll("-", "")}`];
 
 /**
- * Whether the token may do what the steps need. That it may upload Workers is found by the draft (plan.ts).
+ * Checks that the token may do what the steps need. Uploading the draft (plan.ts) shows whether it may upload Workers.
  *
- * No page says that the platform checks rights before it looks for the thing. If it does not, a token that may only read is
- * refused by the first call that writes, with the same sentence.
+ * The platform does not document that it checks rights before existence. If it does not, the first write refuses a token
+ * that may only read, with the same message.
  */
 export function rightsStep(deployment: Deployment): Step {
   return {
@@ -25,7 +25,7 @@ export function rightsStep(deployment: Deployment): Step {
     async inspect() {
       for (const path of PROBES) {
         await deployment.account.call(z.unknown(), { method: "DELETE", path }).catch((error: unknown) => {
-          // No such database and no such queue: it may delete them.
+          // "Not found" means that the token may delete.
           if (!(error instanceof CloudflareApiError) || error.isKnown) throw error;
         });
       }
@@ -36,7 +36,7 @@ export function rightsStep(deployment: Deployment): Step {
 
 const subdomain = z.object({ subdomain: z.string() });
 
-/** As wrangler checks it. */
+/** The same check as wrangler's. */
 const SUBDOMAIN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** `NAME` of `https://WORKER.NAME.workers.dev`; null when the account has none yet. */
@@ -44,10 +44,10 @@ export const workersDevName = async (deployment: Deployment): Promise<string | n
   (await deployment.find(subdomain, "/workers/subdomain"))?.subdomain ?? null;
 
 /**
- * The account's workers.dev name, which a new account lacks. wrangler looks for it only after the upload of a Worker that
- * already exists, and that of a first deployment does.
+ * Registers the account's workers.dev name, which a new account lacks. wrangler would notice that only after the upload,
+ * because the draft of the Worker exists already.
  *
- * @param given what the command line says
+ * @param given the name on the command line
  */
 export function workersDevStep(deployment: Deployment, given: string | undefined): Step {
   return {
@@ -64,14 +64,16 @@ export function workersDevStep(deployment: Deployment, given: string | undefined
 
 async function register(deployment: Deployment, name: string): Promise<void> {
   if (!SUBDOMAIN.test(name)) {
-    throw new UserError(`"${name}" cannot be a workers.dev name: use up to 63 of a-z, 0-9 and hyphens in between.`);
+    throw new UserError(
+      `"${name}" cannot be a workers.dev name: use up to 63 of a-z and 0-9, with hyphens only in between.`,
+    );
   }
   try {
     await deployment.account.call(subdomain, { method: "PUT", path: "/workers/subdomain", body: { subdomain: name } });
   } catch (error) {
     if (!(error instanceof CloudflareApiError)) throw error;
     throw new UserError(
-      `The workers.dev name ${name} cannot be registered: ${error.reason}. Give another one by --workers-dev NAME.`,
+      `The workers.dev name ${name} cannot be registered: ${error.reason}. Give another one with --workers-dev NAME.`,
       { cause: error },
     );
   }

@@ -10,7 +10,7 @@ import type { Deployment } from "./deployment.ts";
 import { RELEASE_NUMBER } from "./release-number.ts";
 import type { Step } from "./steps.ts";
 
-/** What is deployed, as D1 of home 1 has it. */
+/** What is deployed, as home 1's D1 records it. */
 export type DeployedRelease = typeof deploymentTable.$inferSelect;
 
 /** @returns undefined before the first deployment, and when home 1 has no tables yet */
@@ -27,7 +27,7 @@ export async function readDeployedRelease(database: Database): Promise<DeployedR
 
 const partsOf = (release: string): number[] => release.split(".").map(Number);
 
-/** Negative: `one` is the older release. */
+/** Negative when `one` is older. */
 export function compareReleases(one: string, other: string): number {
   const [ours, theirs] = [partsOf(one), partsOf(other)];
   const index = ours.findIndex((part, at) => part !== theirs[at]);
@@ -35,7 +35,7 @@ export function compareReleases(one: string, other: string): number {
 }
 
 /**
- * Why this checkout must not replace what is deployed, as the end of a sentence about it; null when it may.
+ * Why this checkout must not replace what is deployed, as the end of a sentence that begins "This checkout"; null when it may.
  *
  * @param own the release of this checkout
  * @param containment whether the history of this checkout contains the deployed commit
@@ -47,14 +47,14 @@ export function reasonToRefuse(deployed: DeployedRelease, own: string, containme
   return null;
 }
 
-const shown = (release: string, commit: string | null): string =>
+const formatRelease = (release: string, commit: string | null): string =>
   commit === null ? release : `${release} (commit ${commit.slice(0, 12)})`;
 
 /**
- * Refuses an older or a foreign checkout: its tables, its entries and its wrangler.toml may be older than what the deployed Worker
- * has written.
+ * Refuses a checkout that is older than what is deployed, or does not contain it: its tables, entries and wrangler.toml may
+ * be older than what the deployed Worker has written.
  *
- * @param isForced whether an administrator insists
+ * @param isForced whether to go on anyway
  */
 export function releaseStep(deployment: Deployment, isForced: boolean): Step {
   return {
@@ -65,18 +65,18 @@ export function releaseStep(deployment: Deployment, isForced: boolean): Step {
       if (deployed === undefined) return null;
       const reason = reasonToRefuse(deployed, RELEASE_NUMBER, containsCommit(deployed.commit));
       if (reason === null) return null;
-      const both = `it is ${shown(RELEASE_NUMBER, checkoutCommit())}, and ${shown(deployed.release, deployed.commit)} was deployed at ${isoTime(deployed.deployedAt)}`;
+      const both = `it is ${formatRelease(RELEASE_NUMBER, checkoutCommit())}, and ${formatRelease(deployed.release, deployed.commit)} was deployed at ${isoTime(deployed.deployedAt)}`;
       if (isForced)
-        return { action: `go on by --force, although this checkout ${reason} (${both})`, make: async () => {} };
+        return { action: `go on because of --force, although this checkout ${reason} (${both})`, make: async () => {} };
       throw new UserError(
-        `This checkout ${reason}: ${both}. Get that one (git pull). To go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
+        `This checkout ${reason}: ${both}. Get the newer one (git pull). To go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
       );
     },
   };
 }
 
-/** Notes in D1 which release is deployed from now on: before the upload, so that an older checkout is refused from then on. */
-export function noteReleaseStep(deployment: Deployment): Step {
+/** Records the release in D1, before the upload: from then on an older checkout is refused. */
+export function recordReleaseStep(deployment: Deployment): Step {
   return {
     name: "Release in D1",
     async inspect() {
@@ -85,7 +85,7 @@ export function noteReleaseStep(deployment: Deployment): Step {
       const deployed = database === null ? undefined : await readDeployedRelease(database);
       if (deployed?.release === RELEASE_NUMBER && deployed.commit === commit) return null;
       return {
-        action: `note ${shown(RELEASE_NUMBER, commit)}`,
+        action: `record ${formatRelease(RELEASE_NUMBER, commit)}`,
         async make() {
           const { database: first } = deployedHomes(deployment.account, deployment.target).first;
           const row = { release: RELEASE_NUMBER, commit, deployedAt: D1_NOW };
@@ -101,11 +101,11 @@ export function noteReleaseStep(deployment: Deployment): Step {
   };
 }
 
-/** By D1's clock: this computer's may be wrong by hours. */
+/** The time in D1: this computer's clock may be wrong by hours. */
 const D1_NOW = sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
 
-/** Home 1's database; null before it is made, or where only wrangler.toml can be looked at. */
+/** Home 1's database; null before it is created, and without an account. */
 function homeDatabase(deployment: Deployment): Database | null {
-  const isMade = !deployment.isOffline && deployment.home(1)?.database.database_id !== undefined;
-  return isMade ? deployedHomes(deployment.account, deployment.target).first.database : null;
+  const exists = !deployment.isOffline && deployment.home(1)?.database.database_id !== undefined;
+  return exists ? deployedHomes(deployment.account, deployment.target).first.database : null;
 }

@@ -14,8 +14,8 @@ export async function readReplication(deployment: Deployment, number: number): P
 }
 
 /**
- * D1's read replication, which costs nothing. Without it every bookmark leads to the primary, and a phone far from it waits for
- * the way there and back (contract section 16).
+ * D1's read replication, which is free. Without it every read goes to the primary, however far the phone is (contract
+ * section 16).
  */
 export function replicationStep(deployment: Deployment, number: number, wanted: ReplicationMode): Step {
   return {

@@ -6,7 +6,7 @@ import type { Deployment } from "./deployment.ts";
 import { jurisdictionOf } from "./place.ts";
 import type { Step } from "./steps.ts";
 
-/** The binding of a home's database in wrangler.toml, at first without an ID. */
+/** Binds a home's database in wrangler.toml, at first without its ID. */
 export function databaseBindingStep(deployment: Deployment, number: number): Step {
   const { environment } = deployment;
   return {
@@ -26,17 +26,17 @@ export function databaseBindingStep(deployment: Deployment, number: number): Ste
   };
 }
 
-/** As wrangler.toml has it, or is to have it. */
+/** The name that wrangler.toml has, or will have. */
 function databaseNameOf(deployment: Deployment, number: number): string {
   const [{ database: first }] = deployment.target.homes;
   return deployment.home(number)?.database.database_name ?? `${first.database_name}-${number}`;
 }
 
 /**
- * The queues of a further home in a jurisdiction, which its messages must not leave either. All other homes share the queue of
- * home 1.
+ * Binds the queues of a further home in a jurisdiction, because its messages must not leave it either. All other homes share
+ * home 1's queue.
  *
- * @param wanted the home's place, where wrangler.toml does not have it yet
+ * @param wanted the home's place, if wrangler.toml does not have it yet
  */
 export function queueBindingStep(deployment: Deployment, number: number, wanted: string | null): Step {
   const { environment } = deployment;
@@ -76,9 +76,9 @@ export function queueBindingStep(deployment: Deployment, number: number, wanted:
 const database = z.object({ uuid: z.string(), name: z.string(), jurisdiction: z.string().nullish() });
 
 /**
- * The database of a home, whose ID is written into wrangler.toml.
+ * Creates a home's database, or finds it in the account, and writes its ID into wrangler.toml.
  *
- * @param wanted the home's place, where wrangler.toml does not have it yet
+ * @param wanted the home's place, if wrangler.toml does not have it yet
  */
 export function databaseStep(deployment: Deployment, number: number, wanted: string | null): Step {
   return {
@@ -88,17 +88,17 @@ export function databaseStep(deployment: Deployment, number: number, wanted: str
       const databaseName = databaseNameOf(deployment, number);
       const id = home?.database.database_id;
       if (id !== undefined) {
-        await assertThere(deployment, databaseName, id);
+        await assertExists(deployment, databaseName, id);
         return null;
       }
-      // The name is a filter of the platform's, which may match more.
+      // The platform's filter may match other names too.
       const path = `/d1/database?name=${encodeURIComponent(databaseName)}`;
       const named = (await deployment.find(z.array(database), path)) ?? [];
       const found = named.find(({ name }) => name === databaseName);
       const place = wanted ?? home?.place ?? null;
       if (found !== undefined) assertJurisdiction(`The database ${databaseName}`, found.jurisdiction, place);
       return {
-        action: found ? `use ${databaseName} of the account` : `create ${databaseName}${place ? `, ${place}` : ""}`,
+        action: found ? `use the account's ${databaseName}` : `create ${databaseName}${place ? `, ${place}` : ""}`,
         async make() {
           const { uuid } = found ?? (await create(databaseName, place));
           const { environment } = deployment;
@@ -119,16 +119,16 @@ export function databaseStep(deployment: Deployment, number: number, wanted: str
   }
 }
 
-async function assertThere(deployment: Deployment, name: string, id: string): Promise<void> {
+async function assertExists(deployment: Deployment, name: string, id: string): Promise<void> {
   if (deployment.isOffline || (await deployment.find(database, `/d1/database/${id}`)) !== null) return;
   throw new UserError(
-    `The account ${deployment.account.id} has no database ${id} (${name}), which wrangler.toml names: is it the right account? A database that was deleted comes back by a copy only; for an empty one, delete the line database_id.`,
+    `The account ${deployment.account.id} has no database ${id} (${name}), which wrangler.toml names: is this the right account? A deleted database comes back only from a copy. To create an empty one, delete the line database_id.`,
   );
 }
 
 const queue = z.object({ queue_id: z.string(), queue_name: z.string(), jurisdiction: z.string().nullish() });
 
-/** A queue, in the jurisdiction of the home whose messages it holds. */
+/** Creates a queue, in the jurisdiction of the home whose messages it holds. */
 export function queueStep(deployment: Deployment, name: string): Step {
   return {
     name: `Queue ${name}`,
@@ -152,7 +152,7 @@ export function queueStep(deployment: Deployment, name: string): Step {
   };
 }
 
-/** Names of further homes' queues end with the number of the home. */
+/** The names of further homes' queues end with the home's number. */
 const homeOfQueue = (name: string): number => Number(/-(\d{1,3})$/.exec(name)?.[1] ?? 1);
 
 /** @param actual undefined when the platform does not say */

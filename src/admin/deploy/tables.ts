@@ -11,7 +11,7 @@ import { findNewest, newestVersion, publishNewestEverywhere } from "../sealing-k
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
 
-/** The tables of a home's database. Migrations keep what the Worker that is deployed needs, so they come before the upload. */
+/** Migrates a home's database. Migrations keep what the deployed Worker needs, so they come before the upload. */
 export function migrationsStep(deployment: Deployment, number: number): Step {
   return {
     name: `Tables of home ${number}`,
@@ -27,7 +27,7 @@ export function migrationsStep(deployment: Deployment, number: number): Step {
           await migrate(
             database,
             deployment.wrangler,
-            `The database of home ${number} is of another version of the service, which this one cannot read: deploy that version, or a later one.`,
+            `The database of home ${number} was made by another version of the service, which this one cannot read: deploy that version, or a later one.`,
           );
         },
       };
@@ -40,18 +40,18 @@ export function migrationsStep(deployment: Deployment, number: number): Step {
   }
 }
 
-/** The homes that have tables; null when home 1 has none. Only a check finds some without: making them comes before the key. */
+/** The homes that have tables; null when home 1 has none. Some lack them only in a check: a deployment creates them first. */
 async function homesWithTables(homes: Homes): Promise<Homes | null> {
   const lacking = await homes.map(({ database }) => database.run((_, d1) => missingMigrations(d1)));
   const [first, ...others] = homes.all.filter((_, index) => lacking[index]?.length !== migrationFiles().length);
   return first === homes.first ? new Homes([first, ...others]) : null;
 }
 
-/** A sealing key, in every home, with its private half in the Worker. */
+/** Creates the first sealing key: the public half goes into every home, the private half into the Worker. */
 export function sealingKeyStep(deployment: Deployment, output: Output): Step {
   const { environment } = deployment;
   const makeFirst = {
-    action: "make the first, whose private half becomes a Worker secret",
+    action: "create the first, whose private half becomes a Worker secret",
     async make() {
       const homes = deployedHomes(deployment.account, deployment.target);
       const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(environment, output.note));
@@ -68,7 +68,7 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
       const missing = await missingSecret(homes, workerSecrets(environment, output.note));
       if (missing !== null) {
         throw new UserError(
-          `The Worker has no secret ${missing}, which D1's newest sealing key needs: put it back if anybody has a copy (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+          `The Worker has no secret ${missing}, which D1's newest sealing key needs: restore it if you have a copy (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
         );
       }
       if ((await findNewest(homes)).lacking.length === 0) return null;

@@ -12,8 +12,8 @@ import { RELEASE_NUMBER } from "./release-number.ts";
 import type { Step } from "./steps.ts";
 
 /**
- * The variable with what a deployed Worker was made from, as `buildOf` has it: an upload that changes nothing is left out, and
- * `/health` returns it in its header `release`.
+ * The variable with the build of the deployed Worker (see `buildOf`). The same build is not uploaded again, and `/health`
+ * returns it in its header `release`.
  */
 const RELEASE = "RELEASE";
 
@@ -33,8 +33,8 @@ const deployments = z.object({ deployments: z.array(z.object({ versions: z.array
 const domains = z.array(z.object({ hostname: z.string(), service: z.string() }));
 
 /**
- * The Worker with its assets, and what calls it: its address, the queues and the clock. wrangler makes all of that, the
- * Worker first; a run that ended in between is found by what is missing.
+ * Uploads the Worker with its assets, and sets up what calls it: its address, the queues and cron. wrangler uploads the
+ * Worker first, so an interrupted run shows by what is missing.
  */
 export function uploadStep(deployment: Deployment): Step {
   const { environment } = deployment;
@@ -44,7 +44,7 @@ export function uploadStep(deployment: Deployment): Step {
       const build = buildOf();
       const reason = await reasonToUpload(deployment, build);
       if (reason === null) return null;
-      if (reason !== NOT_THERE) {
+      if (reason !== NOT_DEPLOYED) {
         await assertHomesBound(deployedHomes(deployment.account, deployment.target), "The Worker was not uploaded");
       }
       return {
@@ -57,7 +57,7 @@ export function uploadStep(deployment: Deployment): Step {
   };
 }
 
-const NOT_THERE = "it is not there yet";
+const NOT_DEPLOYED = "it does not exist yet";
 
 /** @returns null when everything is as wrangler would make it */
 async function reasonToUpload(deployment: Deployment, build: string): Promise<string | null> {
@@ -65,28 +65,28 @@ async function reasonToUpload(deployment: Deployment, build: string): Promise<st
   const script = `/workers/scripts/${worker}`;
   const deployed = await deployment.find(settings, `${script}/settings`);
   // A draft has no database.
-  if (!deployed?.bindings.some(({ type }) => type === "d1")) return NOT_THERE;
+  if (!deployed?.bindings.some(({ type }) => type === "d1")) return NOT_DEPLOYED;
   const current = deployed.bindings.find(({ name }) => name === RELEASE)?.text ?? "an upload by hand";
-  if (current !== build) return `${current} is deployed, and this is ${build}`;
+  if (current !== build) return `${current} is deployed, and this checkout is ${build}`;
   const [latest] = (await deployment.find(deployments, `${script}/deployments`))?.deployments ?? [];
   if (latest !== undefined && latest.versions.length > 1) return "several versions share the traffic";
   const [unconsumed] = await missingConsumers(deployment);
   if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
   const scheduled = await deployment.find(schedules, `${script}/schedules`);
   if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
-    return "the sweep has no schedule";
+    return "its cron trigger is missing";
   if (isOnWorkersDev && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) {
-    return "it has no address below workers.dev";
+    return "it has no workers.dev address";
   }
   for (const domain of customDomains) {
     const found = await deployment.find(domains, `/workers/domains?hostname=${encodeURIComponent(domain)}`);
     if (!found?.some(({ hostname, service }) => hostname === domain && service === worker))
-      return `${domain} is not its`;
+      return `${domain} is not attached to it`;
   }
   return null;
 }
 
-/** Names of the queues that the Worker does not consume although wrangler.toml says so. */
+/** Names of the queues that wrangler.toml lets the Worker consume, but that it does not consume. */
 export async function missingConsumers(deployment: Deployment): Promise<string[]> {
   const { worker, consumers } = deployment.target;
   const missing: string[] = [];
@@ -101,16 +101,16 @@ export async function missingConsumers(deployment: Deployment): Promise<string[]
 /** Enough digits to tell two builds of one release apart. */
 const BUILD_DIGITS = 12;
 
-/** The release and what the Worker is made from, such as `0.9.0+1f0c93ab77de` (Semantic Versioning section 10: build metadata). */
+/** The release and a fingerprint, such as `0.9.0+1f0c93ab77de` (Semantic Versioning section 10: build metadata). */
 export const buildOf = (): string => `${RELEASE_NUMBER}+${fingerprint().slice(0, BUILD_DIGITS)}`;
 
-/** What the Worker and its assets are made from; the script, local development and types are not part of it. */
+/** What the Worker and its assets are built from, which excludes the script, local development and types. */
 const SOURCES = [
   ...["src/worker", "src/shared", "src/console", "src/pass", "src/docs-page", "src/client"],
   "package-lock.json",
 ];
 
-/** SHA-256 in hexadecimal over all files of the Worker, with their paths. */
+/** SHA-256 in hexadecimal of all files that the Worker is built from, with their paths. */
 function fingerprint(): string {
   if (!existsSync(join(PROJECT, "dist/assets/openapi.json"))) {
     throw new UserError("The assets are not built yet: run npm run docs:build.");

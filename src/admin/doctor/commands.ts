@@ -14,27 +14,28 @@ import { dataChecks } from "./data-checks.ts";
 import { firstDayChecks, TICK_WAIT_SECONDS } from "./first-day.ts";
 import { localKeyCheck, logSampleCheck, platformChecks, serviceChecks } from "./service-checks.ts";
 
-/** Where `npm start` serves when nothing else is asked for. */
+/** The default address of `npm start`. */
 const LOCAL_ADDRESS = "http://localhost:8787";
 
 export const doctorCommand = command("doctor", {
-  summary: "check what can be checked, and say what to do",
+  summary: "check the service and say what to do",
   description:
-    "Checks the service and what it rests on: health, migrations, sealing keys, the sweep, clocks, deliveries " +
-    "that wait, ranges and homes that fill up, new badges of the hour, PUBLIC_URL, status lists, LOG_SAMPLE; with --env also the queues, secrets and read replication of " +
-    "the platform. It changes nothing. The exit code is 1 when something is broken.\n\n" +
-    "--first-day checks six facts that the documentation leaves open, or that a new account may not have yet.",
+    "Checks the service and what it depends on: health, migrations, sealing keys, the sweep, clocks, overdue deliveries, " +
+    "how full ranges and homes are, the new badges of this hour, PUBLIC_URL, status lists and LOG_SAMPLE. With --env, " +
+    "it also checks the platform's queues, secrets and read replication. It changes nothing. The exit code is 1 if a " +
+    "check finds an error.\n\n" +
+    "--first-day checks six facts that the platform's documentation leaves open, or that may not hold yet in a new account.",
   options: {
-    address: option("--address <url>", "where the service is reached, if not at its own addresses", String),
+    address: option("--address <url>", "check the service here, instead of at its own addresses", String),
     firstDay: option("--first-day", "check what only a real account can show, in its first hour; needs --env"),
     wait: option("--wait <seconds>", "with --first-day: how long cron may take", seconds, TICK_WAIT_SECONDS),
   },
   examples: ["", "--env production", "--first-day --env production"],
   async work(session, { address, firstDay = false, wait }) {
     const findings = firstDay ? await runFirstDay(session, wait) : await runChecks(await checksOf(session, address));
-    const isBroken = findings.some(({ state }) => state === "broken");
-    if (isBroken) process.exitCode = 1;
-    return { healthy: !isBroken, findings };
+    const hasError = findings.some(({ state }) => state === "error");
+    if (hasError) process.exitCode = 1;
+    return { healthy: !hasError, findings };
   },
   text: ({ findings }) => findings.map(findingLines).join("\n"),
 });
@@ -60,7 +61,7 @@ async function checksOf(session: Session, given: string | undefined) {
   ];
 }
 
-/** One after the other, because one waits for what another sets off. */
+/** Runs them one after the other: the tick that one check triggers would mislead another. */
 async function runFirstDay(session: Session, waitSeconds: number): Promise<Finding[]> {
   if ("local" in session.backend)
     throw new UserError("--first-day is for a deployed environment: add --env production.");
@@ -70,7 +71,7 @@ async function runFirstDay(session: Session, waitSeconds: number): Promise<Findi
   return findings;
 }
 
-const MARKS: Readonly<Record<Finding["state"], string>> = { ok: "✓", look: "!", broken: "✗" };
+const MARKS: Readonly<Record<Finding["state"], string>> = { ok: "✓", warning: "!", error: "✗" };
 
 function findingLines({ check, state, detail, advice }: Finding): string {
   const line = `${MARKS[state]} ${bold(check)}: ${plain(detail)}`;

@@ -15,16 +15,16 @@ import type { Homes } from "../platform/homes.ts";
 import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
 import { countOldValues, listSealingKeys } from "../sealing-key/usage.ts";
-import { broken, type Check, fine, look } from "./checks.ts";
+import { type Check, failure, ok, warning } from "./checks.ts";
 import { countDeliveries, selectRanges, selectReachedBrakes, selectShortLogs } from "./home-queries.ts";
 
-/** An event that is due for longer is not waiting for its turn any more. */
+/** An event that is due for longer is stuck, not just waiting for its turn. */
 const OVERDUE_MINUTES = 10;
 
 /** Clocks that differ by more make fresh proofs look old. */
 const MAX_SKEW_SECONDS = 30;
 
-/** What the databases tell, locally and deployed alike. */
+/** Checks of the databases, local and deployed alike. */
 export function dataChecks(session: Session, deployCommand: string): Check[] {
   const { homes } = session;
   return [
@@ -41,7 +41,7 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
 }
 
 /** The rows of one query in every home. */
-const askHomes = async <Row>(homes: Homes, query: (orm: Orm) => Promise<Row[]>): Promise<Row[]> =>
+const queryHomes = async <Row>(homes: Homes, query: (orm: Orm) => Promise<Row[]>): Promise<Row[]> =>
   (await homes.map(({ database }) => database.run(query))).flat();
 
 async function checkMigrations(homes: Homes, deployCommand: string) {
@@ -49,30 +49,30 @@ async function checkMigrations(homes: Homes, deployCommand: string) {
   const lacking = missing.flatMap((names, index) =>
     names.length === 0 ? [] : [`home ${homes.all[index]?.number} lacks ${names.join(", ")}`],
   );
-  if (lacking.length > 0) return broken(lacking.join("; "), `Run ${deployCommand}.`);
-  return fine(`all applied in ${counted(homes.all.length, "home")}`);
+  if (lacking.length > 0) return failure(lacking.join("; "), `Run ${deployCommand}.`);
+  return ok(`all applied in ${counted(homes.all.length, "home")}`);
 }
 
 async function checkSealingKeys(session: Session) {
   const { homes } = session;
   const reseal = `Run ${formatCommand(session, "sealing-key reseal")}`;
   const { key, lacking } = await findNewest(homes);
-  if (key === undefined) return broken("there is none", `Run ${formatCommand(session, "init")}.`);
+  if (key === undefined) return failure("there is none", `Run ${formatCommand(session, "init")}.`);
   if (lacking.length > 0) {
     const numbers = lacking.map(({ number }) => number).join(", ");
-    return broken(`home ${numbers} lacks version ${key.version}`, `${reseal}.`);
+    return failure(`home ${numbers} lacks version ${key.version}`, `${reseal}.`);
   }
   const old = await countOldValues(homes);
   if (old > 0) {
     const detail = `${counted(old, "value")} not sealed to version ${key.version} yet`;
-    return look(detail, `${reseal}, which names what stays behind.`);
+    return warning(detail, `${reseal}, which names what stays behind.`);
   }
   const versions = (await listSealingKeys(homes)).map(({ version }) => version);
-  if (versions.length === 1) return fine(`version ${key.version}`);
+  if (versions.length === 1) return ok(`version ${key.version}`);
   const spare = versions.filter((version) => version !== key.version);
-  return look(
+  return warning(
     `nothing needs version ${spare.join(", ")} any more`,
-    `A restoration needs it for 31 days after the re-sealing; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
+    `A restore of D1 needs it for 31 days after re-sealing; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
   );
 }
 
@@ -86,12 +86,15 @@ async function checkSweep(homes: Homes) {
     if (tickedAt !== null && Date.now() - tickedAt <= MAX_REPLICA_AGE_SECONDS * 1000) return [];
     return [tickedAt === null ? `never in home ${number}` : `in home ${number} last at ${isoTime(tickedAt)}`];
   });
-  if (late.length === 0) return fine("ran in every home within the last 90 seconds");
+  if (late.length === 0) return ok("ran in every home within the last 90 seconds");
   const deployed = await readDeployedRelease(homes.first.database);
   if (deployed !== undefined && Date.now() - deployed.deployedAt < CRON_START_MINUTES * 60_000) {
-    return look(late.join("; "), `A new cron trigger takes up to ${CRON_START_MINUTES} minutes to start: wait for it.`);
+    return warning(
+      late.join("; "),
+      `A new cron trigger takes up to ${CRON_START_MINUTES} minutes to start: wait for it.`,
+    );
   }
-  return broken(
+  return failure(
     late.join("; "),
     "Locally: npm start. Deployed: see the Worker's cron trigger and its sweep-task-failed lines; npm run deploy sets the trigger again.",
   );
@@ -103,51 +106,51 @@ async function checkClock(homes: Homes) {
   const after = Date.now();
   const skew = Math.max(...times.map((now) => Math.max(before - now, now - after, 0)));
   const seconds = Math.round(skew / 1000);
-  if (seconds <= MAX_SKEW_SECONDS) return fine("this computer's and D1's agree");
-  return look(
+  if (seconds <= MAX_SKEW_SECONDS) return ok("this computer's and D1's agree");
+  return warning(
     `this computer's differs from D1's by ${seconds} s`,
     "Set this computer's clock: commands write times by it.",
   );
 }
 
 async function checkDeliveries(session: Session) {
-  const counts = await askHomes(session.homes, (orm) => countDeliveries(orm, Date.now() - OVERDUE_MINUTES * 60_000));
+  const counts = await queryHomes(session.homes, (orm) => countDeliveries(orm, Date.now() - OVERDUE_MINUTES * 60_000));
   const sum = (name: "overdue" | "held" | "exhausted") => counts.reduce((total, each) => total + each[name], 0);
   const [overdue, held, exhausted] = [sum("overdue"), sum("held"), sum("exhausted")];
   if (overdue > 0) {
-    return broken(
+    return failure(
       `${counted(overdue, "event")} due for over ${OVERDUE_MINUTES} minutes`,
-      "The queue or the sweep does not get on: see the checks of both, and the lines webhook-secret-unusable.",
+      "The queue or the sweep is stuck: see the checks of both, and the log lines webhook-secret-unusable.",
     );
   }
-  if (held + exhausted === 0) return fine("nothing waits");
-  return look(
+  if (held + exhausted === 0) return ok("none is waiting");
+  return warning(
     `${held} held, ${exhausted} exhausted`,
     `Fix the receiver, then ${formatCommand(session, "webhook replay ID --all-exhausted")} or webhook test ID.`,
   );
 }
 
 async function checkRanges(session: Session) {
-  const ranges = (await askHomes(session.homes, selectRanges)).map(({ id, name, ...range }) => {
+  const ranges = (await queryHomes(session.homes, selectRanges)).map(({ id, name, ...range }) => {
     const size = range.lastNumber - range.firstNumber + 1;
     const used = range.segments.reduce((sum, segment) => sum + segment.used, 0) - range.counted.freed;
     return { id, name, percent: (used / size) * 100 };
   });
   const nearlyFull = ranges.filter(({ percent }) => percent >= Math.min(...RANGE_WARNING_PERCENTS));
-  if (nearlyFull.length === 0) return fine(counted(ranges.length, "application"));
-  return look(
+  if (nearlyFull.length === 0) return ok(counted(ranges.length, "application"));
+  return warning(
     nearlyFull.map(({ id, name, percent }) => `${id} (${name}): ${Math.floor(percent)} % used`).join("; "),
-    `Make the range longer: ${formatCommand(session, "application update ID --last N")}.`,
+    `Extend the range: ${formatCommand(session, "application update ID --last N")}.`,
   );
 }
 
 async function checkHourBrakes(session: Session) {
   const hour = Math.floor(Date.now() / HOUR_MILLISECONDS);
-  const reached = await askHomes(session.homes, (orm) => selectReachedBrakes(orm, hour));
-  if (reached.length === 0) return fine("no application has used up those of this hour");
-  return look(
-    reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour`).join("; "),
-    `If that is a roll-out: ${formatCommand(session, "application update ID --new-badges-per-hour N")}. If it is a stranger: --user-issuer keeps strangers out.`,
+  const reached = await queryHomes(session.homes, (orm) => selectReachedBrakes(orm, hour));
+  if (reached.length === 0) return ok("no application has used up this hour's");
+  return warning(
+    reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour are used`).join("; "),
+    `If this is a roll-out: ${formatCommand(session, "application update ID --new-badges-per-hour N")}. If strangers do this: --user-issuer keeps them out.`,
   );
 }
 
@@ -159,19 +162,19 @@ async function checkHomeSizes(session: Session) {
   });
   const full = sizes.filter(({ percent }) => percent >= HOME_WARNING_PERCENT);
   const fullest = Math.max(...sizes.map(({ percent }) => percent));
-  if (full.length === 0) return fine(`the fullest has ${fullest} % of the 10 GB that D1 holds`);
-  return look(
+  if (full.length === 0) return ok(`the fullest uses ${fullest} % of the 10 GB that D1 holds`);
+  return warning(
     full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
-    `Make another home for new applications: ${formatCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
+    `Create another home for new applications: ${formatCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
   );
 }
 
 /** Allocators that had no room for 31 days of entries (contract section 21). */
 async function checkLogs(session: Session) {
   const keptSince = Date.now() - LOG_DAYS * DAY_MILLISECONDS;
-  const logs = await askHomes(session.homes, (orm) => selectShortLogs(orm, keptSince));
-  if (logs.length === 0) return fine(`every allocator keeps ${LOG_DAYS} days of its log`);
-  return look(
+  const logs = await queryHomes(session.homes, (orm) => selectShortLogs(orm, keptSince));
+  if (logs.length === 0) return ok(`every allocator keeps ${LOG_DAYS} days of its log`);
+  return warning(
     logs.map(({ id, name, since }) => `${id} (${name}): since ${isoTime(since)} only`).join("; "),
     "There was no room for more. Restore D1 to no earlier moment: see Restore in docs/operations.md.",
   );

@@ -8,14 +8,14 @@ import type { Deployment } from "../deploy/deployment.ts";
 import { lastTicks, tickNow } from "../deploy/first-tick.ts";
 import { readDeployedRelease } from "../deploy/release.ts";
 import { readReplication } from "../deploy/replication.ts";
-import { broken, type Check, fine, look } from "./checks.ts";
+import { type Check, failure, ok, warning } from "./checks.ts";
 import { CRON_START_MINUTES } from "./data-checks.ts";
 
 /**
- * Six facts that the platform's documentation leaves open, or that a new account may not have yet. Each check says what rests on
- * the fact. They run one after the other; only the batch writes, and that is undone.
+ * Checks six facts that the platform's documentation leaves open, or that may not hold yet in a new account. The comment at
+ * each check says what depends on the fact. Only the check of the batch writes, and its change is undone.
  *
- * @param waitSeconds how long the clock may take to tick by itself
+ * @param waitSeconds how long to wait for a tick by cron
  */
 export const firstDayChecks = (session: Session, deployment: Deployment, waitSeconds: number): Check[] => [
   { name: "A batch over D1's REST interface is one transaction", run: () => checkBatch(session) },
@@ -26,11 +26,11 @@ export const firstDayChecks = (session: Session, deployment: Deployment, waitSec
   { name: "D1 can be restored", run: () => checkTimeTravel(session, deployment) },
 ];
 
-/** The script's changes of several rows (a range with its application, say) are batches (documented for the binding alone). */
+/** The script changes several rows as one batch. That this is a transaction is documented only for the binding. */
 async function checkBatch({ homes }: Session) {
   const { database } = homes.first;
   const before = await readDeployedRelease(database);
-  if (before === undefined) return broken("D1 has no release", `Run ${DEPLOY}.`);
+  if (before === undefined) return failure("D1 has no release", `Run ${DEPLOY}.`);
   const refused = await database
     .run((orm) =>
       orm.batch([
@@ -43,42 +43,45 @@ async function checkBatch({ homes }: Session) {
       () => true,
     );
   if (!refused)
-    return broken("a statement that cannot succeed did", "Report this: the stand-in of the tests is wrong.");
+    return failure(
+      "a statement that must fail succeeded",
+      "Report this: the tests' stand-in for the platform is wrong.",
+    );
   const after = await readDeployedRelease(database);
-  if (after?.deployedAt === before.deployedAt) return fine("a failing second statement undid the first");
+  if (after?.deployedAt === before.deployedAt) return ok("a failing second statement undid the first");
   await database.run((orm) => orm.update(deploymentTable).set({ deployedAt: before.deployedAt }));
-  return broken(
-    "a failing second statement left the first done",
-    `Create no application with this script until that is solved, and report it: a command that fails half-way may leave rows, which ${ADMIN} home check lists.`,
+  return failure(
+    "a failing second statement did not undo the first",
+    `Report this, and create no application with this script until it is solved: a command that fails half-way may leave rows, which ${ADMIN} home check lists.`,
   );
 }
 
-/** Commands of the script, and the first tick of a deployment, reach the Worker this way. */
+/** Script commands, and the first tick of a deployment, reach the Worker this way. */
 async function checkMessage({ homes }: Session, deployment: Deployment) {
   const took = await tickNow(deployment, homes);
-  if (took !== null) return fine(`the clock ticked ${(took / 1000).toFixed(1)} s later`);
-  return broken(
+  if (took !== null) return ok(`the clock ticked ${(took / 1000).toFixed(1)} s later`);
+  return failure(
     "the clock did not tick within 30 s",
-    "See the queue's consumer in the dashboard, and the token's right Account, Queues, Edit. Without it commands wait for the next minute's tick.",
+    "See the queue's consumer in the dashboard, and the token's right Account, Queues, Edit. Until this works, commands wait for the tick of the next minute.",
   );
 }
 
-/** Expiries, retries of webhooks and the notice of a restoration come by it. */
+/** Cron drives expiries and webhook retries, and detects a restore. */
 async function checkCron({ homes }: Session, waitSeconds: number) {
   const { deployedAt = Date.now() } = (await readDeployedRelease(homes.first.database)) ?? {};
   const seconds = await secondsOfNextTick(homes, waitSeconds);
-  if (seconds !== null) return fine(`the clock ticked by itself ${seconds} s later`);
+  if (seconds !== null) return ok(`the clock ticked by itself ${seconds} s later`);
   const minutes = Math.round((Date.now() - deployedAt) / 60_000);
   const detail = `no tick within ${waitSeconds} s, ${minutes} minutes after the deployment`;
   if (minutes < CRON_START_MINUTES)
-    return look(detail, `It takes up to ${CRON_START_MINUTES} minutes: check again then.`);
-  return broken(detail, `See the Worker's triggers in the dashboard; ${DEPLOY} sets them again.`);
+    return warning(detail, `It takes up to ${CRON_START_MINUTES} minutes: check again after that.`);
+  return failure(detail, `See the Worker's triggers in the dashboard; ${DEPLOY} sets them again.`);
 }
 
-/** Cron comes once a minute. */
+/** Cron runs once a minute. */
 export const TICK_WAIT_SECONDS = 75;
 
-/** Waits for a tick that nobody has asked for. @returns null when none came */
+/** Waits for a tick by cron. @returns null when there was none */
 async function secondsOfNextTick(homes: Session["homes"], waitSeconds: number): Promise<number | null> {
   const [before] = await lastTicks(homes);
   const startedAt = Date.now();
@@ -101,10 +104,10 @@ const periods = z.object({
 });
 
 const HOUR_MILLISECONDS = 3_600_000;
-/** One object that never sleeps is active for all of the hour. */
+/** An object that never sleeps is active for the whole hour. */
 const MAX_ACTIVE_SHARE = 0.5;
 
-/** An object that something keeps awake is billed for every second: 331,776 GB-s a month, some $4, for each. */
+/** An object that never sleeps is billed for every second: 331,776 GB-s a month, about $4. */
 async function checkBilledTime(deployment: Deployment) {
   const since = new Date(Date.now() - HOUR_MILLISECONDS).toISOString();
   const data = await deployment.account.analyse(
@@ -114,7 +117,7 @@ async function checkBilledTime(deployment: Deployment) {
   );
   const groups = data?.viewer.accounts[0].durableObjectsPeriodicGroups ?? [];
   if (groups.length === 0) {
-    return look(
+    return warning(
       "no figures yet, or the token may not read them",
       "Check again in an hour, with the right Account, Account Analytics, Read; or see Durable Objects, Metrics in the dashboard: an idle HOME_SCHEDULER is active for seconds an hour.",
     );
@@ -122,26 +125,29 @@ async function checkBilledTime(deployment: Deployment) {
   // Microseconds.
   const seconds = Math.round(groups.reduce((sum, group) => sum + group.sum.activeTime, 0) / 1e6);
   const detail = `active for ${seconds} s within the last hour, all objects of the account together`;
-  if (seconds < (MAX_ACTIVE_SHARE * HOUR_MILLISECONDS) / 1000) return fine(detail);
-  return look(detail, "Without traffic that is too much: something keeps an object awake. Report it.");
+  if (seconds < (MAX_ACTIVE_SHARE * HOUR_MILLISECONDS) / 1000) return ok(detail);
+  return warning(detail, "Without traffic, that is too much: something keeps an object awake. Report this.");
 }
 
-/** Bookmarks make calls from far away quick only if D1 has replicas (contract section 16). */
+/** Bookmarks make calls from far away fast only if D1 has replicas. */
 async function checkReplicas({ homes }: Session, deployment: Deployment) {
   const modes = await homes.map(({ number }) => readReplication(deployment, number));
-  if (modes.every((mode) => mode === "auto")) return fine("read replication is on");
-  return look("read replication is off", `Run ${DEPLOY} without --no-replicas, if phones are far from the database.`);
+  if (modes.every((mode) => mode === "auto")) return ok("read replication is on");
+  return warning(
+    "read replication is off",
+    `Run ${DEPLOY} without --no-replicas, if phones are far from the database.`,
+  );
 }
 
 const bookmark = z.object({ bookmark: z.string() });
 
-/** The restore page of docs/operations.md rests on it. */
+/** "Restore" in docs/operations.md depends on it. */
 async function checkTimeTravel({ homes, backend }: Session, deployment: Deployment) {
   const found = await homes.map(({ number }) => {
     const id = deployment.home(number)?.database.database_id;
     return deployment.find(bookmark, `/d1/database/${id}/time_travel/bookmark`);
   });
-  if (found.every((each) => each !== null)) return fine(`bookmark ${found[0]?.bookmark}`);
+  if (found.every((each) => each !== null)) return ok(`bookmark ${found[0]?.bookmark}`);
   const environment = "local" in backend ? "" : ` --env ${shellWord(backend.environment)}`;
-  return broken("D1 gives no bookmark", `See npx wrangler d1 time-travel info DB${environment}.`);
+  return failure("D1 gives no bookmark", `See npx wrangler d1 time-travel info DB${environment}.`);
 }

@@ -15,11 +15,11 @@ import { workerSecrets } from "../platform/worker-secrets.ts";
 import { formatWranglerCommand } from "../platform/wrangler.ts";
 import { missingSecret } from "../sealing-key/deployed.ts";
 import { newestVersion } from "../sealing-key/newest.ts";
-import { broken, type Check, fine, look } from "./checks.ts";
+import { type Check, failure, ok, warning } from "./checks.ts";
 
 const TIMEOUT_MILLISECONDS = 10_000;
 
-/** What the running service tells. @param addresses where it is reached, the one to name first */
+/** Checks of the running service. @param addresses its addresses, the preferred one first */
 export function serviceChecks(
   session: Session,
   addresses: () => Promise<readonly [string, ...string[]]>,
@@ -34,10 +34,10 @@ export function serviceChecks(
         const checked = await Promise.all(
           (await addresses()).map(async (at) => ({ at: `${at}/health`, problem: await healthProblem(at) })),
         );
-        const ill = checked.filter(({ problem }) => problem !== null);
-        if (ill.length === 0) return fine(checked.map(({ at }) => at).join(", "));
-        return broken(
-          ill.map(({ at, problem }) => `${at}: ${problem}`).join("; "),
+        const failed = checked.filter(({ problem }) => problem !== null);
+        if (failed.length === 0) return ok(checked.map(({ at }) => at).join(", "));
+        return failure(
+          failed.map(({ at, problem }) => `${at}: ${problem}`).join("; "),
           "local" in backend
             ? "Start the service: npm start. If it runs at another address, add --address."
             : `503: D1 does not respond, see https://www.cloudflarestatus.com. No response: see ${formatWranglerCommand(["tail", "--env", backend.environment])}. Another address: add --address.`,
@@ -63,16 +63,16 @@ async function applicationsWithLists({ homes }: Session): Promise<string[]> {
 async function checkPublicUrl(session: Session, publicUrl: string) {
   const isLocal = "local" in session.backend;
   const url = parsePublicUrl(publicUrl);
-  if (url !== null && (isLocal || url.startsWith("https://"))) return fine(url);
+  if (url !== null && (isLocal || url.startsWith("https://"))) return ok(url);
   const needed = (await applicationsWithLists(session)).length;
   if (needed > 0) {
-    return broken(
-      `${counted(needed, "application")} with status lists, and it is ${publicUrl === "" ? "not set" : "not an https URL"}`,
+    return failure(
+      `${counted(needed, "application")} with status lists, but it is ${publicUrl === "" ? "not set" : "not an https URL"}`,
       `Set it in wrangler.toml to what it was, and run ${DEPLOY}.`,
     );
   }
-  if (publicUrl === "") return fine("not set: no application has status lists");
-  return look(
+  if (publicUrl === "") return ok("not set: no application has status lists");
+  return warning(
     `${publicUrl} is not an https URL`,
     "Correct it in wrangler.toml before an application has status lists.",
   );
@@ -80,7 +80,7 @@ async function checkPublicUrl(session: Session, publicUrl: string) {
 
 async function checkStatusLists(session: Session, origin: () => Promise<string>) {
   const ids = await applicationsWithLists(session);
-  if (ids.length === 0) return fine("no application has any");
+  if (ids.length === 0) return ok("no application has any");
   const base = (await origin()).replace(/\/$/, "");
   const failed: string[] = [];
   for (const id of ids) {
@@ -94,20 +94,23 @@ async function checkStatusLists(session: Session, origin: () => Promise<string>)
     );
     if (status !== "responds 200") failed.push(`${url} ${status}`);
   }
-  if (failed.length === 0) return fine(`${ids.length} published`);
-  return broken(
+  if (failed.length === 0) return ok(`${ids.length} published`);
+  return failure(
     failed.join("; "),
-    "Doors go on with the list they have until it is too old: see signed-without-status and /health.",
+    "Doors use the list that they have until it is too old: see the log lines signed-without-status, and /health.",
   );
 }
 
-/** @param text as wrangler.toml has it; undefined: not at all */
+/** @param text the value in wrangler.toml, if it has one */
 export const logSampleCheck = (text = "1"): Check => ({
   name: "LOG_SAMPLE",
   async run() {
     const sample = parseLogSample(text);
-    if (sample !== null) return fine(sample === 1 ? "every line" : `one line in ${sample} of successful requests`);
-    return look(`${text} is no whole number from 1 on: every line is written`, `Correct it, and run ${DEPLOY}.`);
+    if (sample !== null) return ok(sample === 1 ? "every line" : `one line in ${sample} of successful requests`);
+    return warning(
+      `${text} is not a whole number from 1 on, so every line is written`,
+      `Correct it, and run ${DEPLOY}.`,
+    );
   },
 });
 
@@ -116,22 +119,22 @@ export const localKeyCheck = ({ homes }: Session, state: LocalState): Check => (
   name: "Private half of the sealing key",
   async run() {
     const newest = await newestVersion(homes);
-    if (readLocalKeys(state).has(newest)) return fine("in the key file");
-    return broken(`the key file has no version ${newest}`, "Put your copy back, or start anew: npm run reset.");
+    if (readLocalKeys(state).has(newest)) return ok("in the key file");
+    return failure(`the key file has no version ${newest}`, "Restore your copy, or start over: npm run reset.");
   },
 });
 
-/** What only the platform knows. */
+/** Checks that need the platform's API. */
 export const platformChecks = ({ homes, output }: Session, deployment: Deployment): Check[] => [
   {
     name: "Private half of the sealing key",
     async run() {
       const { environment } = deployment;
       const missing = await missingSecret(homes, workerSecrets(environment, output.note));
-      if (missing === null) return fine("is a Worker secret");
-      return broken(
+      if (missing === null) return ok("is a Worker secret");
+      return failure(
         `the Worker has no secret ${missing}`,
-        `Put it back, if anybody has a copy: npx wrangler secret put ${missing} --env ${environment}. Without it the secrets and signing keys of every application must be made anew.`,
+        `Restore it, if you have a copy: npx wrangler secret put ${missing} --env ${environment}. Without it, the secrets and signing keys of every application must be replaced.`,
       );
     },
   },
@@ -140,15 +143,15 @@ export const platformChecks = ({ homes, output }: Session, deployment: Deploymen
     async run() {
       const modes = await homes.map(({ number }) => readReplication(deployment, number));
       const shown = homes.all.map(({ number }, index) => `home ${number} ${modes[index] ?? "unknown"}`).join(", ");
-      return fine(modes.every((mode) => mode === "auto") ? shown : `${shown}: bookmarks lead to the primary`);
+      return ok(modes.every((mode) => mode === "auto") ? shown : `${shown}: all reads go to the primary`);
     },
   },
   {
     name: "Queues",
     async run() {
       const missing = await missingConsumers(deployment);
-      if (missing.length > 0) return broken(`nothing consumes ${missing.join(", ")}`, `Run ${DEPLOY}.`);
-      return fine(deployment.target.consumers.map(({ queue }) => queue).join(", "));
+      if (missing.length > 0) return failure(`nothing consumes ${missing.join(", ")}`, `Run ${DEPLOY}.`);
+      return ok(deployment.target.consumers.map(({ queue }) => queue).join(", "));
     },
   },
 ];

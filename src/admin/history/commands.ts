@@ -11,10 +11,10 @@ export const historyCommand = command("history", {
   summary: "show what was done, and by whom",
   description:
     "Shows what was done to the badges, invitations and users of an application, and to its settings, secrets and keys: " +
-    "when, by whom, and why if somebody said it. Newest first. A badge that a device got without an invitation is no " +
+    "when, by whom, and why if a reason was given. Newest first. A badge that a device got without an invitation has no " +
     "entry: see badge show.",
   options: {
-    badge: option("--badge <number>", "only what concerns the badge of this number", badgeNumber),
+    badge: option("--badge <number>", "only what concerns this badge", badgeNumber),
     user: option("--user <user>", "only what concerns this user", userId),
     limit: option("--limit <n>", "the most to show", listLimit, 100),
   },
@@ -23,7 +23,7 @@ export const historyCommand = command("history", {
     const database = homes.databaseFor(applicationId);
     await findApplication(database, applicationId);
     const ofBadge = badge === undefined ? undefined : eq(history.badge, badge);
-    // By the badge alone if both are given: it has few entries. The plus sign keeps SQLite from the user's index.
+    // A badge has few entries, so its index is the better one. The plus sign keeps SQLite from using the user's.
     const ofUser = ofBadge ? sql`+${history.userId} = ${user}` : eq(history.userId, user ?? "");
     const rows = await database.run((orm) =>
       orm
@@ -47,5 +47,5 @@ function historyTable(entries: readonly ReturnType<typeof viewHistory>[]): strin
     user,
     reason,
   ]);
-  return tableLines(["AT", "ACTION", "BY", "BADGE", "USER", "REASON"], rows, "There is no such entry.");
+  return tableLines(["AT", "ACTION", "BY", "BADGE", "USER", "REASON"], rows, "There are no such entries.");
 }

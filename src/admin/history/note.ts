@@ -7,9 +7,9 @@ import { history } from "../../shared/schema.ts";
 import { type Database, insertWhere, type Orm } from "../platform/database.ts";
 
 /** A row of history for a change that the script makes by itself (contract section 23). */
-type Note = Awaited<ReturnType<typeof newHistoryRow>>;
+type HistoryRow = Awaited<ReturnType<typeof newHistoryRow>>;
 
-/** By D1's clock. @param detail names and IDs, nothing secret */
+/** Its time is D1's. @param detail names and IDs, nothing secret */
 export async function newHistoryRow(
   database: Database,
   applicationId: ApplicationId,
@@ -21,24 +21,28 @@ export async function newHistoryRow(
 }
 
 /**
- * Inserts the row in the change's own transaction: before the change if what is to change tells whether it happens, behind it
- * if what it has made does. A repeat after a lost response inserts no second one.
+ * Inserts the row in the change's own transaction: before the change if `condition` reads what it will change, after it if
+ * `condition` reads what it has made. A repeat after a lost response inserts no second row.
  *
  * @param condition whether the change happens
  */
-export function insertHistoryRow(orm: Orm, { applicationId, id, at, action, actor, detail }: Note, condition: SQL) {
+export function insertHistoryRow(
+  orm: Orm,
+  { applicationId, id, at, action, actor, detail }: HistoryRow,
+  condition: SQL,
+) {
   const row = { applicationId, id, at, action, actorKind: actor.kind, actorName: actor.name ?? null, detail };
   return insertWhere(orm, history, row, sql`WHERE ${condition}`).onConflictDoNothing();
 }
 
-/** Who gives a command of the script (contract section 23). @param name the terminal's user unless it is given */
+/** @param name default: the terminal's user */
 export const administrator = (name: string = terminalUser()): Actor => ({ kind: "administrator", name });
 
 function terminalUser(): string {
   try {
     return userInfo().username;
   } catch {
-    // A process in a container may have a user that the system does not know.
+    // In a container, the process's user may have no name.
     return process.env.USER ?? "unknown";
   }
 }

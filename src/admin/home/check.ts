@@ -12,26 +12,26 @@ import type { HomeSubmitter } from "../script-command/submit.ts";
 export type CheckedHomes = Awaited<ReturnType<typeof checkHomes>>;
 
 /**
- * Compares the register of number ranges with the applications of all homes (contract section 17). Numbers of applications that the
- * register lacks are registered. Nothing is cleared.
+ * Compares the register of number ranges with the applications of all homes, and registers numbers that it lacks. It clears
+ * nothing.
  */
 export async function checkHomes(homes: Homes, submit: HomeSubmitter) {
-  // Before the register: whatever is created in between has a registration, which is recent.
+  // Read before the register, so that an application created in between is not missing there.
   const owned = await listOwnedRanges(homes);
   const existing = new Map(owned.map((range) => [range.id, range]));
   const before = await listRegistrations(homes);
   const { registered, refused } = await registerMissing(submit, owned, before);
   const unusedSince = (await homes.first.database.readClock()) - UNUSED_REGISTRATION_HOURS * HOUR_MILLISECONDS;
   const bound = new Set(homes.all.map(({ number }) => number));
-  /** Undefined: the registration and the application's range are the same. */
-  const findingOf = (registration: Registration): Finding | undefined => {
+  /** Undefined if the registration matches the application's range. */
+  const mismatchOf = (registration: Registration): RegistrationMismatch | undefined => {
     const range = existing.get(registration.applicationId);
     if (range) return range.lastNumber < registration.lastNumber ? "growing" : undefined;
     if (!bound.has(homeOf(registration.applicationId))) return "home-not-bound";
     return registration.registeredAt > unusedSince ? "recent" : "unused";
   };
   const found = before.flatMap((registration) => {
-    const reason = findingOf(registration);
+    const reason = mismatchOf(registration);
     return reason === undefined ? [] : [{ ...registration, registeredAt: isoTime(registration.registeredAt), reason }];
   });
   return {
@@ -49,12 +49,13 @@ export async function checkHomes(homes: Homes, submit: HomeSubmitter) {
 }
 
 /**
- * `unused`: over a day old, and its home has no such application. `recent`: the same, but younger. `home-not-bound`: nobody can
- * tell whether the application exists. `growing`: an `application update` that adds numbers did not finish, or its home was restored.
+ * `unused`: over a day old, and its home has no such application. `recent`: the same, but younger. `home-not-bound`: it is
+ * unknown whether the application exists. `growing`: an `application update` that adds numbers did not finish, or its home was
+ * restored.
  */
-export type Finding = "unused" | "recent" | "home-not-bound" | "growing";
+export type RegistrationMismatch = "unused" | "recent" | "home-not-bound" | "growing";
 
-/** @returns applications whose numbers were registered, and those whose numbers another one has, with that one */
+/** @returns `registered`: applications; `refused`: pairs of an application that has the numbers and the one refused them */
 async function registerMissing(
   submit: HomeSubmitter,
   owned: readonly OwnedRange[],

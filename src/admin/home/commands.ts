@@ -7,14 +7,14 @@ import { command, group, option } from "../command-line/command.ts";
 import { counted, formatNumber, tableLines } from "../command-line/output.ts";
 import type { Home } from "../platform/homes.ts";
 import { homeSubmitter } from "../script-command/submit.ts";
-import { type CheckedHomes, checkHomes, type Finding } from "./check.ts";
+import { type CheckedHomes, checkHomes, type RegistrationMismatch } from "./check.ts";
 import { releaseNumbers } from "./release.ts";
 
 export const homeCommands = group("home", {
   summary: "list the homes, and check the register of their numbers",
   description:
-    "A home is one D1 database with the allocator objects of its applications. An application lives in one home for " +
-    "ever, and its ID says in which: app_… in home 1, app2_… in home 2. init --home makes another home.",
+    "A home is one D1 database with the allocators of its applications. An application stays in one home for ever, and " +
+    "its ID shows which: app_… is in home 1, app2_… in home 2. init --home creates another home.",
   commands: [
     command("list", {
       summary: "list the homes and how full they are",
@@ -28,10 +28,11 @@ export const homeCommands = group("home", {
     command("check", {
       summary: "check the register of number ranges against the homes",
       description:
-        "The register of number ranges keeps the numbers of all homes apart. Home 1's scheduler keeps it, so that it survives a " +
-        "restore of D1. This registers the numbers of applications that it lacks, and reports registrations that are over " +
-        `${UNUSED_REGISTRATION_HOURS} hours old and whose home has no such application: a creation did not finish, or the home was ` +
-        "restored to before it. Their numbers go to nobody. The exit code is 1 if applications have numbers in common.\n\n" +
+        "The register of number ranges keeps the numbers of all homes apart. Home 1's scheduler stores it, so it survives a " +
+        "restore of D1. This command registers numbers that the register lacks. It also reports registrations over " +
+        `${UNUSED_REGISTRATION_HOURS} hours old whose home has no such application: a creation did not finish, or the home was ` +
+        "restored to a time before it. No application gets their numbers. The exit code is 1 if applications have numbers " +
+        "in common.\n\n" +
         "--release clears such a registration. Phones and doors may still hold its numbers, so clear it only if none was issued.",
       options: { release: option("--release <id>", "clear the registration of this application", APPLICATION.parse) },
       examples: ["", "--env production --json", "--release app_…"],
@@ -53,7 +54,7 @@ export const homeCommands = group("home", {
 const COUNTS = { applications: count(), badges: sql<number>`coalesce(sum(${applicationHead.lastOrdinal}), 0)` };
 
 /**
- * A home as `home list --json` prints it. Badges are those issued so far, those that have ended included.
+ * A home as `home list --json` prints it. It counts all badges issued so far, including ended ones.
  */
 async function measureHome({ number, place, database }: Home) {
   const [[counts], { meta }] = await database.run((orm) =>
@@ -85,7 +86,7 @@ const REASONS = {
   recent: `its home has no such application yet: registered less than ${UNUSED_REGISTRATION_HOURS} hours ago`,
   "home-not-bound": "wrangler.toml does not bind its home",
   growing: "more than the application has; repeat application update --last",
-} satisfies Record<Exclude<Finding, "unused">, string>;
+} satisfies Record<Exclude<RegistrationMismatch, "unused">, string>;
 
 function checkedText(checked: CheckedHomes & { released: Registration | null }): string {
   const { homes, applications, registered, unused, kept, overlaps, released } = checked;
@@ -97,7 +98,7 @@ function checkedText(checked: CheckedHomes & { released: Registration | null }):
     ...overlaps.map(([one, other]) => [other, "", `overlaps ${one}`]),
   ];
   const found = `${counted(homes, "home")}, ${counted(applications, "application")}.`;
-  if (rows.length === 0) return `${found} The register of number ranges is right.`;
+  if (rows.length === 0) return `${found} The register of number ranges is correct.`;
   return `${found}\n\n${tableLines(["APPLICATION", "NUMBERS", ""], rows, "")}`;
 }
 

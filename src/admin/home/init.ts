@@ -16,22 +16,23 @@ export const initCommand = rawCommand("init", {
   summary: "create what the service, or another home of it, needs before it can start",
   description:
     "Creates what the service needs, step by step. It can be run again at any time.\n\n" +
-    "Locally: the tables of every home and the first sealing key; npm start does the same. With --env: all that " +
-    "deploy makes, up to the upload.\n\n" +
-    "With --home, also another home: its database, where --location or --jurisdiction says, in a jurisdiction also its " +
-    "queues, their lines in wrangler.toml, its tables, and the newest sealing key. A home's place never changes.",
+    "Locally: the tables of every home and the first sealing key; npm start does the same. With --env: everything that " +
+    "deploy creates before the upload.\n\n" +
+    "With --home, also another home: its database at the given --location or --jurisdiction, its lines in " +
+    "wrangler.toml, its tables, and the newest sealing key; in a jurisdiction also its own queues. A home's place never " +
+    "changes.",
   options: {
-    home: option("--home <n>", "make this home, 2 or higher; needs --env", homeNumber),
+    home: option("--home <n>", "create this home, 2 or higher; needs --env", homeNumber),
     ...PLACE_OPTIONS,
     dryRun: option("--dry-run", "show the steps without taking them"),
   },
   examples: ["", "--env production --dry-run", "--home 2 --jurisdiction eu --env production"],
   async action({ environment, output }, { home, dryRun = false, ...options }) {
     const place = placeOf(options);
-    if (home === 1) throw new UserError("Home 1 is the one that init makes without --home.");
+    if (home === 1) throw new UserError("Home 1 is the one that init creates without --home.");
     if (environment !== undefined) return initDeployed(environment, { number: home ?? 1, place }, dryRun, output);
     if (home !== undefined) {
-      throw new UserError("--home needs --env: locally npm start makes every home that wrangler.toml binds.");
+      throw new UserError("--home needs --env: locally, npm start creates every home that wrangler.toml binds.");
     }
     if (place !== null) throw new UserError("--location and --jurisdiction are for a deployed environment: add --env.");
     await initLocally(dryRun, output);
@@ -42,7 +43,7 @@ async function initLocally(dryRun: boolean, output: Output): Promise<void> {
   const state = localState();
   const steps = [
     `Apply the migrations to the local databases in ${formatPath(state.persistTo)}.`,
-    `Make the first sealing key in ${formatPath(state.sealingKeys)}, if there is none.`,
+    `Create the first sealing key in ${formatPath(state.sealingKeys)}, if there is none.`,
   ];
   for (const step of steps) output.note(step);
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
@@ -55,7 +56,7 @@ async function initLocally(dryRun: boolean, output: Output): Promise<void> {
   output.result({ steps, done: true }, () => "Ready: npm start.");
 }
 
-/** Up to the upload, as `deploy` does it when nothing is said. */
+/** `deploy` with its default options, without the upload. */
 const PLAN = { isUploaded: false, isForced: false, workersDev: undefined, replication: "auto" } as const;
 
 async function initDeployed(environment: string, wanted: WantedHome, dryRun: boolean, output: Output): Promise<void> {

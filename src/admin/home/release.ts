@@ -13,10 +13,10 @@ import type { Homes } from "../platform/homes.ts";
 import type { HomeSubmitter } from "../script-command/submit.ts";
 
 /**
- * Clears the registration of an application that does not exist: its numbers are free then (contract section 17).
+ * Clears the registration of an application that does not exist, which frees its numbers.
  *
- * @param warn gets what the administrator has to know
- * @throws UserError when the application exists, nothing is registered for it, or that was done within a day
+ * @param warn gets a warning for the administrator
+ * @throws UserError when the application exists, or has no registration, or one that is less than a day old
  */
 export async function releaseNumbers(
   homes: Homes,
@@ -24,12 +24,12 @@ export async function releaseNumbers(
   id: ApplicationId,
   warn: (line: string) => void,
 ): Promise<Registration> {
-  const isThere = await homes.databaseFor(id).run((orm) => orm.$count(application, eq(application.id, id)));
-  if (isThere > 0) throw new UserError(`Application ${id} exists, so its numbers stay registered.`);
+  const existing = await homes.databaseFor(id).run((orm) => orm.$count(application, eq(application.id, id)));
+  if (existing > 0) throw new UserError(`Application ${id} exists, so its numbers stay registered.`);
   const registration = (await listRegistrations(homes)).find(({ applicationId }) => applicationId === id);
   if (!registration) throw new UserError(`No numbers are registered for ${id}: see ${ADMIN} home check.`);
   const recent = new UserError(
-    `The numbers of ${id} were registered less than ${UNUSED_REGISTRATION_HOURS} hours ago: its creation may still go on.`,
+    `The numbers of ${id} were registered less than ${UNUSED_REGISTRATION_HOURS} hours ago: its creation may still be running.`,
   );
   const usedUntil = registration.registeredAt + UNUSED_REGISTRATION_HOURS * HOUR_MILLISECONDS;
   if ((await homes.first.database.readClock()) < usedUntil) throw recent;

@@ -45,10 +45,10 @@ export const keyCommands = group("key", {
 });
 
 /**
- * Publishes a new signing key of an application. New badges get it once every cached key set has it (contract section
- * 10); existing badges keep the key that they were issued with.
+ * Publishes a new signing key of an application. New badges get it once every cached key set has it; existing badges keep
+ * the key that they were issued with.
  *
- * @param isUrgent give it to new badges as soon as every isolate knows it, even if doors may not
+ * @param isUrgent whether new badges get it as soon as every isolate has it, even if doors may not
  */
 export async function rotateSigningKey(
   database: Database,
@@ -57,14 +57,14 @@ export async function rotateSigningKey(
 ) {
   await findApplication(database, applicationId);
   const key = await makeSigningKey(await newestSealer(database), applicationId);
-  const note = await newHistoryRow(database, applicationId, actor, {
+  const historyRow = await newHistoryRow(database, applicationId, actor, {
     action: "key:rotated",
     detail: { keyId: key.kid },
   });
   const [, , inserted] = await database.run((orm) =>
     orm.batch([
       insertSigningKey(orm, applicationId, key, isUrgent ? URGENT_KEY_DELAY_SECONDS : NEW_KEY_DELAY_SECONDS),
-      insertHistoryRow(orm, note, exists(orm.select().from(signingKey).where(isKey(applicationId, key.kid)))),
+      insertHistoryRow(orm, historyRow, exists(orm.select().from(signingKey).where(isKey(applicationId, key.kid)))),
       orm.select({ signsFrom: signingKey.signsFrom }).from(signingKey).where(isKey(applicationId, key.kid)),
     ]),
   );
@@ -77,8 +77,8 @@ const isKey = (applicationId: ApplicationId, kid: string) =>
   and(eq(signingKey.applicationId, applicationId), eq(signingKey.kid, kid));
 
 /**
- * Inserts a key unless it is there, so that a repeat after a lost response adds no second one. Times are D1's: the
- * platform sets its clock like the Worker's, while this computer's may be wrong by hours.
+ * Inserts a key unless it exists, so that a repeat after a lost response adds no second one. Times are D1's, because this
+ * computer's clock may be wrong by hours.
  */
 function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
   const row = {
@@ -94,13 +94,12 @@ function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSignin
   return insertWhere(orm, signingKey, row, isNew);
 }
 
-/** What `key rotate` prints. */
 export function rotationText(
   { applicationId, keyId, signsFrom }: Awaited<ReturnType<typeof rotateSigningKey>>,
   isUrgent: boolean,
 ): string {
   const doors = isUrgent
-    ? "Doors whose copy of the key set is older refuse those signatures until they fetch it again, at most 5 minutes."
+    ? "Doors with an older copy of the key set refuse those signatures until they fetch it again, after 5 minutes at most."
     : "By then every cached copy of the key set has it.";
   return [
     `Published key ${keyId} of ${applicationId}.`,
@@ -123,20 +122,19 @@ export async function listSigningKeys(database: Database, applicationId: Applica
   const [first, ...later] = rows;
   if (!first) return [];
   const current = currentSigningKey([first, ...later], first.now);
-  const { ofKey } = await countBadges(database, owner);
+  const { byKey } = await countBadges(database, owner);
   const shown = rows.map((row, index) => ({
     keyId: row.kid,
     /** Whether new badges get this key now. */
     current: row === current,
-    badges: ofKey.get(row.id) ?? 0,
+    badges: byKey.get(row.id) ?? 0,
     createdAt: isoTime(row.createdAt),
-    /** Null: a key that was made later took effect no later, so new badges never got this one. */
+    /** Null if a later key took effect no later, so that new badges never got this one. */
     signsFrom: rows.slice(index + 1).some((key) => key.signsFrom <= row.signsFrom) ? null : isoTime(row.signsFrom),
   }));
   return shown.reverse();
 }
 
-/** A table of signing keys, 80 columns wide. */
 export function signingKeyTable(keys: readonly ShownSigningKey[]): string {
   const currentIndex = keys.findIndex(({ current }) => current);
   const rows = keys.map(({ keyId, current, badges, signsFrom }, index) => [

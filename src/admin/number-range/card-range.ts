@@ -11,7 +11,7 @@ import { choice, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { formatRange, rangeOf } from "./range.ts";
 
-/** The card formats that can choose a range (contract section 20), with the option that each needs besides. */
+/** The card formats that can choose a range (contract section 20), and the option that each needs. */
 const SITE_OPTIONS = { h10301: "facility", h10302: null, h10304: "facility", corporate1000: "company" } as const;
 
 type PresetFormat = keyof typeof SITE_OPTIONS;
@@ -28,11 +28,11 @@ export const RANGE_OPTIONS = {
 
 export type RangeOptions = Partial<OptionValues<typeof RANGE_OPTIONS>>;
 
-/** The numbers that a new application is to have. */
+/** The numbers that a new application will get. */
 export interface WantedNumbers {
-  /** Undefined: the lowest free block of the default size. */
+  /** Undefined for the lowest free block of the default size. */
   range?: NumberRange | undefined;
-  /** Where that block must end, at the latest. */
+  /** The highest number that block may end with. */
   highestDefault?: number;
 }
 
@@ -43,7 +43,7 @@ export function wantedNumbers(options: RangeOptions): WantedNumbers {
   const fitting = format && cardNumberRange(format, siteCode);
   if (!fitting) return { range: explicitEnds(first, last) };
   const within = rangeOf(fitting);
-  // Without a site code the whole format would be one application's: the default block is enough.
+  // Without a site code, the whole format would belong to one application: the default block is enough.
   const narrowed = { first: first ?? within.first, last: last ?? within.last };
   const range = siteCode === null ? explicitEnds(first, last) : narrowed;
   if (range === undefined) return { highestDefault: within.last };
@@ -95,7 +95,7 @@ function assertOrder({ first, last }: NumberRange): void {
   if (first > last) throw new UserError(`--first ${first} is above --last ${last}: swap them.`);
 }
 
-/** The formats that a whole range fits under one facility or company code, which a controller can be set to. */
+/** The formats that a whole range fits with one facility or company code, because a controller is set to one. */
 export function formatsOfRange(range: NumberRange): CardFormat[] {
   return CARD_FORMATS.filter((format) => {
     const first = splitBadgeNumber(format, range.first);

@@ -8,7 +8,7 @@ import type { OwnedRange } from "./range.ts";
 
 const RANGE = { id: application.id, firstNumber: application.firstNumber, lastNumber: application.lastNumber };
 
-/** The application of a home whose range has a number. */
+/** The application whose range has a number. */
 export async function ownerOfNumber(database: Database, number: number): Promise<OwnedRange | undefined> {
   const hasNumber = and(lte(application.firstNumber, number), gte(application.lastNumber, number));
   const [owner] = await database.run((orm) =>
@@ -17,11 +17,11 @@ export async function ownerOfNumber(database: Database, number: number): Promise
   return owner;
 }
 
-/** The database of the home whose applications have a number; home 1's when no application has it. */
+/** The database of the home with the application that has a number; home 1's when none has it. */
 export const databaseOfNumber = (homes: Homes, number: number): Promise<Database> =>
   homes.find(async (database) => (await ownerOfNumber(database, number)) !== undefined);
 
-/** The numbers of the applications of all homes. */
+/** The ranges of all applications in all homes. */
 export async function listOwnedRanges(homes: Homes): Promise<OwnedRange[]> {
   const found = await homes.map(({ database }) => database.run((orm) => orm.select(RANGE).from(application)));
   return found.flat();
@@ -32,10 +32,10 @@ export const listRegistrations = (homes: Homes) =>
   homes.first.database.run((orm) => orm.select().from(numberRange).orderBy(numberRange.firstNumber));
 
 /**
- * The wrangler.toml of another computer may be older than a home.
+ * Checks that every home with registered numbers is bound: another computer's wrangler.toml may be older than a home.
  *
- * @param consequence what the refusal begins with
- * @throws UserError when numbers are registered for an application of a home that is not bound
+ * @param consequence the beginning of the error's message
+ * @throws UserError when one is not bound
  */
 export async function assertHomesBound(homes: Homes, consequence: string): Promise<void> {
   const bound = homes.all.map(({ number }) => number);
@@ -43,6 +43,6 @@ export async function assertHomesBound(homes: Homes, consequence: string): Promi
   const unbound = registered.find((number) => !bound.includes(number));
   if (unbound === undefined) return;
   throw new UserError(
-    `${consequence}: home ${unbound} has applications, and wrangler.toml binds no ${databaseBindingOf(unbound)} here. Bind it first.`,
+    `${consequence}: home ${unbound} has applications, but this wrangler.toml does not bind ${databaseBindingOf(unbound)}. Bind it first.`,
   );
 }

@@ -10,7 +10,7 @@ const other = alias(application, "other");
 /**
  * Whether `first`..`last` overlaps the range of another application of the home: the second line of defence behind the register.
  *
- * @param except application whose own range is left out
+ * @param except the application whose own range does not count
  */
 export const overlapsAnother = (first: SQL, last: SQL, except: ApplicationId): SQL =>
   sql`EXISTS (SELECT 1 FROM ${application} AS ${other}

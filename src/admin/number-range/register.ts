@@ -13,7 +13,7 @@ import type { WantedNumbers } from "./card-range.ts";
 import { formatRange, overlapLine, rangeOf } from "./range.ts";
 
 /**
- * Has home 1's scheduler register numbers for an application (contract section 17): it gets them only afterwards.
+ * Makes home 1's scheduler register numbers for an application, which gets them only afterwards.
  *
  * @throws UserError when the numbers are not free
  */
@@ -37,9 +37,9 @@ async function explainTaken(homes: Homes, wanted: string, registration: Registra
   const overlap = `Numbers ${wanted} overlap those registered for ${id} (${formatRange(rangeOf(numbers))})`;
   const home = homes.all.find(({ number }) => number === homeOf(id));
   if (home === undefined) return new UserError(`${overlap}, whose home wrangler.toml does not bind: choose others.`);
-  const isThere = await home.database.run((orm) => orm.$count(application, eq(application.id, id)));
-  if (isThere > 0) return new UserError(overlapLine(wanted, { id, ...numbers }));
+  const existing = await home.database.run((orm) => orm.$count(application, eq(application.id, id)));
+  if (existing > 0) return new UserError(overlapLine(wanted, { id, ...numbers }));
   return new UserError(
-    `${overlap}, which its home does not have: its creation did not finish, or its home was restored. Choose others, or see ${ADMIN} home check.`,
+    `${overlap}, which does not exist in its home: its creation did not finish, or its home was restored. Choose others, or see ${ADMIN} home check.`,
   );
 }

@@ -4,7 +4,7 @@ import { UserError } from "../command-line/errors.ts";
 import { adviceFor, isAboutRights, lackingRight, TOKENS_PAGE } from "./rights.ts";
 import { runWrangler } from "./wrangler.ts";
 
-/** Where the platform's API is, unless `CLOUDFLARE_API_BASE_URL` names another place. wrangler reads the same variable. */
+/** The platform's API, unless `CLOUDFLARE_API_BASE_URL` names another address. wrangler reads the same variable. */
 const API = "https://api.cloudflare.com/client/v4";
 
 /** D1 ends a statement after 30 seconds. */
@@ -20,30 +20,30 @@ const envelope = z.object({
 export class CloudflareApiError extends UserError {
   /** HTTP status. */
   readonly status: number;
-  /** The platform's words, with its codes. */
+  /** The platform's message, with its codes. */
   readonly reason: string;
-  /** Whether the message says what to do about it. */
+  /** Whether the error's own message says what to do about it. */
   readonly isKnown: boolean;
 
   constructor(what: string, status: number, reason: string, codes: readonly number[] = []) {
     const advice = adviceFor(codes);
-    super(advice ?? `The platform refused ${what}: ${reason}. Run the command again; it goes on where it stopped.`);
+    super(advice ?? `The platform refused ${what}: ${reason}. Run the command again; it continues where it stopped.`);
     this.status = status;
     this.reason = reason;
     this.isKnown = advice !== undefined;
   }
 }
 
-/** The platform gave no response, so nobody knows whether the call was carried out. */
+/** The platform gave no response, so it is unknown whether the call took effect. */
 export class CloudflareNoResponse extends UserError {
   constructor(what: string, options?: ErrorOptions) {
     super(`The platform gave no response to ${what}: run the command again; it finds out what was done.`, options);
   }
 }
 
-interface Call {
+interface ApiCall {
   method?: "GET" | "POST" | "PUT" | "DELETE";
-  /** Below the account, such as `/queues`; of the few calls without an account the whole path. */
+  /** Relative to the account, such as `/queues`; the whole path for the few calls without an account. */
   path: string;
   /** Sent as JSON. */
   body?: object;
@@ -66,14 +66,14 @@ export class Account {
    * @throws CloudflareApiError when the platform refuses otherwise
    * @throws CloudflareNoResponse without a response
    */
-  async call<Shape extends z.ZodType>(result: Shape, { path, ...rest }: Call): Promise<z.output<Shape>> {
+  async call<Shape extends z.ZodType>(result: Shape, { path, ...rest }: ApiCall): Promise<z.output<Shape>> {
     return result.parse(await request(this.#headers, { path: `/accounts/${this.id}${path}`, ...rest }));
   }
 
   /**
-   * Asks the platform's analytics (developers.cloudflare.com/analytics/graphql-api).
+   * Queries the platform's analytics (developers.cloudflare.com/analytics/graphql-api).
    *
-   * @returns null when it gives no such data, or the token lacks "Account, Account Analytics, Read"
+   * @returns null when it has no such data, or the token lacks "Account, Account Analytics, Read"
    * @throws CloudflareNoResponse without a response
    */
   async analyse<Shape extends z.ZodType>(data: Shape, query: string): Promise<z.output<Shape> | null> {
@@ -97,7 +97,7 @@ export class Account {
  * The account to work on, with the credentials that wrangler would use: `CLOUDFLARE_API_TOKEN`, or those of `wrangler login`.
  *
  * @param configured `account_id` of wrangler.toml
- * @throws UserError without credentials, or when it is not clear which account is meant
+ * @throws UserError without credentials, or when it is unclear which account is meant
  */
 export async function openAccount(configured: string | undefined): Promise<Account> {
   const headers = await readCredentials();
@@ -136,14 +136,14 @@ async function onlyAccount(headers: Readonly<Record<string, string>>): Promise<s
   throw new UserError(`Say which account: set CLOUDFLARE_ACCOUNT_ID. These credentials reach: ${found}.`);
 }
 
-/** The platform allows 1,200 calls in five minutes and then refuses for the rest of them (API: Rate limits). */
+/** The platform allows 1,200 calls in five minutes, and refuses calls for the rest of them (API: Rate limits). */
 const MAX_TRIES = 4;
 const MAX_RETRY_AFTER_SECONDS = 300;
-/** Where a 429 has no `Retry-After`. */
+/** For a 429 without `Retry-After`. */
 const DEFAULT_RETRY_AFTER_SECONDS = 10;
 
-/** Sends a call, and again when the platform limits calls: one that got 429 was not carried out. */
-async function send({ method = "GET", path, body }: Call, headers: Readonly<Record<string, string>>) {
+/** Sends a call, and repeats it on 429: the platform does not carry out such a call. */
+async function send({ method = "GET", path, body }: ApiCall, headers: Readonly<Record<string, string>>) {
   for (let attempt = 1; ; attempt++) {
     const response = await fetch(`${process.env.CLOUDFLARE_API_BASE_URL || API}${path}`, {
       method,
@@ -157,12 +157,12 @@ async function send({ method = "GET", path, body }: Call, headers: Readonly<Reco
     await response.body?.cancel();
     const seconds = Number(response.headers.get("retry-after") ?? DEFAULT_RETRY_AFTER_SECONDS);
     const bounded = Number.isFinite(seconds) ? Math.min(seconds, MAX_RETRY_AFTER_SECONDS) : DEFAULT_RETRY_AFTER_SECONDS;
-    process.stderr.write(`… the platform limits its calls: trying again in ${bounded} s\n`);
+    process.stderr.write(`… the platform limits the rate of calls: trying again in ${bounded} s\n`);
     await wait(bounded * 1000);
   }
 }
 
-async function request(headers: Readonly<Record<string, string>>, call: Call): Promise<unknown> {
+async function request(headers: Readonly<Record<string, string>>, call: ApiCall): Promise<unknown> {
   const { method = "GET", path } = call;
   const response = await send(call, headers);
   const { status } = response;

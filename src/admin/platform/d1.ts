@@ -15,8 +15,8 @@ import type { Wrangler } from "./wrangler.ts";
 import { assertStateWritable } from "./writable.ts";
 
 /**
- * Opens the local databases, the same files as the service uses, and brings their tables up to date. wrangler is given a
- * configuration that has nothing else in it: that is quicker, and it does not warn about bindings that only the Worker has.
+ * Opens the local databases, which are the service's own files, and migrates them. wrangler gets a configuration with the
+ * databases only: that is faster, and it does not warn about bindings that only the Worker has.
  *
  * @returns the homes, and a function that ends the process behind them
  */
@@ -27,7 +27,7 @@ export async function openLocalHomes(wrangler: Wrangler, target: Target, state: 
   // Even when the command is interrupted.
   process.once("exit", remove);
   const configPath = join(folder, "wrangler.json");
-  // Not the service's own name: a running service is registered with wrangler under it.
+  // Not the service's name, because wrangler registers a running service under it.
   const name = `${target.worker}-admin`;
   const databases = target.homes.map(({ database }) => database);
   const config = { name, compatibility_date: target.compatibilityDate, d1_databases: databases };
@@ -58,21 +58,21 @@ export async function openLocalHomes(wrangler: Wrangler, target: Target, state: 
 
 /** Opens the databases of a deployed environment by D1's REST interface. */
 export async function openDeployedHomes(target: Target): Promise<{ homes: Homes; account: Account }> {
-  // Before the account is asked for: without a database there is nothing to log in for.
-  madeHomes(target);
+  // Fails without a database, before anybody has to log in.
+  createdHomes(target);
   const account = await openAccount(target.accountId);
   return { homes: deployedHomes(account, target), account };
 }
 
-/** A further home whose database was not made yet is left out. @throws UserError when home 1's was not */
+/** Leaves out further homes whose database does not exist yet. @throws UserError when home 1's does not */
 export function deployedHomes(account: Account, target: Target): Homes {
-  return homesOn(madeHomes(target), ({ database }) => restD1(account, database.database_id ?? ""));
+  return homesOn(createdHomes(target), ({ database }) => restD1(account, database.database_id ?? ""));
 }
 
-function madeHomes({ environment, homes: [first, ...others] }: Target): Target["homes"] {
+function createdHomes({ environment, homes: [first, ...others] }: Target): Target["homes"] {
   if (first.database.database_id === undefined) {
     throw new UserError(
-      `The database of "${environment}" has no ID yet in wrangler.toml: run ${DEPLOY}, which makes it.`,
+      `The database of "${environment}" has no ID in wrangler.toml yet: run ${DEPLOY}, which creates it.`,
     );
   }
   return [first, ...others.filter(({ database }) => database.database_id !== undefined)];

@@ -9,7 +9,7 @@ import { UserError } from "../command-line/errors.ts";
 /** Builds statements from src/shared/schema.ts. */
 export type Orm = DrizzleD1Database;
 
-/** D1, as one command uses it. */
+/** A home's D1 database. */
 export class Database {
   readonly #d1: D1Database;
   readonly #orm: Orm;
@@ -24,7 +24,7 @@ export class Database {
     return retryDatabase(() => step(this.#orm, this.#d1));
   }
 
-  /** The time in D1, in milliseconds: this computer's clock may be wrong by hours. */
+  /** D1's time, in milliseconds: this computer's clock may be wrong by hours. */
   async readClock(): Promise<number> {
     const { now } = await this.run((orm) =>
       orm.get<{ now: number }>(sql`SELECT cast(unixepoch('subsec') * 1000 AS INTEGER) AS now`),
@@ -37,7 +37,7 @@ const TRIES = 12;
 const FIRST_WAIT_MILLISECONDS = 40;
 const LONGEST_WAIT_MILLISECONDS = 1000;
 
-/** Runs a step that may be repeated until it succeeds, with full jitter, for about five seconds. */
+/** Repeats a step after retryable errors, with full jitter, for about five seconds. */
 export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -57,14 +57,14 @@ export type NewRow<Table extends SQLiteTable> = {
 };
 
 /**
- * Inserts a row if a condition holds. What the row does not name has the default that src/shared/schema.ts gives.
+ * Inserts a row if a condition holds. Columns that the row does not name get the defaults of src/shared/schema.ts.
  *
  * @param source the end of the query that selects the values: from `FROM` or `WHERE` on
  */
 export function insertWhere<Table extends SQLiteTable>(orm: Orm, table: Table, row: NewRow<Table>, source: SQL) {
   const given = new Map(Object.entries(row));
   const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
-    // A null that was given stays null: not every column with a default needs a value.
+    // An explicit null stays null, even in a column with a default.
     const value = given.get(name) === undefined ? (column.default ?? null) : given.get(name);
     return is(value, SQL) ? value : sql.param(value, column);
   });

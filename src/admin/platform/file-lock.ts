@@ -6,8 +6,8 @@ import { DatabaseSync } from "node:sqlite";
 const SQLITE_BUSY = 5;
 
 /**
- * Takes a lock between processes: an open transaction on an empty SQLite file. The system releases it however its
- * holder ends, so there are no stale locks.
+ * Takes a lock between processes: an open transaction on an empty SQLite file. The operating system releases it however
+ * its holder ends, so there are no stale locks.
  *
  * @returns a function that releases the lock; null when another process still holds it after the wait
  */
@@ -31,7 +31,7 @@ export function isLocked(path: string): boolean {
   return release === null;
 }
 
-/** Does a short piece of work while holding a lock. */
+/** Runs a short piece of work while holding a lock. */
 export function withLock<T>(path: string, work: () => T): T {
   const release = takeLock(path, 10_000);
   if (release === null) throw new Error(`another process has held ${path} for ten seconds`);

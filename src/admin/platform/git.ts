@@ -1,15 +1,15 @@
 import { spawnSync } from "node:child_process";
 import { PROJECT } from "./paths.ts";
 
-/** How a commit relates to this checkout; `unknown`: one of both is not under git. */
+/** How a commit relates to this checkout; `unknown` if one of the two has no commit. */
 export type Containment = "contained" | "older" | "foreign" | "unknown";
 
 const git = (cwd: string, ...words: string[]) =>
   spawnSync("git", words, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
 
-/** The commit of this checkout, whatever is changed beside it; null when it is not a clone (an archive, say). */
+/** The commit of this checkout, ignoring uncommitted changes; null when it is not a clone (an archive, say). */
 export function checkoutCommit(folder = PROJECT): string | null {
-  // Not the repository of a folder around it.
+  // Only this folder's own repository counts, not one of a folder above it.
   const { status, stdout } = git(folder, "rev-parse", "--show-cdup", "HEAD");
   const [up, commit = ""] = stdout.split("\n");
   return status === 0 && up === "" && /^[0-9a-f]{40,64}$/.test(commit) ? commit : null;

@@ -4,11 +4,11 @@ import { describeError, UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Database } from "./database.ts";
 
-/** One D1 with the applications that live in it (contract section 17). */
+/** One D1 database with the applications in it. */
 export interface Home {
   number: number;
   database: Database;
-  /** Where it is: `location=weur` or `jurisdiction=eu`; null when wrangler.toml does not say. */
+  /** `location=weur` or `jurisdiction=eu`; null when wrangler.toml has none. */
   place: string | null;
 }
 
@@ -41,7 +41,7 @@ export class Homes {
   }
 
   /**
-   * Asks every home at once, or some of them.
+   * Runs `ask` for all homes at once, or for some of them.
    *
    * @returns the results in the order of the homes
    * @throws UserError that names a home that fails
@@ -60,8 +60,8 @@ export class Homes {
   }
 
   /**
-   * The database of the home that has something; home 1's when none has, where the command finds that there is no such
-   * thing. With one home nothing is asked.
+   * The database of the home for which `has` is true; home 1's if there is none, where the command then finds nothing. With
+   * one home, `has` is not called.
    */
   async find(has: (database: Database) => Promise<boolean>): Promise<Database> {
     if (this.others.length === 0) return this.first.database;

@@ -14,9 +14,9 @@ const CREATE_BOOKKEEPING = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 )`;
 
 const OTHER_LOCAL_VERSION =
-  "The local data is of another version of the service, which this one cannot read: npm run reset";
+  "The local data was made by another version of the service, which this one cannot read: npm run reset";
 
-/** Paths of the SQL files that make D1's tables, in the order in which they are applied. */
+/** Paths of D1's migrations, in their order. */
 export const migrationFiles = (): string[] =>
   readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith(".sql"))
@@ -26,12 +26,12 @@ export const migrationFiles = (): string[] =>
 const migrationNames = (): string[] => migrationFiles().map((file) => basename(file));
 
 /**
- * Brings a database up to date. Each migration and its record are one transaction; when two processes try it at
- * once, one of them finds it done.
+ * Brings a database up to date. Each migration and its record are one transaction; if two processes do this at once, one of
+ * them finds it done.
  *
- * @param otherVersion what to say when another version of the service has made the database
+ * @param otherVersion the error's message when another version of the service has made the database
  * @returns the names of the migrations that were applied
- * @throws UserError that says so
+ * @throws UserError with that message
  */
 export async function migrate(
   database: D1Database,
@@ -40,7 +40,7 @@ export async function migrate(
 ): Promise<string[]> {
   const names = migrationNames();
   const applied = await retryDatabase(() => appliedMigrations(database));
-  // Nothing converts the data of the versions before the first release.
+  // No migration converts data from before the first release.
   if (applied.some((name) => !names.includes(name))) throw new UserError(otherVersion);
   const missing = names.filter((name) => !applied.includes(name));
   for (const name of missing) {

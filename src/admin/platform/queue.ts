@@ -5,7 +5,7 @@ import type { Account } from "./cloudflare.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Puts a message into the queue of a home; home 1's, if it has none of its own.
+ * Puts a message into a home's queue, or into home 1's if it has none of its own.
  *
  * @throws UserError when there is no such queue
  */
@@ -13,7 +13,7 @@ export type SendToHome = (home: number, message: object) => Promise<void>;
 
 const queues = z.array(z.object({ queue_id: z.string(), queue_name: z.string() }));
 
-/** By the platform's API (Queues: Push Message). A queue is looked up once. */
+/** Uses the platform's API (Queues: Push Message). It looks up each queue once. */
 export function queueSender(account: Account, { producers }: Pick<Target, "producers">): SendToHome {
   const known = new Map<string, string>();
   const idOf = async (name: string): Promise<string> => {
@@ -31,7 +31,6 @@ export function queueSender(account: Account, { producers }: Pick<Target, "produ
   };
 }
 
-/** The ID of a queue. */
 async function lookUp(account: Account, name: string): Promise<string> {
   const found = await account.call(queues, { path: `/queues?name=${encodeURIComponent(name)}` });
   const queue = found.find(({ queue_name: each }) => each === name);

@@ -6,8 +6,8 @@ import { type Account, CloudflareApiError, CloudflareNoResponse } from "./cloudf
 const parameters = z.array(z.union([z.string(), z.number(), z.null(), z.boolean().transform(Number)]));
 
 /**
- * Response of D1's REST interface to a batch, of which each statement has one. Rows are arrays, as two columns may have one
- * name.
+ * The response of D1's REST interface to a batch, with one item for each statement. Rows are arrays, because two columns may
+ * have the same name.
  */
 const responses = z.array(
   z.object({
@@ -23,7 +23,7 @@ const responses = z.array(
     }),
   }),
 );
-type Response = z.output<typeof responses>[number];
+type StatementResponse = z.output<typeof responses>[number];
 
 /**
  * A deployed database with the interface of D1's binding, as far as Drizzle and the commands use it. A batch is one
@@ -47,15 +47,19 @@ export function restD1(account: Account, databaseId: string): D1Database {
   };
 }
 
-type Send = (statements: readonly Statement[]) => Promise<Response[]>;
+type Send = (statements: readonly Statement[]) => Promise<StatementResponse[]>;
 
 /** @throws Error with the messages of D1's binding */
-async function sendBatch(account: Account, databaseId: string, statements: readonly Statement[]): Promise<Response[]> {
+async function sendBatch(
+  account: Account,
+  databaseId: string,
+  statements: readonly Statement[],
+): Promise<StatementResponse[]> {
   const batch = statements.map(({ sql, params }) => ({ sql, params }));
   try {
     return await account.call(responses, { method: "POST", path: `/d1/database/${databaseId}/raw`, body: { batch } });
   } catch (error) {
-    // As the binding says it, so that the steps of a command, which may all be repeated, are repeated.
+    // The binding's message for it, so that the step is repeated: every step of a command may be.
     if (error instanceof CloudflareNoResponse) throw new Error("Network connection lost.", { cause: error });
     if (error instanceof CloudflareApiError) {
       throw new Error(`D1_ERROR: ${error.reason}`, { cause: new Error(error.reason) });
@@ -101,7 +105,7 @@ class Statement implements D1PreparedStatement {
     return columnNames ? [columns, ...rows] : rows;
   }
 
-  async #response(): Promise<Response> {
+  async #response(): Promise<StatementResponse> {
     const [response] = await this.#send([this]);
     if (response === undefined) throw new Error("D1 gives one result for each statement");
     return response;
@@ -114,10 +118,10 @@ interface RawRows<T> {
   rows: T[];
 }
 
-const withNames = (columns: readonly string[], row: Response["results"]["rows"][number]) =>
+const withNames = (columns: readonly string[], row: StatementResponse["results"]["rows"][number]) =>
   Object.fromEntries(columns.map((column, index) => Array.of(column, row[index])));
 
-const withObjects = <T>({ results: { columns, rows }, meta }: Response): D1Result<T> => ({
+const withObjects = <T>({ results: { columns, rows }, meta }: StatementResponse): D1Result<T> => ({
   success: true,
   results: rows.map((row): T => withNames(columns, row)),
   meta,

@@ -8,11 +8,11 @@ const CODES = new Set([1000, 7403, 9106, 9109, 10000]);
 
 export const isAboutRights = (code: number): boolean => CODES.has(code);
 
-/** Rights of an API token, as the page for tokens names them, by what a path has in it. */
+/** Rights of an API token, as the page for tokens names them, by a part of the call's path. */
 const RIGHTS: readonly (readonly [part: RegExp, right: string])[] = [
   [/\/d1\//, "Account, D1, Edit"],
   [/\/queues/, "Account, Queues, Edit"],
-  // Who attaches a domain has uploaded before.
+  // Before a call attaches a domain, the same token has uploaded the Worker.
   [/\/zones|\/domains\/records/, "Zone, Workers Routes, Edit"],
   [/\/workers\/(scripts|services|assets|subdomain|domains)/, "Account, Workers Scripts, Edit"],
   [/\/(accounts|memberships)$/, "Account, Account Settings, Read (or set CLOUDFLARE_ACCOUNT_ID)"],
@@ -21,8 +21,8 @@ const RIGHTS: readonly (readonly [part: RegExp, right: string])[] = [
 /**
  * Says which right a refused call needs.
  *
- * @param path of the call, which may be a part of a longer text
- * @param reason the platform's words
+ * @param path the call's path, or a text that contains it
+ * @param reason the platform's message
  */
 export function lackingRight(path: string, reason: string): UserError {
   const right = RIGHTS.find(([part]) => part.test(path))?.[1];
@@ -31,11 +31,11 @@ export function lackingRight(path: string, reason: string): UserError {
 }
 
 const NEEDS_WORKERS_PAID =
-  "The account is on the Workers Free plan, and the service needs Workers Paid ($5 a month): one call may take longer than the 10 ms of CPU and need more than the 50 queries of Free, and D1 can be restored for 7 days only. Choose it at https://dash.cloudflare.com/?to=/:account/workers/plans, and run the command again.";
+  "The account is on the Workers Free plan, and the service needs Workers Paid ($5 a month): one call may need more than Free's 10 ms of CPU and 50 queries, and D1 can be restored for 7 days only. Choose it at https://dash.cloudflare.com/?to=/:account/workers/plans, and run the command again.";
 
-/** What to do about an error of the platform, by its code: its own words do not say. */
+/** What to do about an error of the platform, by its code, if its own message does not say. */
 const ADVICE: ReadonlyMap<number, string> = new Map([
-  // limits.cpu_ms; queues, where the account has them on no plan.
+  // The first refuses limits.cpu_ms, the second queues that the account's plan does not have.
   [100328, NEEDS_WORKERS_PAID],
   [100129, NEEDS_WORKERS_PAID],
   [
@@ -48,14 +48,14 @@ const ADVICE: ReadonlyMap<number, string> = new Map([
   ],
 ]);
 
-/** What to do about an error of the platform; undefined when its own words have to do. */
+/** What to do about an error of the platform; undefined when its own message must do. */
 export const adviceFor = (codes: readonly number[]): string | undefined =>
   codes.map((code) => ADVICE.get(code)).find((advice) => advice !== undefined);
 
-/** The same two for what wrangler printed. @returns undefined when it failed for another reason */
+/** Finds such an error in what wrangler printed. @returns undefined when it failed for another reason */
 export function knownErrorIn(output: string): UserError | undefined {
   const [reason, code] = /[^\n.]*\[code: (\d+)\]/.exec(output) ?? [];
-  // wrangler replaces the platform's words for this one.
+  // wrangler replaces the platform's message for this one.
   const isGradual = output.includes("the latest version of your Worker isn't currently deployed");
   const advice = adviceFor([isGradual ? 10215 : Number(code)]);
   if (advice !== undefined) return new UserError(advice);

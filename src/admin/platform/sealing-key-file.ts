@@ -18,7 +18,7 @@ export function readLocalKeys({ sealingKeys }: LocalState): Map<number, string> 
   return keys;
 }
 
-/** The private half of a version, from the file. If it has none, a new one is made and written to it. */
+/** The private half of a version, from the file. If the file has none, a new one is generated and written to it. */
 export async function ensureLocalKey(state: LocalState, version: number): Promise<string> {
   const existing = readLocalKeys(state).get(version);
   if (existing !== undefined) return existing;
@@ -32,13 +32,13 @@ export async function ensureLocalKey(state: LocalState, version: number): Promis
   });
 }
 
-/** Removes a version from the file. @returns whether it was there */
+/** Removes a version from the file. @returns whether the file had it */
 export function removeLocalKey(state: LocalState, version: number): boolean {
   return withLock(state.keyLock, () => {
     const keys = readLocalKeys(state);
-    const wasThere = keys.delete(version);
-    if (wasThere) writeLocalKeys(state, keys);
-    return wasThere;
+    const existed = keys.delete(version);
+    if (existed) writeLocalKeys(state, keys);
+    return existed;
   });
 }
 

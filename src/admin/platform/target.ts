@@ -39,7 +39,7 @@ const configSchema = z.object({
 
 type Config = z.infer<typeof configSchema>;
 
-/** A home as wrangler.toml binds it (contract section 17). */
+/** A home as wrangler.toml binds it. */
 export type BoundHome = Target["homes"][number];
 
 export type Target = ReturnType<typeof readTarget>;
@@ -49,9 +49,9 @@ export const definedEnvironments = (wrangler: Wrangler, path = WRANGLER_CONFIG):
   readConfig(wrangler, undefined, path).definedEnvironments;
 
 /**
- * What a command works on: local state, or with a name a deployed environment of wrangler.toml.
+ * What a command works on: local state, or a deployed environment of wrangler.toml.
  *
- * @param path of another wrangler.toml
+ * @param environment undefined for local state
  */
 export function readTarget(wrangler: Wrangler, environment: string | undefined, path = WRANGLER_CONFIG) {
   const known = definedEnvironments(wrangler, path);
@@ -71,7 +71,7 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined, 
     producers: config.queues.producers,
     crons: config.triggers.crons,
     customDomains: customDomainsOf(config),
-    /** Whether it is reached below workers.dev; unless wrangler.toml says so, wrangler ends that with the first route. */
+    /** Whether it has a workers.dev address. With the first route, wrangler ends that unless wrangler.toml says otherwise. */
     isOnWorkersDev: config.workers_dev ?? config.routes.length === 0,
     cpuMilliseconds: config.limits?.cpu_ms,
     /** Empty when it is not set. `npm start` has its own. */
@@ -80,7 +80,7 @@ export function readTarget(wrangler: Wrangler, environment: string | undefined, 
   };
 }
 
-/** Empty when the Worker is reached below workers.dev, or by other routes. */
+/** Empty when the Worker has only a workers.dev address, or other routes. */
 const customDomainsOf = ({ routes }: Config): string[] =>
   routes.flatMap((route) => (typeof route === "object" && route.custom_domain ? [route.pattern] : []));
 
@@ -100,7 +100,7 @@ function boundHomes({ d1_databases: databases, vars }: Config) {
   return [first, ...others] as const;
 }
 
-/** @throws UserError for a place of another form, which the Worker would refuse at its first call of an object */
+/** @throws UserError for a malformed place, which the Worker would refuse at its first call of an object */
 function readPlace(vars: Record<string, unknown>, variable: string): string | null {
   const place = vars[variable] ?? "";
   if (place === "") return null;

@@ -9,14 +9,14 @@ import { queueSender } from "./queue.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Tells the service that commands of the script wait for a recipient (contract section 21), or an application's events. If that
- * fails, or the message is lost, the service finds them within a minute.
+ * Tells the service that a recipient has waiting script commands, or an application waiting events. If this fails or the
+ * message is lost, the service finds them within a minute.
  *
  * @throws UserError
  */
 export type Wake = (recipient: Recipient) => Promise<void>;
 
-/** Runs the cron trigger of the service that runs on this data, if one does. It does not wait for the tick. */
+/** Makes the service that runs on this data tick, if there is one. It does not wait for the tick. */
 export const localWake =
   (state: LocalState): Wake =>
   async () => {
@@ -24,7 +24,7 @@ export const localWake =
     if (origin !== null) void tickLocally(origin).catch(() => {});
   };
 
-/** Where the service is reached that runs on this data; null: none does. */
+/** The address of the service that runs on this data; null if there is none. */
 export function findLocalOrigin({ serviceLock, serviceOrigin }: LocalState): string | null {
   if (!existsSync(serviceOrigin) || !isLocked(serviceLock)) return null;
   return readFileSync(serviceOrigin, "utf8").trim() || null;

@@ -17,7 +17,7 @@ const secretList = z.array(z.object({ name: z.string() }));
 export const workerSecrets = (environment: string, note: (line: string) => void) => ({
   async put(name: string, value: string): Promise<void> {
     const command = ["secret", "put", name, "--env", environment];
-    note(`Runs ${formatWranglerCommand(command)}   (the private half goes in by standard input)`);
+    note(`Runs ${formatWranglerCommand(command)}   (the private half is passed on standard input)`);
     await runWrangler(command, value);
   },
   async delete(name: string): Promise<void> {
@@ -25,7 +25,6 @@ export const workerSecrets = (environment: string, note: (line: string) => void)
     note(`Runs ${formatWranglerCommand(command)}`);
     await runWrangler(command);
   },
-  /** The names of all secrets. */
   async list(): Promise<string[]> {
     const { worker, accountId } = readTarget(loadWrangler(), environment);
     const account = await openAccount(accountId);

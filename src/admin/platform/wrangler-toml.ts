@@ -4,8 +4,8 @@ import { WRANGLER_CONFIG } from "./paths.ts";
 import type { Wrangler } from "./wrangler.ts";
 
 /**
- * Changes wrangler.toml where it stands, with its comments: wrangler itself writes none to a file that has comments. These
- * functions work on text, and know as much of TOML as wrangler.toml has: tables with a header on one line, and a key a line.
+ * Edits wrangler.toml in place and keeps its comments; wrangler itself does not edit a file that has comments. These functions
+ * work on text, and know only the TOML that wrangler.toml uses: tables with a header on one line, and one key per line.
  */
 
 /** Replaces the file by a rename. @throws UserError when wrangler does not understand the new text; the file stays as it was */
@@ -28,7 +28,7 @@ export function editWranglerToml(wrangler: Wrangler, environment: string, edit: 
   );
 }
 
-/** Does something with a changed copy of wrangler.toml, which lies beside it: paths in it are relative to its folder. */
+/** Calls `use` with a changed copy of wrangler.toml in the same folder, because its paths are relative. */
 export function withDraft<Result>(edit: (text: string) => string, use: (path: string) => Result): Result {
   const draft = WRANGLER_CONFIG.replace(/\.toml$/, `.${process.pid}.toml`);
   try {
@@ -59,7 +59,7 @@ export function withDatabaseId(text: string, environment: string, binding: strin
   return setEntry(lines, table, "database_id", id).join("\n");
 }
 
-/** Adds a table to an array of tables of an environment, behind its last one. @param name such as `d1_databases` */
+/** Adds a table to an environment's array of tables, after its last one. @param name such as `d1_databases` */
 export function withTable(
   text: string,
   environment: string,
@@ -78,11 +78,11 @@ export function withTable(
 }
 
 interface Table {
-  /** As it stands in the file, without a comment. */
+  /** As in the file, without a comment. */
   header: string;
-  /** Index of the line behind the header. */
+  /** Index of the line after the header. */
   first: number;
-  /** Index of the line behind the last key: comments that follow may belong to the next table. */
+  /** Index of the line after the last key: comments that follow may belong to the next table. */
   end: number;
 }
 

@@ -46,7 +46,7 @@ function ignore(): void {}
 /** wrangler's program, for child processes. */
 export const WRANGLER_PROGRAM = join(PROJECT, "node_modules/wrangler/wrangler-dist/cli.js");
 
-/** The command as it is typed. It never contains a secret: those are passed on standard input. */
+/** A command line of wrangler. It never contains a secret: those are passed on standard input. */
 export const formatWranglerCommand = (words: readonly string[]): string =>
   `npx wrangler ${words.map(shellWord).join(" ")}`;
 
@@ -78,8 +78,8 @@ export async function runWrangler(words: readonly string[], input = ""): Promise
 }
 
 /**
- * wrangler's warning about each home that only local development has. No environment has to bind the same homes (contract section
- * 17), and following the advice would bind a database that nothing uses.
+ * wrangler's warning about each home that only local development has. Environments need not bind the same homes, and following
+ * the advice would bind a database that nothing uses.
  */
 const ABOUT_LOCAL_HOMES =
   /- There is a d1_databases binding with name "DB_\d+" at the top level, but not on "env\.[\w-]+"\..*?Please add a binding for "DB_\d+" to "env\.[\w-]+\.d1_databases\.bindings"\. ?/g;
@@ -91,7 +91,7 @@ export const warningsIn = (plain: string): string[] =>
     .map(([, warning = ""]) => oneLine(warning).replaceAll(ABOUT_LOCAL_HOMES, "").trim())
     .filter((warning) => !HEADINGS.test(warning));
 
-/** wrangler's first error with the indented lines below it, which have the platform's words; else its first line. */
+/** wrangler's first error with the indented lines below it, which have the platform's message; else its first line. */
 function reasonIn(output: string): string | undefined {
   const plain = stripVTControlCharacters(output).replace(/^ *If you think this is a bug.*/m, "");
   const [, error] = /\[ERROR\] *(.+(?:\n(?: .*)?)*)/.exec(plain) ?? [];

@@ -4,8 +4,8 @@ import { UserError } from "../command-line/errors.ts";
 import { formatPath, type LocalState } from "./paths.ts";
 
 /**
- * Checks that this user may change the local state. For files that belong to somebody else SQLite would say "locked" or
- * "cannot open", and only after retries.
+ * Checks that this user may change the local state. For another user's files, SQLite would say "locked" or "cannot open",
+ * and only after retries.
  *
  * @throws UserError that names what may not be written
  */
@@ -42,12 +42,12 @@ function filesBelow(folder: string): string[] {
   });
 }
 
-/** Empty when the file belongs to this user, or when that cannot be found out. */
+/** Empty when the file belongs to this user, or when its owner cannot be determined. */
 function ownerHint(path: string): string {
   const user = process.getuid?.();
   try {
     const { uid } = statSync(path);
-    return uid === user ? "" : `, which belongs to another user (${uid}, and you are ${user}): act as that user`;
+    return uid === user ? "" : `, which belongs to another user (${uid}, and you are ${user}): run this as that user`;
   } catch {
     return "";
   }

@@ -1,8 +1,8 @@
 export type Interrupt = ReturnType<typeof catchInterrupt>;
 
 /**
- * Catches Ctrl-C until `release`, in place of others: the library that runs local databases would end this process before the
- * command is withdrawn. A second Ctrl-C ends it.
+ * Catches Ctrl-C until `release`, instead of other listeners: the library that runs local databases would end this process
+ * before the command is withdrawn. A second Ctrl-C ends the process.
  */
 export function catchInterrupt() {
   const others = process.listeners("SIGINT");
@@ -18,7 +18,7 @@ export function catchInterrupt() {
   return {
     isCaught: (): boolean => isCaught,
     /** Resolves when the work does, or when the command is interrupted. */
-    async orWait(work: Promise<unknown>): Promise<void> {
+    async raceWith(work: Promise<unknown>): Promise<void> {
       await Promise.race([work, caught.promise]);
     },
     release(): void {

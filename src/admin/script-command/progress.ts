@@ -1,11 +1,11 @@
 import type { Session } from "../command-line/session.ts";
 import { isLocked } from "../platform/file-lock.ts";
 
-/** Longer than the service takes that runs. */
+/** Longer than a running service takes. */
 const NOTE_AFTER_MILLISECONDS = 1000;
 const HINT_AFTER_MILLISECONDS = 15_000;
 
-/** @returns a function to call again and again while a command waits: it notes what there is to wait for */
+/** @returns a function to call repeatedly while a command waits, which notes what it waits for */
 export function createProgress({ backend, output }: Session): () => void {
   const startedAt = performance.now();
   let [isNoted, isHinted] = [false, false];

@@ -22,22 +22,22 @@ import { catchInterrupt, type Interrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 
 const POLL_MILLISECONDS = 300;
-/** A wake-up may be lost, and a restore of D1 takes the command away; one that is an hour old the service ignores. */
+/** Repeats cover a lost wake-up and a restore of D1, which deletes the command. The service ignores one that is an hour old. */
 const RENEWAL_MILLISECONDS = 5000;
 
-/** What a command led to that was carried out. */
+/** The result of a command that was carried out. */
 export type CommandOutcome = Exclude<ScriptResult, { kind: "failed" }>;
 export type HomeOutcome = Exclude<HomeResult, { kind: "failed" }>;
 
-/** Has home 1's scheduler carry out a command. @throws UserError */
+/** Makes home 1's scheduler carry out a command. @throws UserError */
 export type HomeSubmitter = (command: HomeCommand) => Promise<HomeOutcome>;
 
 /**
- * Has an application's allocator carry out a command (contract section 21), and waits until it has. While the service is not
- * running the command waits, and so does this, with progress on standard error. Carrying one out again does no harm.
+ * Makes an application's allocator carry out a command, and waits for the result, with progress on standard error. While the
+ * service is not running, the command waits for it. Carrying out a command twice does no harm.
  *
- * @throws UserError when the service cannot store it, or when somebody interrupts the wait; like any error, it says if the
- *   command may still be carried out
+ * @throws UserError when the service cannot carry it out, or when the wait is interrupted; the message says if the command may
+ *   still be carried out
  */
 export async function submitAndWait(
   session: Session,
@@ -49,13 +49,13 @@ export async function submitAndWait(
   return parseResult(scriptResult, await untilDone(session, row));
 }
 
-/** The same for commands of the register of number ranges (contract section 17). */
+/** The same for commands of the register of number ranges. */
 export const homeSubmitter =
   (session: Session): HomeSubmitter =>
   async (command) =>
     parseResult(homeResult, await untilDone(session, newRow(HOME_RECIPIENT, { command })));
 
-/** The same where Ctrl-C ends this process, and the service runs. */
+/** The same for a process that Ctrl-C ends, with a running service. */
 export const plainHomeSubmitter =
   ({ homes, wake }: Pick<OpenedHomes, "homes" | "wake">): HomeSubmitter =>
   async (command) => {
@@ -66,9 +66,9 @@ export const plainHomeSubmitter =
     }
   };
 
-const NO_INTERRUPT: Pick<Interrupt, "isCaught" | "orWait"> = {
+const NO_INTERRUPT: Pick<Interrupt, "isCaught" | "raceWith"> = {
   isCaught: () => false,
-  async orWait(work) {
+  async raceWith(work) {
     await work;
   },
 };
@@ -84,12 +84,15 @@ const newRow = (recipient: Recipient, request: object): Row => ({
 const databaseOf = (homes: Homes, recipient: Recipient): Database =>
   recipient === HOME_RECIPIENT ? homes.first.database : homes.databaseFor(recipient);
 
-/** If it fails, the service finds the command within a minute. */
+/** If waking fails, the service finds the command within a minute. */
 function wakeOrNote({ wake, output }: Session): Wake {
   let isNoted = false;
   return (recipient) =>
     wake(recipient).catch((error: unknown) => {
-      if (!isNoted) output.note(`The service could not be told, and looks once a minute: ${describeError(error)}`);
+      if (!isNoted)
+        output.note(
+          `The service could not be notified, but it looks for commands once a minute: ${describeError(error)}`,
+        );
       isNoted = true;
     });
 }
@@ -98,15 +101,15 @@ function wakeOrNote({ wake, output }: Session): Wake {
 async function untilDone(session: Session, row: Row): Promise<string> {
   const interrupt = catchInterrupt();
   let failure: unknown = new UserError(
-    "Interrupted, and the command is withdrawn. Only if the service was at work on it this moment does it still happen.",
+    "Interrupted, and the command is withdrawn. It still takes effect only if the service was carrying it out at this moment.",
   );
   try {
     const database = databaseOf(session.homes, row.recipient);
     const progress = createProgress(session);
     const waiting = untilCarriedOut(database, row, wakeOrNote(session), progress, interrupt);
     let result = await waiting.catch(async (error: unknown) => {
-      // Ctrl-C in a terminal also ends the process behind the database, before this one has heard of it.
-      await interrupt.orWait(wait(0));
+      // Ctrl-C in a terminal also ends the database's process, which may fail before this process gets the signal.
+      await interrupt.raceWith(wait(0));
       if (!interrupt.isCaught()) failure = error;
       return null;
     });
@@ -118,15 +121,15 @@ async function untilDone(session: Session, row: Row): Promise<string> {
   }
 }
 
-/** @returns the command's result as JSON; null when somebody has interrupted the wait */
+/** @returns the command's result as JSON; null when the wait was interrupted */
 async function untilCarriedOut(
   database: Database,
   row: Row,
   wake: Wake,
   progress: () => void,
-  interrupt: Pick<Interrupt, "isCaught" | "orWait">,
+  interrupt: Pick<Interrupt, "isCaught" | "raceWith">,
 ): Promise<string | null> {
-  // By D1's clock: this computer's may be wrong by hours.
+  // D1's time: this computer's clock may be wrong by hours.
   const createdAt = sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
   const put = async () => {
     const isOpen = isNull(scriptCommand.result);
@@ -146,12 +149,12 @@ async function untilCarriedOut(
     }
     const stored = await readCommand(database, row.id);
     if (stored?.result != null) {
-      // A command may name a user; nobody needs it any more. What is left here the service deletes later.
+      // Deleted at once, because a command may name a user. If this fails, the service deletes it later.
       await database.run((orm) => orm.delete(scriptCommand).where(eq(scriptCommand.id, row.id))).catch(() => undefined);
       return stored.result;
     }
     progress();
-    await interrupt.orWait(wait(POLL_MILLISECONDS));
+    await interrupt.raceWith(wait(POLL_MILLISECONDS));
   }
   return null;
 }
@@ -178,10 +181,10 @@ async function readCommand(database: Database, id: string): Promise<{ result: st
 }
 
 /**
- * Takes a command back that nobody has carried out.
+ * Withdraws a command that was not carried out yet.
  *
- * @param failure why, unless somebody has interrupted it
- * @returns its result, if it has one; null: it is withdrawn
+ * @param failure why; null when the wait was interrupted
+ * @returns the command's result, if it has one already; null when it is withdrawn
  * @throws UserError when it may still be carried out
  */
 async function withdraw(session: Session, { id, recipient }: Row, failure: unknown): Promise<string | null> {

@@ -31,9 +31,9 @@ export const sealingKeyCommands = group("sealing-key", {
       text: sealingKeyTable,
     }),
     command("rotate", {
-      summary: "make the next sealing key",
+      summary: "create the next sealing key",
       description:
-        "Makes the next sealing key, to which everything new is sealed from now on, in every home. Locally the private half goes into " +
+        "Creates the next sealing key, to which every home seals everything new from now on. Locally, the private half goes into " +
         ".wrangler/sealing-keys.env, and a running npm start restarts itself with it. With --env it becomes a Worker secret, by " +
         "wrangler secret put, under a name of its own (version and fingerprint), and is never on this computer's disk.",
       examples: ["", "--env production"],
@@ -42,24 +42,24 @@ export const sealingKeyCommands = group("sealing-key", {
         `Sealing key ${version} is the newest.${restarts(session)}\nNext: ${formatCommand(session, "sealing-key reseal")}`,
     }),
     command("add", {
-      summary: "make the next sealing key, with a copy to keep outside of the platform",
+      summary: "create the next sealing key, with a copy to keep outside the platform",
       description:
-        "Makes the next sealing key as rotate does, and prints its private half, once. Keep it offline: if the Worker is deleted, it " +
-        "makes everything readable again that is sealed to this key. After a later rotate a new copy is needed. Whoever has the copy and " +
-        "D1 has everything (.github/SECURITY.md).",
-      options: { recovery: option("--recovery", "print the private half, once (required: the command exists for it)") },
+        "Creates the next sealing key as rotate does, and prints its private half, once. Keep it offline: if the Worker is deleted, it " +
+        "makes everything readable again that is sealed to this key. After a later rotate, a new copy is needed. Anyone who has the " +
+        "copy and D1 can read all secrets (.github/SECURITY.md).",
+      options: { recovery: option("--recovery", "print the private half, once (required)") },
       examples: ["--recovery --env production"],
       work: (session, { recovery = false }) => {
-        if (!recovery) throw new UserError("Add --recovery. For a key without a copy there is sealing-key rotate.");
+        if (!recovery) throw new UserError("Add --recovery, or use sealing-key rotate for a key without a copy.");
         return addRecovery(session);
       },
       text: ({ version, name, privateKey, restore }, session) =>
         [
-          `Sealing key ${version} is the newest. The copy, on one line; it is shown this once:`,
+          `Sealing key ${version} is the newest. This line is the copy, and is shown only this once:`,
           "",
           `${name}=${privateKey}`,
           "",
-          `If the Worker is lost: ${DEPLOY} makes a new one and asks for this key. Give it what stands behind the first "=" by`,
+          `If the Worker is lost: ${DEPLOY} creates a new one and asks for this key. Give it the part after the first "=" with`,
           `${restore}, and run ${DEPLOY} again.`,
           `Next: ${formatCommand(session, "sealing-key reseal")}`,
         ].join("\n"),
@@ -91,17 +91,18 @@ function sealingKeyTable(keys: Awaited<ReturnType<typeof listSealingKeys>>): str
 async function rotate({ homes, output, backend }: Session): Promise<{ version: number }> {
   if ("local" in backend) return { version: await rotateLocalSealingKey(homes, backend.local) };
   const { version, isOurs } = await makeDeployedSealingKey(homes, workerSecrets(backend.environment, output.note));
-  if (!isOurs) output.note(`Another administrator made sealing key ${version} at the same moment; this run made none.`);
+  if (!isOurs)
+    output.note(`Another administrator created sealing key ${version} at the same moment; this run created none.`);
   return { version };
 }
 
-/** @throws UserError for local state, and when another administrator has made the key */
+/** @throws UserError for local state, and when another administrator has created the key */
 async function addRecovery({ homes, output, backend }: Session) {
   if ("local" in backend) throw new UserError("The local key is in .wrangler/sealing-keys.env: copy that file.");
   const made = await makeDeployedSealingKey(homes, workerSecrets(backend.environment, output.note));
   if (!made.isOurs) {
     throw new UserError(
-      `Another administrator made sealing key ${made.version} at the same moment, so this run has no copy of it: run the command again.`,
+      `Another administrator created sealing key ${made.version} at the same moment, so this run has no copy of it: run the command again.`,
     );
   }
   const { version, secret } = made;
@@ -118,19 +119,19 @@ const restarts = ({ backend }: Session): string =>
 
 async function remove({ homes, backend, output }: Session, version: number): Promise<{ removed: number }> {
   // The row first: as long as D1 names the key, something may be sealed to it.
-  const wasThere = await removeSealingKey(homes, version);
-  // Even when the row is gone: a run that was killed in between left the private half behind.
+  const hadRow = await removeSealingKey(homes, version);
+  // Even when the row is gone: a run that was killed in between leaves the private half behind.
   const hadPrivateHalf =
     "local" in backend
       ? removeLocalKey(backend.local, version)
       : (await deleteSealingSecrets(workerSecrets(backend.environment, output.note), version)) > 0;
-  if (!wasThere && !hadPrivateHalf) throw unknownSealingKey(version);
+  if (!hadRow && !hadPrivateHalf) throw unknownSealingKey(version);
   return { removed: version };
 }
 
 /**
- * Removes a sealing key's public half from D1, so that nothing is sealed to it any more. Every home is asked first, so a
- * key that one of them needs stays in all of them.
+ * Removes a sealing key's public half from D1, so that nothing is sealed to it any more. All homes are checked first: a key
+ * that one of them needs stays in all of them.
  *
  * @returns false for a version that was removed before
  * @throws UserError while a value needs it, when it is the newest, and when there never was such a version

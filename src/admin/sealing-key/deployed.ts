@@ -5,15 +5,15 @@ import type { WorkerSecrets } from "../platform/worker-secrets.ts";
 import { findNewest, newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
 
 /**
- * Makes the next sealing key of a deployed environment: first the private half becomes a Worker secret, then the public
- * half goes into D1, in home 1 and then in the others. The private half is never on disk nor on a command line.
+ * Creates the next sealing key of a deployed environment. The private half becomes a Worker secret first; then the public
+ * half goes into D1, in home 1 and then in the others. The private half is never on disk or on a command line.
  *
- * Of two administrators who do this at once, the one whose public half reaches home 1 first has made the key. Nothing is
+ * If two administrators do this at once, the one whose public half reaches home 1 first has created the key. Nothing is
  * ever sealed to the other key, so its secret is deleted. A crash before that leaves an unused secret, which is deleted
- * when its version is removed; a crash between two homes leaves one of them with the key before, until this, `sealing-key
- * reseal` or `init` is run again.
+ * when its version is removed. A crash between two homes leaves one of them with the previous key, until this,
+ * `sealing-key reseal` or `init` runs again.
  *
- * @returns the newest version, and what this run has made
+ * @returns the newest version, and the secret that this run has created
  */
 export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecrets): Promise<MadeSealingKey> {
   const version = (await newestVersion(homes)) + 1;
@@ -28,12 +28,12 @@ export async function makeDeployedSealingKey(homes: Homes, secrets: WorkerSecret
   return { version, isOurs, secret: { name, privateKey } };
 }
 
-/** The newest version; `secret`: what this run has made, where it was the first. */
+/** The newest version, with its secret if this run has created it. */
 export type MadeSealingKey =
   | { version: number; isOurs: false }
   | { version: number; isOurs: true; secret: { name: string; privateKey: string } };
 
-/** 64 bits in hexadecimal: enough to tell apart keys of one version. */
+/** 64 bits in hexadecimal, enough to distinguish keys of one version. */
 const FINGERPRINT_DIGITS = 16;
 
 /** @param publicKey SPKI DER, base64; its SHA-256 is the fingerprint */

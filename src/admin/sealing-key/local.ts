@@ -31,7 +31,7 @@ export async function ensureLocalSealing(homes: Homes, state: LocalState): Promi
 }
 
 /**
- * Makes the next local sealing key. Two runs at once make the same one, and the next run finishes what a killed one
+ * Creates the next local sealing key. Two runs at once create the same one, and the next run finishes what a killed one
  * began.
  *
  * @returns its version

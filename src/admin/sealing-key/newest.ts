@@ -31,8 +31,8 @@ async function readNewest(database: Database) {
 export const newestVersion = async (homes: Homes): Promise<number> => (await findNewest(homes)).key?.version ?? 0;
 
 /**
- * Publishes the public half of the newest sealing key in every home that lacks it: it is new, or the home is, or a run that
- * made the key was killed, or the home was restored. Older keys are not: nothing in that home needs them.
+ * Publishes the public half of the newest sealing key in every home that lacks it: the key or the home is new, a run was
+ * killed, or the home was restored. Older keys are not published, because nothing in that home needs them.
  */
 export async function publishNewestEverywhere(homes: Homes): Promise<void> {
   const { key, lacking } = await findNewest(homes);

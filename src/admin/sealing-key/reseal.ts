@@ -21,27 +21,27 @@ export const resealCommand = command("reseal", {
   description:
     "Shows how many values still need an older key, until there are none. The running service re-seals them, since " +
     "only it can open them: interrupting this command stops nothing, and it can be run again.",
-  options: { wait: option("--wait <seconds>", "give up when nothing changes for so long", seconds, 150) },
+  options: { wait: option("--wait <seconds>", "give up after this time without a change", seconds, 150) },
   examples: ["--env production"],
-  async work({ homes, output }, { wait: patience }) {
-    await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), patience * 1000);
+  async work({ homes, output }, { wait: waitSeconds }) {
+    await watchResealing(homes, (left) => output.note(`${counted(left, "value")} left.`), waitSeconds * 1000);
     return { left: 0 };
   },
   text: (_, { backend }) =>
-    `Everything is sealed to the newest key.${"local" in backend ? "" : ` A restoration needs the others for 31 days: ${ADMIN} sealing-key remove VERSION after that.`}`,
+    `Everything is sealed to the newest key.${"local" in backend ? "" : ` A restore of D1 needs the others for 31 days. After that: ${ADMIN} sealing-key remove VERSION.`}`,
 });
 
 /**
  * Waits until the service's sweep has re-sealed everything to the newest key, which only the Worker can do.
  *
- * @param progress is called with how many values are left, whenever that changes
- * @param patienceMilliseconds how long the number may stay the same
- * @throws UserError that names values that are left, when nothing changes for that long
+ * @param progress is called with the number of values left, whenever it changes
+ * @param waitMilliseconds how long the number may stay the same
+ * @throws UserError that names values that are left, when the number does not change for that long
  */
 export async function watchResealing(
   homes: Homes,
   progress: (left: number) => void,
-  patienceMilliseconds: number,
+  waitMilliseconds: number,
 ): Promise<void> {
   // The sweep re-seals a home's values to the newest key that the home has.
   await publishNewestEverywhere(homes);
@@ -50,8 +50,7 @@ export async function watchResealing(
   let isServiceSeen = false;
   progress(left);
   while (left > 0) {
-    if (Date.now() - changedAt >= patienceMilliseconds)
-      throw new UserError(await stuckLine(homes, left, isServiceSeen));
+    if (Date.now() - changedAt >= waitMilliseconds) throw new UserError(await stuckLine(homes, left, isServiceSeen));
     await wait(POLL_MILLISECONDS);
     const now = await countOldValues(homes);
     if (now === left) continue;
@@ -73,7 +72,7 @@ async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Pr
   return `${valuesStillNeed(left)} an older sealing key: ${named.join(", ")}${others}. ${advice}`;
 }
 
-/** Every kind of sealed value, with what it is called. */
+/** Names of every kind of sealed value. */
 const NAMES = [
   {
     table: applicationSecret,

@@ -24,7 +24,10 @@ export async function promoteSecret(
     throw new UserError(`There is no added secret to promote: run ${ADMIN} secret add ${applicationId} first.`);
   }
   const { secretId } = added;
-  const note = await newHistoryRow(database, applicationId, actor, { action: "secret:promoted", detail: { secretId } });
+  const historyRow = await newHistoryRow(database, applicationId, actor, {
+    action: "secret:promoted",
+    detail: { secretId },
+  });
   const { id, role } = applicationSecret;
   const [, , , ...rows] = await database.run((orm) => {
     const candidate = alias(applicationSecret, "candidate");
@@ -32,7 +35,7 @@ export async function promoteSecret(
     const stillAdded = exists(orm.select().from(candidate).where(isAdded));
     const isCurrent = and(eq(applicationSecret.applicationId, applicationId), eq(role, "current"));
     return orm.batch([
-      insertHistoryRow(orm, note, stillAdded),
+      insertHistoryRow(orm, historyRow, stillAdded),
       orm.update(applicationSecret).set({ role: "previous" }).where(and(isCurrent, stillAdded)),
       orm
         .update(applicationSecret)
@@ -47,7 +50,7 @@ export async function promoteSecret(
 }
 
 /**
- * Ends the previous secret, or the named one unless it is current. It stops authenticating within half a minute.
+ * Retires the previous secret, or the named one unless it is current. It stops authenticating within half a minute.
  *
  * @throws UserError when there is no such secret, or when it is the current one or becomes it meanwhile
  */
@@ -86,9 +89,9 @@ const noSecret = (applicationId: ApplicationId, which: string): UserError =>
   new UserError(`Application ${applicationId} has no secret ${which}: see ${ADMIN} secret list ${applicationId}.`);
 
 /**
- * Ends the secret of a person. It stops authenticating within half a minute.
+ * Retires a person's secret. It stops authenticating within half a minute.
  *
- * @throws UserError when nobody of that name has one
+ * @throws UserError when there is none of that name
  */
 export async function retireConsoleSecret(
   database: Database,
@@ -100,7 +103,7 @@ export async function retireConsoleSecret(
   if (secret === undefined) throw noSecret(applicationId, `for "${name}"`);
   const { secretId } = secret;
   const ofName = and(eq(consoleSecret.applicationId, applicationId), eq(consoleSecret.name, name));
-  // By ID as well: another administrator may have given the name a new secret meanwhile, which stays.
+  // By ID as well, so that a new secret that another administrator has added for this name meanwhile stays.
   const isSecret = and(ofName, eq(consoleSecret.id, secretId));
   const detail = { secretId, name };
   return {
@@ -119,10 +122,10 @@ async function deleteSecret(
   actor: Actor,
   detail: { secretId: string; name?: string },
 ): Promise<ShownSecret[]> {
-  const note = await newHistoryRow(database, applicationId, actor, { action: "secret:retired", detail });
+  const historyRow = await newHistoryRow(database, applicationId, actor, { action: "secret:retired", detail });
   const [, , ...rows] = await database.run((orm) =>
     orm.batch([
-      insertHistoryRow(orm, note, sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isSecret})`),
+      insertHistoryRow(orm, historyRow, sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isSecret})`),
       orm.delete(table).where(isSecret),
       ...selectSecrets(orm, applicationId),
     ]),

@@ -17,7 +17,7 @@ export const secretCommands = group("secret", {
     "Changes an application's secret without downtime.\n\n" +
     "Add a second one, give it to the application's server, promote it, and retire the first when nothing uses " +
     "it any more.\n\n" +
-    "Secrets for people and for doors are apart from these two: add and retire them with --console and --door.",
+    "People and doors have secrets besides these two: add and retire them with --console and --door.",
   commands: [
     command("add", {
       arguments: [APPLICATION],
@@ -27,10 +27,10 @@ export const secretCommands = group("secret", {
         "Both secrets authenticate. Webhooks stay signed with the current one, in the Signature header, until the new " +
         "one is promoted. An application's server has at most two secrets.\n\n" +
         `With --console it is a secret for a person, to sign in at /console; it never signs webhooks. An operator may do ` +
-        "what the server may, reception only reads and creates and revokes invitations, a viewer only reads. What they do " +
-        `is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.\n\n` +
-        "With --door it is a secret for a door, which learns with it within two seconds that a badge's status has changed. " +
-        "It may do nothing else. An application has at most " +
+        "what the server may. Reception may read, and create and revoke invitations. A viewer may only read. What they " +
+        `do is in the history under their name. An application has at most ${MAX_CONSOLE_SECRETS} of them.\n\n` +
+        "With --door it is a secret for a door, which can then receive changes of badges' status within two seconds, and " +
+        "do nothing else. An application has at most " +
         `${MAX_DOOR_SECRETS.toLocaleString("en")} of them.`,
       options: {
         name: option("--console <name>", "add a secret for the person of this name", onOneLine),
@@ -46,7 +46,7 @@ export const secretCommands = group("secret", {
         if (door !== undefined) return addDoorSecret(homes.databaseFor(id), id, door, actor);
         if (name !== undefined)
           return addConsoleSecret(homes.databaseFor(id), id, { name, role: role ?? "operator" }, actor);
-        if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME, too.");
+        if (role !== undefined) throw new UserError("Only a person's secret has a role: give --console NAME too.");
         return addSecret(homes.databaseFor(id), id, actor);
       },
       text: addedText,
@@ -69,7 +69,7 @@ export const secretCommands = group("secret", {
         "valid, as the previous one, until it is retired.",
       work: ({ homes, actor }, id) => promoteSecret(homes.databaseFor(id), id, actor),
       text: (secrets, session, id) =>
-        `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now. When nobody uses the other one any more:\n` +
+        `${secretTable(secrets)}\n\nWebhooks are signed with the new secret now. When nothing uses the other one any more:\n` +
         formatCommand(session, `secret retire ${id}`),
     }),
     command("retire", {
@@ -77,7 +77,7 @@ export const secretCommands = group("secret", {
       summary: "end the previous secret",
       description:
         "Ends the previous secret of an application within half a minute. With --secret it ends an added one that " +
-        "is not to be promoted, with --console the secret of a person, with --door that of a door. The current secret " +
+        "is not to be promoted, with --console a person's, and with --door a door's. The current secret " +
         "cannot be retired.",
       options: {
         secret: option("--secret <secret-id>", "end this secret, which may be the added one", String),
@@ -109,7 +109,7 @@ ${fieldLines({
   Role: name && role,
 })}
 
-Keep the secret now: it is not shown again. ${next}
+Store the secret now: it is not shown again. ${next}
   ${formatCommand(session, command)}`;
 }
 
@@ -130,7 +130,7 @@ function nextStep({
   }
   return [
     `Added a secret for ${name}.`,
-    `Whoever has it signs in at /console with it and the application ID.\nWhen ${name} does not need it any more:`,
+    `It is for signing in at /console, together with the application ID.\nWhen ${name} does not need it any more:`,
     `secret retire ${applicationId} --console ${shellWord(name)}`,
   ];
 }

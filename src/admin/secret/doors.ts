@@ -11,9 +11,9 @@ import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.
 import { type Database, insertWhere } from "../platform/database.ts";
 import type { AddedSecret, ShownSecret } from "./secrets.ts";
 
-/** The secrets of doors (contract section 26): an application has up to `MAX_DOOR_SECRETS`, apart from all others. */
+/** The secrets of doors (contract section 26). An application has up to `MAX_DOOR_SECRETS`, besides its other secrets. */
 
-/** By name. */
+/** Sorted by name. */
 export async function listDoorSecrets(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
   const rows = await database.run((orm) =>
     orm.select().from(doorSecret).where(eq(doorSecret.applicationId, applicationId)).orderBy(asc(doorSecret.name)),
@@ -38,17 +38,17 @@ export async function addDoorSecret(
   await findApplication(database, applicationId);
   const { row, secret } = await makeConsoleSecret();
   const ofApplication = sql`SELECT count(*) FROM ${doorSecret} WHERE ${doorSecret.applicationId} = ${applicationId}`;
-  const isThere = sql`EXISTS (SELECT 1 FROM ${doorSecret}
+  const existsCondition = sql`EXISTS (SELECT 1 FROM ${doorSecret}
     WHERE ${doorSecret.applicationId} = ${applicationId} AND ${doorSecret.id} = ${row.id})`;
-  const isPossible = sql`FROM ${application} WHERE ${application.id} = ${applicationId} AND (${ofApplication}) < ${MAX_DOOR_SECRETS}
-    AND (${ofApplication} AND ${doorSecret.name} = ${name}) = 0 AND NOT ${isThere}`;
+  const insertCondition = sql`FROM ${application} WHERE ${application.id} = ${applicationId} AND (${ofApplication}) < ${MAX_DOOR_SECRETS}
+    AND (${ofApplication} AND ${doorSecret.name} = ${name}) = 0 AND NOT ${existsCondition}`;
   const entry = { action: "secret:added", detail: { secretId: row.id, door: name } } as const;
-  const note = await newHistoryRow(database, applicationId, actor, entry);
+  const historyRow = await newHistoryRow(database, applicationId, actor, entry);
   const added = { ...row, name, applicationId, createdAt: Date.now() };
   const [, , [holder]] = await database.run((orm) =>
     orm.batch([
-      insertWhere(orm, doorSecret, added, isPossible),
-      insertHistoryRow(orm, note, isThere),
+      insertWhere(orm, doorSecret, added, insertCondition),
+      insertHistoryRow(orm, historyRow, existsCondition),
       orm.select({ id: doorSecret.id }).from(doorSecret).where(isOfDoor(applicationId, name)),
     ]),
   );
@@ -67,10 +67,10 @@ export async function addDoorSecret(
 }
 
 /**
- * Ends the secret of a door. It stops authenticating within half a minute.
+ * Retires a door's secret. It stops authenticating within half a minute.
  *
  * @returns the doors' secrets that are left
- * @throws UserError when no door of that name has one
+ * @throws UserError when there is none of that name
  */
 export async function retireDoorSecret(
   database: Database,
@@ -88,13 +88,13 @@ export async function retireDoorSecret(
     );
   }
   const { id: secretId } = holder;
-  // By ID as well: another administrator may have given the name a new secret meanwhile, which stays.
+  // By ID as well, so that a new secret that another administrator has added for this name meanwhile stays.
   const isSecret = and(isOfDoor(applicationId, name), eq(doorSecret.id, secretId));
   const entry = { action: "secret:retired", detail: { secretId, door: name } } as const;
-  const note = await newHistoryRow(database, applicationId, actor, entry);
+  const historyRow = await newHistoryRow(database, applicationId, actor, entry);
   await database.run((orm) =>
     orm.batch([
-      insertHistoryRow(orm, note, sql`EXISTS (SELECT 1 FROM ${doorSecret} WHERE ${isSecret})`),
+      insertHistoryRow(orm, historyRow, sql`EXISTS (SELECT 1 FROM ${doorSecret} WHERE ${isSecret})`),
       orm.delete(doorSecret).where(isSecret),
     ]),
   );

@@ -12,25 +12,25 @@ import { administrator, insertHistoryRow, newHistoryRow } from "../history/note.
 import { type Database, insertWhere, type NewRow, type Orm } from "../platform/database.ts";
 import { newestSealer } from "../sealing-key/newest.ts";
 
-/** The secrets of an application: the two of its server, and those of people (contract section 19). Those of doors: doors.ts. */
+/** The secrets of an application: the two of its server, and those of people. For those of doors, see doors.ts. */
 
 /** A secret as the commands print it, without its value. */
 export interface ShownSecret {
   secretId: string;
-  /** Which of the server's two it is, or what a person may do with it (contract section 24); `door`: it is a door's. */
+  /** Which of the server's two it is; a person's role; or `door`. */
   role: "current" | "added" | "previous" | Role | "door";
-  /** Whose it is; only of a person's or a door's. */
+  /** The person's or door's name; the server's secrets have none. */
   name?: string;
   createdAt: string | null;
 }
 
-/** Those of the server, oldest first, then those of people, by name. */
+/** The server's, oldest first, then people's, by name. */
 export async function listSecrets(database: Database, applicationId: ApplicationId): Promise<ShownSecret[]> {
   await findApplication(database, applicationId);
   return toSecretsView(await database.run((orm) => orm.batch(selectSecrets(orm, applicationId))));
 }
 
-/** The statements that `toSecretsView` takes the results of. */
+/** The statements whose results `toSecretsView` takes. */
 export const selectSecrets = (orm: Orm, applicationId: ApplicationId) =>
   [
     orm
@@ -80,15 +80,15 @@ export async function addSecret(
 ): Promise<AddedSecret> {
   await findApplication(database, applicationId);
   const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
-  const isPossible = sql`(SELECT count(*) FROM ${applicationSecret} WHERE ${applicationSecret.applicationId} = ${applicationId}) < 2
+  const insertCondition = sql`(SELECT count(*) FROM ${applicationSecret} WHERE ${applicationSecret.applicationId} = ${applicationId}) < 2
     AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE ${sealingKey.version} = ${row.sealingVersion})`;
   const added = { ...row, role: "added", applicationId, createdAt: Date.now() } as const;
-  const [secrets] = await insertSecret(database, applicationSecret, added, isPossible, actor, {});
+  const [secrets] = await insertSecret(database, applicationSecret, added, insertCondition, actor, {});
   if (secrets.some(({ id }) => id === row.id)) {
     return { applicationId, secretId: row.id, applicationSecret: secret, role: "added" };
   }
   if (secrets.length < 2) throw new UserError("The sealing key was replaced meanwhile: run the command again.");
-  const isFull = `Application ${applicationId} has two secrets already: finish that change first with ${ADMIN} secret`;
+  const isFull = `Application ${applicationId} has two secrets already: finish changing it first with ${ADMIN} secret`;
   const other = secrets.find(({ role }) => role === "added");
   if (other === undefined) throw new UserError(`${isFull} retire ${applicationId}.`);
   throw new UserError(
@@ -111,10 +111,10 @@ export async function addConsoleSecret(
   await findApplication(database, applicationId);
   const { row, secret } = await makeConsoleSecret();
   const ofApplication = sql`SELECT count(*) FROM ${consoleSecret} WHERE ${consoleSecret.applicationId} = ${applicationId}`;
-  const isPossible = sql`(${ofApplication}) < ${MAX_CONSOLE_SECRETS}
+  const insertCondition = sql`(${ofApplication}) < ${MAX_CONSOLE_SECRETS}
     AND (${ofApplication} AND ${consoleSecret.name} = ${name}) = 0`;
   const added = { ...row, ...holder, applicationId, createdAt: Date.now() };
-  const [, secrets] = await insertSecret(database, consoleSecret, added, isPossible, actor, holder);
+  const [, secrets] = await insertSecret(database, consoleSecret, added, insertCondition, actor, holder);
   if (secrets.some(({ id }) => id === row.id)) {
     return { applicationId, secretId: row.id, applicationSecret: secret, ...holder };
   }
@@ -129,24 +129,24 @@ export async function addConsoleSecret(
   );
 }
 
-/** Inserts a secret if that is possible. A repeat after a lost response inserts none. @returns all secrets */
+/** Inserts a secret if `insertCondition` holds. A repeat after a lost response inserts none. @returns all secrets */
 async function insertSecret<Table extends typeof applicationSecret | typeof consoleSecret>(
   database: Database,
   table: Table,
   row: NewRow<Table> & { id: string; applicationId: ApplicationId },
-  isPossible: SQL,
+  insertCondition: SQL,
   actor: Actor,
   detail: object,
 ): Promise<Secrets> {
   const { id, applicationId } = row;
-  const isThere = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${table.applicationId} = ${applicationId} AND ${table.id} = ${id})`;
-  const isNew = sql`FROM ${application} WHERE ${application.id} = ${applicationId} AND ${isPossible} AND NOT ${isThere}`;
+  const existsCondition = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${table.applicationId} = ${applicationId} AND ${table.id} = ${id})`;
+  const isNew = sql`FROM ${application} WHERE ${application.id} = ${applicationId} AND ${insertCondition} AND NOT ${existsCondition}`;
   const entry = { action: "secret:added", detail: { secretId: id, ...detail } } as const;
-  const note = await newHistoryRow(database, applicationId, actor, entry);
+  const historyRow = await newHistoryRow(database, applicationId, actor, entry);
   const [, , ...secrets] = await database.run((orm) =>
     orm.batch([
       insertWhere(orm, table, row, isNew),
-      insertHistoryRow(orm, note, isThere),
+      insertHistoryRow(orm, historyRow, existsCondition),
       ...selectSecrets(orm, applicationId),
     ]),
   );

@@ -9,11 +9,11 @@ import { counted, plain } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { submitAndWait } from "../script-command/submit.ts";
 
-const BY_SERVICE = "The running service carries it out within ten seconds.";
+const BY_SERVICE = "The running service carries this out within ten seconds.";
 
 const USER = argument("<user>", "the application's own ID of the user", "alice", userId);
 
-/** They do what the server calls of the same names do (contract sections 12 and 24). */
+/** Each command does what the server call of the same name does. */
 export const userCommands = group("user", {
   summary: "block, unblock and erase users",
   description: "Blocks, unblocks and erases users of an application.",
@@ -39,8 +39,8 @@ export const userCommands = group("user", {
       arguments: [APPLICATION, USER],
       summary: "revoke a user's badges and forget who it was",
       description:
-        "Revokes the badges of a user of application <id>, puts a random ID in place of the user's everywhere, and deletes " +
-        `metadata and names. Their numbers stay taken. Nothing brings the user back. ${BY_SERVICE}`,
+        "Revokes the badges of a user of application <id>, replaces the user's ID with a random one everywhere, and deletes " +
+        `metadata and names. The badges' numbers stay taken. This cannot be undone. ${BY_SERVICE}`,
       async work(session, id, user) {
         await findApplication(session.homes.databaseFor(id), id);
         const carried = await submitAndWait(session, id, { kind: "erase", userId: user });
@@ -50,7 +50,7 @@ export const userCommands = group("user", {
       text: ({ userId: alias, erased }, _session, _id, user) =>
         erased === 0
           ? `User ${plain(user)} had no badge.`
-          : `User ${plain(user)} is erased: ${counted(erased, "badge")} of ${alias} now, all revoked.`,
+          : `User ${plain(user)} is erased: ${counted(erased, "badge")} now under ${alias}, all revoked.`,
     }),
     command("show", {
       arguments: [APPLICATION, USER],

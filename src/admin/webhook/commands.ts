@@ -34,10 +34,10 @@ export const webhookCommands = group("webhook", {
   ],
 });
 
-/** Events that one statement reads: meanwhile D1 does nothing else, and an application may have millions. */
+/** Events read by one statement: D1 runs one at a time, and an application may have millions of events. */
 const CHUNK_EVENTS = 1000;
 
-/** The newest events of an application: of a state that few enough have, those alone, else all, in chunks. */
+/** An application's newest events. If few have the state, only those are read; otherwise all are, in chunks. */
 export async function listEvents(
   database: Database,
   applicationId: ApplicationId,
@@ -57,7 +57,7 @@ export async function listEvents(
     const newest = stoppedEventIds(applicationId, state, sql`ORDER BY ${webhookEvent.id} DESC LIMIT ${limit}`);
     return (await read(sql`${webhookEvent.id} IN (${newest})`, limit)).map(listedEvent);
   }
-  // No index has the pending ones by ID.
+  // No index orders pending events by ID.
   if (state === "pending" && (await countPendingRows(database, applicationId)) < CHUNK_EVENTS) {
     return (await read(sql`${webhookEvent.id} IN (${pendingEventIds(applicationId)})`, limit)).map(listedEvent);
   }
@@ -71,7 +71,7 @@ export async function listEvents(
   }
 }
 
-/** How many rows reading all of an application's pending events takes, counted to twice `CHUNK_EVENTS`. */
+/** How many rows it takes to read all pending events of an application, counted up to twice `CHUNK_EVENTS`. */
 async function countPendingRows(database: Database, applicationId: ApplicationId): Promise<number> {
   const rows = pendingEventRows(applicationId, CHUNK_EVENTS);
   const counted = await database.run((orm) => orm.get<{ rows: number }>(sql`SELECT ${rows} AS rows`));

@@ -7,7 +7,6 @@ import { ADMIN } from "../command-line/shell.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 
-/** An application without a URL gets no events. */
 export const noUrl = (applicationId: ApplicationId): UserError =>
   new UserError(
     `Application ${applicationId} has no webhook URL: set one with ${ADMIN} application update ${applicationId} --webhook-url URL.`,
@@ -68,8 +67,8 @@ const DUE_AT_ONCE = 0;
 export const DUE_FIRST = -1;
 
 /**
- * A query of the IDs of an application's stopped events in a state, by their index: without it SQLite reads all events of the
- * application.
+ * Selects the IDs of an application's stopped events in a state. It names their index, without which SQLite would read all
+ * events of the application.
  *
  * @param rest further conditions, order and limit
  */
@@ -78,10 +77,10 @@ export const stoppedEventIds = (applicationId: ApplicationId, state: "exhausted"
     WHERE ${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')
     AND ${webhookEvent.applicationId} = ${applicationId} ${rest}`;
 
-/** A test event is sent once. */
+/** A test event is never sent again. */
 export const REPEATABLE_CONDITION = sql`${webhookEvent.event} <> 'webhook:test'`;
 
-/** Events that one statement makes due: their rows and indexes are written, and meanwhile D1 does nothing else. */
+/** Events made due by one statement: it writes their rows and indexes, and D1 runs one statement at a time. */
 export const DUE_CHUNK_EVENTS = 500;
 
 /**

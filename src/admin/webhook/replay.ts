@@ -26,7 +26,7 @@ export const replayCommand = rawCommand("replay", {
   description:
     "Sends an event at once, whatever its state, with a fresh set of attempts: give the event's ID. With " +
     "--all-exhausted, sends all events of an application again whose attempts are used up: give the " +
-    "application's ID. Receivers recognize by its ID an event that they have had already.",
+    "application's ID. Receivers recognize a repeated event by its ID.",
   options: { allExhausted: option("--all-exhausted", "all exhausted events of the application <id>") },
   examples: ["evt_…", "app_… --all-exhausted"],
   async action({ output, inSession }, id, { allExhausted = false }) {
@@ -65,10 +65,10 @@ export async function replayEvent(database: Database, eventId: string, actor = a
   const { event, application: owner } = await findEvent(database, eventId);
   assertTakesEvents(owner);
   const isEvent = and(eq(webhookEvent.applicationId, owner.id), eq(webhookEvent.id, eventId), takesEvents(owner.id));
-  const note = await newHistoryRow(database, owner.id, actor, { action: "event:replayed", detail: { eventId } });
+  const historyRow = await newHistoryRow(database, owner.id, actor, { action: "event:replayed", detail: { eventId } });
   const [, { meta }] = await database.run((orm) =>
     orm.batch([
-      insertHistoryRow(orm, note, exists(orm.select().from(webhookEvent).where(isEvent))),
+      insertHistoryRow(orm, historyRow, exists(orm.select().from(webhookEvent).where(isEvent))),
       orm
         .update(webhookEvent)
         .set({ state: "pending", attempts: 0, dueAt: DUE_FIRST, leaseUntil: 0, deliveredAt: null })
@@ -93,17 +93,17 @@ export async function replayEvent(database: Database, eventId: string, actor = a
 export async function replayExhausted(database: Database, applicationId: ApplicationId, actor = administrator()) {
   const owner = await findApplication(database, applicationId);
   assertTakesEvents(owner);
-  const note = await newHistoryRow(database, applicationId, actor, {
+  const historyRow = await newHistoryRow(database, applicationId, actor, {
     action: "event:replayed",
     detail: { all: "exhausted" },
   });
   const exhausted = stoppedEventIds(applicationId, "exhausted", sql`AND ${REPEATABLE_CONDITION}`);
-  const areThere = sql`${takesEvents(applicationId)} AND EXISTS (${exhausted})`;
+  const existsCondition = sql`${takesEvents(applicationId)} AND EXISTS (${exhausted})`;
   let replayed = 0;
   for (let changes = DUE_CHUNK_EVENTS; changes === DUE_CHUNK_EVENTS; replayed += changes) {
     const [, { meta }] = await database.run((orm) =>
       orm.batch([
-        insertHistoryRow(orm, note, areThere),
+        insertHistoryRow(orm, historyRow, existsCondition),
         makeDue(orm, applicationId, "exhausted", takesEvents(applicationId)),
       ]),
     );

@@ -23,7 +23,7 @@ const badgePayload = z.object({ data: z.object({ id: z.string() }) });
 type ShownEvent = Awaited<ReturnType<typeof showEvent>>;
 
 /**
- * An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 knows.
+ * An event as `webhook show --json` prints it: the keys of `webhook list`, and everything else that D1 has.
  *
  * @throws UserError when there is no such event
  */

@@ -22,8 +22,8 @@ export const testCommand = command("test", {
     "Sends one webhook:test event to the application's URL and shows the response. The running service sends it. " +
     "A 2xx response also releases deliveries that are held. The exit code is 0 for a 2xx response only.",
   options: { wait: option("--wait <seconds>", "how long to wait for the service", seconds, 90) },
-  work: ({ homes, output, wake }, id, { wait: patience }) =>
-    testEndpoint(homes.databaseFor(id), id, patience * 1000, output.note, () => wake(id)),
+  work: ({ homes, output, wake }, id, { wait: waitSeconds }) =>
+    testEndpoint(homes.databaseFor(id), id, waitSeconds * 1000, output.note, () => wake(id)),
   text: testText,
   failure: ({ delivered, status }) => (delivered ? undefined : refusalText(status)),
 });
@@ -31,9 +31,9 @@ export const testCommand = command("test", {
 /**
  * Puts a test event into the outbox and waits until the service has sent it, once.
  *
- * @param note is told what there is to wait for
- * @param wake tells the service; if that fails, the next tick finds the event
- * @throws UserError when there is no URL, when the application is disabled, or when nobody sends the event in time
+ * @param note gets a line about what this waits for
+ * @param wake wakes the service; if that fails, the next tick finds the event
+ * @throws UserError when there is no URL, when the application is disabled, or when the service does not send it in time
  */
 export async function testEndpoint(
   database: Database,
@@ -49,7 +49,7 @@ export async function testEndpoint(
     );
   }
   if (url === null) throw noUrl(applicationId);
-  // By D1's clock, as the service sees it: this computer's may be wrong by hours.
+  // D1's time, like the service's: this computer's clock may be wrong by hours.
   const createdAt = await database.readClock();
   const id = newEventId(createdAt);
   await database.run((orm) => insertTestEvent(orm, applicationId, id, createdAt));
@@ -83,7 +83,7 @@ function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, cre
 /** The event's row once it was sent. Null when there is none: the URL was removed meanwhile. */
 async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
   const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
-  // Once its result is no longer awaited, it must not be sent. One that is being sent is kept: it is leased to the sender.
+  // Nobody waits for the result any more, so the event must not be sent. If it is being sent, it is leased, and stays.
   const isUnsent = and(
     isEvent,
     eq(webhookEvent.state, "pending"),

@@ -8,7 +8,7 @@ import { type Column, Table } from "../parts/table.tsx";
 import { When } from "../parts/texts.tsx";
 
 const ROLE_WORDS = {
-  viewer: "Viewer: may look at everything",
+  viewer: "Viewer: may read everything",
   reception: "Reception: may also invite visitors",
   operator: "Operator: may do everything here",
 } as const;
@@ -31,8 +31,8 @@ export function AccessView() {
     <>
       <Title>Access</Title>
       <p class="hint">
-        Who has a secret for this console. The application's own server is not in the list. An administrator gives and
-        retires secrets.
+        These people have a secret for this console. The application's own server is not listed. An administrator adds
+        and retires secrets.
       </p>
       <Table
         noun="people"

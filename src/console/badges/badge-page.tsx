@@ -11,7 +11,7 @@ import { StateChip } from "./columns.tsx";
 import { StepDialog } from "./step-dialog.tsx";
 import { type BadgeStep, stepsOf } from "./steps.ts";
 
-/** A badge with all that is known of it, what can be done with it, and its history. */
+/** Everything about a badge: its facts, its actions and its history. */
 export function BadgePage({ params: { id = "" } }: { params: Readonly<Record<string, string>> }) {
   const isNumber = /^[1-9]\d{0,15}$/.test(id);
   return (

@@ -16,10 +16,10 @@ import type { BadgeStep } from "./steps.ts";
 const PER_PAGE = 100;
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 const STATES = ["active", "suspended", "expired", "revoked", "replaced"] as const;
-/** What all states are, in the order in which they are listed. Undefined: those in use. */
+/** Together all states, in the order in which they are listed. Undefined is those in use. */
 const ALL_STATES = [undefined, "expired", "revoked", "replaced"] as const;
 
-/** What the address asks for; unknown values count as absent. */
+/** The search in the address; unknown values count as absent. */
 function searchOf({ state, q = "", ends, order }: Params) {
   const wanted = [...q.trim()].length >= 2 ? q.trim() : undefined;
   const days = /^[1-9]\d{0,3}$/.test(ends ?? "") ? Number(ends) : null;
@@ -32,7 +32,7 @@ function searchOf({ state, q = "", ends, order }: Params) {
   };
 }
 
-/** The badges that the address asks for. The service lists one state at a time, so all of them are lists in turn. */
+/** The badges of the search in the address. The service lists one state at a time, so "all states" is several lists. */
 function openSearch(server: ServerClient, params: Params, perPage: number, signal: AbortSignal) {
   const { state, ...search } = searchOf(params);
   const open = (one: BadgeState | undefined) =>
@@ -40,7 +40,7 @@ function openSearch(server: ServerClient, params: Params, perPage: number, signa
   return state === "all" ? inTurn(ALL_STATES.map(open)) : open(state);
 }
 
-/** Searches, filters and lists badges; everything that is asked for stands in the address. */
+/** Searches, filters and lists badges. The whole search is in the address. */
 export function Badges({ params }: { params: Params }) {
   const session = useSession();
   const [asking, setAsking] = useState<{ badge: ListedBadge; step: BadgeStep } | null>(null);
@@ -62,7 +62,7 @@ export function Badges({ params }: { params: Params }) {
   };
   const counts = statistics.value?.badgesByState;
   const isCounted = q === undefined && days === null;
-  // The whole list, oldest first, is that of contract section 4, without the times that stand here.
+  // Unfiltered and oldest first, the service would return the list of contract section 4, without the times shown here.
   const isNarrowed = !isCounted || state !== undefined;
   const href = (changed: Record<string, string | undefined>) => hrefOf("badges", { ...params, ...changed });
   const columns = badgeColumns((badge, step) => setAsking({ badge, step }));
@@ -117,7 +117,7 @@ export function Badges({ params }: { params: Params }) {
         empty={
           Object.keys(params).length === 0
             ? "No badges yet. They appear here as soon as phones log in."
-            : "No badge fits. Try fewer letters, another state, or any time."
+            : "No badge matches. Try fewer letters, another state, or any time."
         }
       />
       {asking !== null && (
@@ -129,12 +129,12 @@ export function Badges({ params }: { params: Params }) {
           onClose={() => setAsking(null)}
         />
       )}
-      {session.may("change") ? null : <p class="hint">Your role may look at badges, not change them.</p>}
+      {session.may("change") ? null : <p class="hint">Your role may read badges, but not change them.</p>}
     </>
   );
 }
 
-/** @param state undefined: those in use */
+/** @param state undefined for those in use */
 function totalOf(counts: Record<BadgeState, number>, state: BadgeState | "all" | undefined): number {
   if (state === undefined) return counts.active + counts.suspended;
   return state === "all" ? STATES.reduce((sum, each) => sum + counts[each], 0) : counts[state];

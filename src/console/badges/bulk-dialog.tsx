@@ -19,14 +19,14 @@ const TITLES: Readonly<Record<BulkStep, string>> = {
   revoke: "Revoke",
 };
 
-/** What has happened to one badge, and to several. */
+/** For one badge, and for several. */
 const DONE: Readonly<Record<BulkStep, readonly [string, string]>> = {
   extend: ["has a new end", "have a new end"],
   suspend: ["is suspended", "are suspended"],
   revoke: ["is revoked", "are revoked"],
 };
 
-/** Asks before a step with many badges, takes it, and says how it ended for each. */
+/** Asks before it changes many badges, and says how that ended for each. */
 export function BulkDialog(props: {
   step: BulkStep;
   badges: readonly ListedBadge[];
@@ -58,7 +58,7 @@ export function BulkDialog(props: {
       const { undone, left } = await undoBulkStep(found);
       onDone();
       if (left === 0) return { text: `Undone: ${counted(undone, "badge is as it was", "badges are as they were")}.` };
-      const others = `${counted(left, "badge was", "badges were")} left alone, changed by somebody since.`;
+      const others = `${counted(left, "badge was", "badges were")} left alone, because somebody has changed ${left === 1 ? "it" : "them"} since.`;
       return { text: `Undone for ${counted(undone, "badge")}; ${others}`, tone: "warning" };
     };
     return {
@@ -69,7 +69,7 @@ export function BulkDialog(props: {
     };
   };
   const close = () => {
-    // A dialog that stayed open to name those that were left alone has told of the others only there.
+    // The dialog stayed open to name the badges that were left alone, so no notice has named the others yet.
     if (isOver && outcomes.some(({ isDone }) => isDone) && outcomes.some(({ isDone }) => !isDone))
       notify(doneNotice(outcomes));
     onClose(outcomes !== null);

@@ -7,16 +7,16 @@ import { isConflict, meanwhile, readPresent } from "./meanwhile.ts";
 
 export type BulkStep = "extend" | "suspend" | "revoke";
 
-/** Calls at once: as many as a browser has open to one host, and one left over. */
+/** Calls at once: fewer than the connections that a browser opens to one host, so that other calls get through. */
 export const AT_ONCE = 4;
 
-/** How a step of many badges ended for one of them. */
+/** How a change of many badges ended for one of them. */
 export interface BulkOutcome {
   badge: ListedBadge;
   isDone: boolean;
-  /** In a sentence. */
+  /** A sentence. */
   text: string;
-  /** What takes it back; absent: nothing can, or nothing was done. */
+  /** Undoes it; absent if it cannot be undone, or nothing was done. */
   undo?: () => Promise<CurrentBadge>;
 }
 
@@ -34,14 +34,14 @@ const DONE: Readonly<Record<BulkStep, string>> = {
 
 interface Wanted {
   step: BulkStep;
-  /** ISO 8601; null: no end. Of `extend` alone. */
+  /** ISO 8601; null for no end. Only for `extend`. */
   end: string | null;
   reason: string | undefined;
 }
 
 /**
- * Takes a step with one of many badges, and only with what the reader saw: one that somebody has changed since it was listed is left
- * alone, as is one that changes meanwhile (`If-Match`).
+ * Changes one of many badges, if it is still as the user saw it: a badge that somebody has changed since it was listed, or
+ * changes meanwhile (`If-Match`), is left alone.
  *
  * @throws SessionEnded
  */
@@ -72,7 +72,7 @@ function act(server: ServerClient, id: string, { step, end, reason }: Wanted, ch
   return step === "suspend" ? server.suspendBadge(id, options) : server.revokeBadge(id, options);
 }
 
-/** @returns what makes a badge again what it was before, unless somebody has changed it since; undefined: nothing can */
+/** @returns a function that undoes the change, unless somebody has changed the badge since; undefined if nothing can */
 function undoOf(step: BulkStep) {
   if (step === "revoke") return undefined;
   return (server: ServerClient, { id, expiresAt }: CurrentBadge, change: number | undefined) =>
@@ -81,7 +81,7 @@ function undoOf(step: BulkStep) {
       : server.resumeBadge(id, { ifChange: change });
 }
 
-/** Takes a step back where it was taken. A badge that somebody has changed since is left alone. @throws SessionEnded */
+/** Undoes what was done. A badge that somebody has changed since is left alone. @throws SessionEnded */
 export async function undoBulkStep(outcomes: readonly BulkOutcome[]): Promise<{ undone: number; left: number }> {
   const result = { undone: 0, left: 0 };
   await eachOf(outcomes, AT_ONCE, async ({ undo }) => {

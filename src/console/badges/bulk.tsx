@@ -8,10 +8,10 @@ import type { BulkStep } from "./bulk-step.ts";
 const LABELS: Readonly<Record<BulkStep, string>> = { extend: "Change end…", suspend: "Suspend…", revoke: "Revoke…" };
 const STEPS: readonly BulkStep[] = ["extend", "suspend", "revoke"];
 
-/** What can be done with all the badges that are selected. */
+/** Actions on all selected badges. */
 export function Bulk({ selection, onDone }: { selection: Selection<ListedBadge>; onDone: () => void }) {
   const { items, clear } = selection;
-  /** The badges as they were selected: the list may change below the dialog. */
+  /** A copy of the selection, because the list may change behind the dialog. */
   const [asking, setAsking] = useState<{ step: BulkStep; badges: readonly ListedBadge[] } | null>(null);
   const close = (hasActed: boolean) => {
     setAsking(null);

@@ -10,7 +10,7 @@ import { Chip, Digits, shortTime, When } from "../parts/texts.tsx";
 import { BADGE_STATE_WORDS, BADGE_TONES } from "../words.ts";
 import { type BadgeStep, stepsOf } from "./steps.ts";
 
-/** The columns of a list of badges. @param onStep asks for a step of a badge */
+/** The columns of a list of badges. @param onStep opens the dialog of an action */
 export const badgeColumns = (onStep: (badge: ListedBadge, step: BadgeStep) => void): Column<ListedBadge>[] => [
   {
     title: "Person",
@@ -54,7 +54,7 @@ export const badgeColumns = (onStep: (badge: ListedBadge, step: BadgeStep) => vo
   },
 ];
 
-/** A badge's state; one that has not begun yet says so. */
+/** A badge's state, or when it starts. */
 export function StateChip({
   badge: { state = "active", startsAt },
 }: {
@@ -66,7 +66,7 @@ export function StateChip({
   return <Chip tone={BADGE_TONES[state]}>{BADGE_STATE_WORDS[state]}</Chip>;
 }
 
-/** The menu of a row. What the role may not do is not in it. */
+/** The menu of a row, without what the role may not do. */
 function BadgeMenu({ badge, onStep }: { badge: ListedBadge; onStep: (step: BadgeStep) => void }) {
   const session = useSession();
   const application = useSettings();

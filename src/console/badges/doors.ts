@@ -17,7 +17,7 @@ function durationWords(seconds: number): string {
 /**
  * What doors do once a badge is suspended or revoked (contract sections 3, 14 and 26).
  *
- * @param doors null: not known
+ * @param doors null if unknown
  */
 export function doorsAfterEnd(application: Application, doors: DoorCounts | null): string {
   const { statusList, signatureLifetimeSeconds: lifetime } = application;
@@ -25,7 +25,7 @@ export function doorsAfterEnd(application: Application, doors: DoorCounts | null
   if (statusList) {
     const last =
       lifetime === undefined ? "until that list expires" : `until the phone's last signature expires${untilExpiry}`;
-    return `${doorsLearn("refuse it", doors)} A door without a network goes by its last list, ${last}.`;
+    return `${doorsLearn("refuse it", doors)} A door without a network uses its last list ${last}.`;
   }
   if (lifetime !== undefined) {
     return `Doors do not learn of it: they open for a signature that the phone already has until it expires${untilExpiry}.`;
@@ -33,11 +33,11 @@ export function doorsAfterEnd(application: Application, doors: DoorCounts | null
   return "Doors do not learn of it: one that does not check the age opens for a signature that the phone already has. Ask your administrator for status lists.";
 }
 
-/** What doors do once a badge is resumed. @param doors null: not known */
+/** What doors do once a badge is resumed. @param doors null if unknown */
 export const doorsAfterResume = ({ statusList }: Application, doors: DoorCounts | null): string =>
   statusList ? doorsLearn("open for it again", doors) : "Doors open for its next signature.";
 
-/** When doors that read status lists do something, by how many are connected now. */
+/** When doors that read status lists do something, by how many are connected. */
 function doorsLearn(what: string, doors: DoorCounts | null): string {
   const others = "others that read the status list within two minutes.";
   if (doors === null) return `Connected doors ${what} within two seconds, ${others}`;

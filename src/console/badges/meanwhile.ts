@@ -4,7 +4,7 @@ import { momentOf } from "../parts/texts.tsx";
 import type { Session } from "../session.ts";
 import { BADGE_STATE_WORDS } from "../words.ts";
 
-/** A badge as it is now, and its last entry in the history; null: it has none, or the history cannot be read. */
+/** A badge as it is now, and its last history entry; null if it has none, or the history cannot be read. */
 export interface Present {
   badge: CurrentBadge;
   last: HistoryEntry | null;
@@ -27,7 +27,7 @@ export async function readPresent(session: Session, id: string): Promise<Present
 /** Says who changed a badge meanwhile, when and how. */
 export function meanwhile({ badge, last }: Present): string {
   const now = `It is ${stateWords(badge)} now.`;
-  // A login changes metadata or the key without an entry.
+  // A login may have changed metadata or the key, without an entry.
   if (last === null || last.at < badge.changedAt) return `This badge was changed ${momentOf(badge.changedAt)}. ${now}`;
   return `${actorSubject(last.actor)} changed this badge ${momentOf(last.at)}: ${actionWords(last).toLowerCase()}. ${now}`;
 }

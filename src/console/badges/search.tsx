@@ -7,7 +7,7 @@ import { explain } from "../parts/problems.ts";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { SessionEnded } from "../session.ts";
 
-/** A number leads to its badge; anything else is part of a user ID or a name. */
+/** A number opens its badge; anything else is searched for in user IDs and names. */
 export function Search({ params }: { params: Params }) {
   const session = useSession();
   const notify = useNotify();
@@ -25,7 +25,7 @@ export function Search({ params }: { params: Params }) {
       return notify({ text: explain(error), tone: "bad" });
     }
     if (text !== "" && [...text].length < 2) return setHint("Enter at least two characters.");
-    // Who looks for somebody wants to find their ended badges, too.
+    // A search for a person includes ended badges.
     goTo("badges", { ...params, q: text, state: text === "" ? params.state : (params.state ?? "all") });
   };
   const exists = async (id: string) => {
@@ -69,10 +69,10 @@ export function Search({ params }: { params: Params }) {
   );
 }
 
-/** Most people that are named above their badges. */
+/** How many people are named above their badges. */
 const MOST_PEOPLE = 8;
 
-/** The people of the badges that a search has found, and whoever has exactly this user ID, also without a badge. */
+/** The people whose badges a search has found, and the person with exactly this user ID, even without a badge. */
 export function FoundPeople({ q, badges }: { q: string; badges: readonly ListedBadge[] }) {
   const people = new Map(badges.map(({ userId, name }) => [userId, name]));
   const found = [...people].slice(0, MOST_PEOPLE);
@@ -91,7 +91,7 @@ export function FoundPeople({ q, badges }: { q: string; badges: readonly ListedB
   );
 }
 
-/** Spaces, points and hyphens between the digits are those of a number that was copied or read out. */
+/** Accepts spaces, points and hyphens between the digits of a number that was copied or dictated. */
 function numberIn(text: string): string | null {
   const digits = text.replaceAll(/[\s.,'’\p{Dash}]/gu, "");
   return /^[1-9]\d{0,15}$/.test(digits) ? digits : null;

@@ -15,13 +15,13 @@ import { isConflict, meanwhile, readPresent } from "./meanwhile.ts";
 import { type BadgeStep, stepsOf, timesOf } from "./steps.ts";
 
 /**
- * Asks before a step on a badge. It reads the badge first, and the step is only taken on what is shown: if a colleague changes
- * the badge meanwhile, the dialog says so, and the reader chooses.
+ * Asks before it changes a badge. It reads the badge first, and changes only what it shows: if a colleague changes the badge
+ * meanwhile, the dialog says so and lets the user choose.
  */
 export function StepDialog(props: {
   id: string;
   step: BadgeStep;
-  /** `changedAt` of the badge as the reader saw it. */
+  /** `changedAt` of the badge as the user saw it. */
   seenAt: string | undefined;
   onDone: () => void;
   onClose: () => void;
@@ -50,7 +50,7 @@ export function StepDialog(props: {
       throw new Stopped();
     }
   };
-  const action = hasChanged && !step.isFinal ? `${step.action} all the same` : step.action;
+  const action = hasChanged && !step.isFinal ? `${step.action} anyway` : step.action;
   return (
     <Ask
       title={`${step.label}: badge ${grouped(id)}`}
@@ -80,7 +80,7 @@ export function StepDialog(props: {
   );
 }
 
-/** Tells of a step, with its undo, which is as careful: it says so if somebody has changed the badge since. */
+/** The notice after a change. Its undo is as careful: it says so if somebody has changed the badge since. */
 function doneNotice(
   session: Session,
   step: BadgeStep,
@@ -101,7 +101,7 @@ function doneNotice(
         const present = await readPresent(session, before.id);
         const notUndone: Notice = { text: `Not undone. ${meanwhile(present)}`, tone: "warning" };
         const isOver = present.badge.state === "revoked" || present.badge.state === "replaced";
-        return isOver ? notUndone : { ...notUndone, label: "Undo all the same", undo: undoFrom(present.badge.change) };
+        return isOver ? notUndone : { ...notUndone, label: "Undo anyway", undo: undoFrom(present.badge.change) };
       } finally {
         onDone();
       }

@@ -10,32 +10,32 @@ import type { DoorCounts } from "../doors/knowing.ts";
 import { grouped, shortTime } from "../parts/texts.tsx";
 import { doorsAfterEnd, doorsAfterResume } from "./doors.ts";
 
-/** When a badge starts and ends. Null: no start or end. */
+/** When a badge starts and ends; null for no start or end. */
 export interface Times {
   startsAt: string | null;
   expiresAt: string | null;
 }
 
-/** A step of a badge's life that the page offers (contract section 12). A new one is an entry in the list below. */
+/** A change of a badge that the page offers. A new one is an entry in the list below. */
 export interface BadgeStep {
-  /** In menus; `…` follows, because it asks first. */
+  /** In menus, followed by `…` because a dialog opens. */
   label: string;
   /** The button that does it. */
   action: string;
   from: readonly BadgeState[];
-  /** Absent: for every badge in these states. */
+  /** Absent: offered for every badge in these states. */
   isOffered?: (badge: Badge, application: Application) => boolean;
-  /** What it means, in sentences. @param doors null: not known */
+  /** What it means, in sentences. @param doors null if unknown */
   explain: (application: Application, doors: DoorCounts | null) => readonly string[];
   /** Whether it cannot be undone. */
   isFinal?: boolean;
-  /** Doors have to learn of it. */
+  /** Whether doors must learn of it. */
   isForDoors?: boolean;
-  /** It asks for the badge's start and end. */
+  /** Whether it asks for the badge's start and end. */
   asksTimes?: boolean;
   act: (server: ServerClient, badge: Badge, options: BadgeStepOptions, times: Times) => Promise<CurrentBadge>;
   done: (badge: Badge) => string;
-  /** Makes the badge again what it was before. Absent: it cannot be undone. */
+  /** Restores the badge as it was before. Absent if it cannot be undone. */
   undo?: (server: ServerClient, before: Badge, options: BadgeStepOptions) => Promise<CurrentBadge>;
 }
 
@@ -53,7 +53,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     isForDoors: true,
     from: ["active"],
     explain: (application, doors) => [
-      "The phone is refused from now on, until you resume the badge. Right for a phone that is missing.",
+      "The phone is refused from now on, until you resume the badge. Use this for a missing phone.",
       doorsAfterEnd(application, doors),
       "You can undo this: the badge keeps its number.",
     ],
@@ -67,7 +67,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     isForDoors: true,
     from: ["suspended"],
     explain: (application, doors) => [
-      "The phone gets in again. You can undo this.",
+      "The phone can open doors again. You can undo this.",
       doorsAfterResume(application, doors),
     ],
     act: (server, { id }, options) => server.resumeBadge(id, options),
@@ -90,8 +90,8 @@ const BADGE_STEPS: readonly BadgeStep[] = [
     from: ["active", "suspended"],
     isOffered: ({ keyThumbprint }, { requireProof }) => keyThumbprint !== undefined || requireProof,
     explain: () => [
-      "Within 24 hours, the first login of this phone with another key binds the badge to that key. Right for a phone whose app was installed anew.",
-      "Not for a phone that was lost: suspend or revoke its badge.",
+      "Within 24 hours, the first login of this phone with another key binds the badge to that key. Use this after the app was reinstalled.",
+      "Do not use this for a lost phone: suspend or revoke its badge.",
     ],
     act: (server, { id }, options) => server.rebindBadge(id, options),
     done: (badge) => `${named(badge)} moves to the next key that its phone logs in with, within 24 hours.`,
@@ -112,7 +112,7 @@ const BADGE_STEPS: readonly BadgeStep[] = [
   },
 ];
 
-/** The steps that a badge in its state has. */
+/** The changes that are possible in a badge's state. */
 export const stepsOf = (badge: Badge, application: Application): BadgeStep[] =>
   BADGE_STEPS.filter(({ from, isOffered }) => from.includes(badge.state) && (isOffered?.(badge, application) ?? true));
 

@@ -25,7 +25,7 @@ const CHOICES: readonly Choice[] = ["problems", "all", ...STATES];
 const CHOICE_WORDS: Readonly<Record<Choice, string>> = { problems: "Problems", all: "All", ...EVENT_STATE_WORDS };
 
 const EMPTY: Readonly<Record<Choice, string>> = {
-  problems: "No problems: no delivery has failed, been given up or put on hold.",
+  problems: "No problems: no delivery has failed, been given up or been put on hold.",
   all: "Nothing has been sent yet.",
   pending: "No delivery is waiting or being retried.",
   delivered: "Nothing has been delivered yet.",
@@ -33,7 +33,7 @@ const EMPTY: Readonly<Record<Choice, string>> = {
   held: "No delivery is on hold.",
 };
 
-/** What the application was told of badges, problems first; why it failed, and sends it again. */
+/** Lists webhook deliveries, problems first. It says why they failed, and sends them again. */
 export function Deliveries({ params }: { params: Readonly<Record<string, string>> }) {
   const session = useSession();
   const notify = useNotify();
@@ -81,7 +81,7 @@ export function Deliveries({ params }: { params: Readonly<Record<string, string>
       csv: ({ state, lastOutcome }) => deliveryWord(state, lastOutcome),
     },
     { title: "Why", cell: (event) => <span class="why">{explainDelivery(event)}</span>, csv: explainDelivery },
-    { title: "Made", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
+    { title: "Created", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
     { title: "Attempts", cell: ({ attempts }) => count(attempts), csv: ({ attempts }) => String(attempts) },
     {
       title: "Next attempt",
@@ -106,10 +106,10 @@ export function Deliveries({ params }: { params: Readonly<Record<string, string>
       <Title>Deliveries</Title>
       <p class="hint">
         {webhookUrl === null ? (
-          "This application has no webhook address: what is listed here waits until it has one."
+          "This application has no webhook address: deliveries listed here wait until it has one."
         ) : (
           <>
-            The service tells <span class="user-id">{webhookUrl}</span> what happens to badges.
+            The service reports what happens to badges to <span class="user-id">{webhookUrl}</span>.
           </>
         )}
       </p>
@@ -151,7 +151,7 @@ function Payload({ event, onClose }: { event: ListedEvent; onClose: () => void }
       <pre tabIndex={0}>{JSON.stringify(data, null, 2)}</pre>
       <h3>Last response{lastStatus !== null && `: HTTP status ${lastStatus}`}</h3>
       {lastResponse === null || lastResponse === "" ? (
-        <p class="hint">No text came back.</p>
+        <p class="hint">The response had no text.</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard has to reach it
         <pre tabIndex={0}>{lastResponse}</pre>

@@ -1,15 +1,15 @@
 import type { ListedEvent, ServerClient } from "../../client/index.ts";
 
 const PER_PAGE = 200;
-/** A look-up ends there, rather than read a long list again and again. */
+/** A look-up ends there, because it may be repeated and lists may be long. */
 const MOST_PAGES_PER_STATE = 10;
 
-/** The order in which a delivery that is being sent goes through states. */
+/** In the order in which a delivery being sent goes through them. */
 const STATES = ["pending", "delivered", "held", "exhausted"] as const;
 
 /**
- * An event as it is now. The service has no call for one event, so this goes through the lists, newest first, until
- * they are older than the event.
+ * Finds an event as it is now. The service has no call for one event, so this reads the lists, newest first, until they are
+ * older than the event.
  *
  * @returns null when it is not among the newest
  */

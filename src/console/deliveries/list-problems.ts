@@ -1,7 +1,7 @@
 import type { EventPage, ServerClient } from "../../client/index.ts";
 import { isProblem } from "../words.ts";
 
-/** The first tells of a receiver that fails now. */
+/** The first shows a receiver that fails now. */
 const STATES = ["pending", "exhausted", "held"] as const;
 
 /** Deliveries that somebody should look at: retried after a failure, given up, on hold. */
@@ -10,7 +10,7 @@ export async function* listProblems(
   perPage: number,
   signal: AbortSignal,
 ): AsyncGenerator<EventPage, void, void> {
-  // A page waits for the next one, so that the last can say that it is.
+  // A page is held back until the next one comes, so that the last one can be marked as the last.
   let waiting: EventPage | null = null;
   for (const state of STATES) {
     for await (const page of server.listEvents({ state, perPage, signal })) {

@@ -4,10 +4,10 @@ import { type Session, SessionEnded } from "../session.ts";
 import { eventWords, outcomeWord } from "../words.ts";
 import { findEvent } from "./find-event.ts";
 
-/** Between looks at how it went: 40 seconds, since a receiver may take 15 to respond. */
-const LOOK_AFTER_SECONDS = [0.5, 1, 1.5, 2, 3, 4, 5, 5, 6, 6, 6] as const;
+/** Pauses between polls of the result: 40 seconds in all, because a receiver may take 15 to respond. */
+const POLL_PAUSES_SECONDS = [0.5, 1, 1.5, 2, 3, 4, 5, 5, 6, 6, 6] as const;
 
-/** Sends a delivery again, says so, and looks until it is known how that went. */
+/** Sends a delivery again, says so, and polls until the result is known. */
 export async function sendAgain(session: Session, event: ListedEvent, notify: Notify, onChange: () => void) {
   const name = `“${eventWords(event.event)}”`;
   const { state } = await session.run((server, signal) => server.replayEvent(event.id, { signal }));
@@ -20,26 +20,26 @@ export async function sendAgain(session: Session, event: ListedEvent, notify: No
     notify(await outcomeOf(session, event, name));
   } catch (error) {
     if (error instanceof SessionEnded) return;
-    notify({ text: `${name}: the service does not say how it went. Refresh the list later.`, tone: "warning" });
+    notify({ text: `${name}: the result could not be read. Refresh the list later.`, tone: "warning" });
   }
   onChange();
 }
 
 async function outcomeOf(session: Session, event: ListedEvent, name: string): Promise<Notice> {
-  for (const seconds of LOOK_AFTER_SECONDS) {
+  for (const seconds of POLL_PAUSES_SECONDS) {
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     const now = await session.run((server, signal) => findEvent(server, event, signal));
     if (now === null) break;
-    // A replay starts counting again.
+    // A replay resets the attempts.
     if (now.state === "pending" && now.attempts === 0) continue;
     return outcomeNotice(now, name);
   }
-  return { text: `${name}: it is not known yet how it went. Refresh the list later.`, tone: "warning" };
+  return { text: `${name}: the result is not known yet. Refresh the list later.`, tone: "warning" };
 }
 
 function outcomeNotice({ state, lastOutcome }: ListedEvent, name: string): Notice {
   if (state === "delivered") return { text: `${name} was sent again: the receiver has confirmed it.` };
   const why = lastOutcome === null ? "" : `: ${outcomeWord(lastOutcome)}`;
-  const then = state === "pending" ? " It is retried by itself." : "";
+  const then = state === "pending" ? " It is retried automatically." : "";
   return { text: `${name} was sent again and failed${why}.${then}`, tone: "bad" };
 }

@@ -10,7 +10,7 @@ import { SessionEnded } from "../session.ts";
 import { listProblems } from "./list-problems.ts";
 
 const AT_ONCE = 4;
-/** More is the script's: `webhook replay ID --all-exhausted`. */
+/** For more, there is the script: `webhook replay ID --all-exhausted`. */
 const MOST = 2000;
 
 /** Sends every delivery with a problem again. */
@@ -70,7 +70,7 @@ function SendAllDialog({ onDone, onClose }: { onDone: () => void; onClose: () =>
           <>
             <p>
               {counted(number, "delivery", "deliveries")} {number === 1 ? "is" : "are"} retried, given up or on hold.
-              Each is sent once more now, and retried as usual if it fails. Is the receiver well again?
+              Each is sent once more now, and retried as usual if it fails. Does the receiver work again?
             </p>
             {sent !== null && (
               <p role="status">

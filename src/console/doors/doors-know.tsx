@@ -3,10 +3,10 @@ import { useLoaded } from "../parts/hooks.ts";
 import { count, counted } from "../parts/texts.tsx";
 import { allDoors, isConnected } from "./knowing.ts";
 
-/** Doors know within two seconds, and each look costs the service a read. */
-const LOOK_MILLISECONDS = 1000;
+/** Doors know within two seconds, and each poll costs the service a read. */
+const POLL_MILLISECONDS = 1000;
 
-/** How many connected doors know of what has just been done; it follows until all do. Nothing where no door is connected. */
+/** How many connected doors have the last change, updated until all do. Empty if no door is connected. */
 export function DoorsKnow() {
   const doors = useLoaded(async (server, signal) => {
     const connected = (await allDoors(server, signal)).filter((door) => isConnected(door));
@@ -16,7 +16,7 @@ export function DoorsKnow() {
   const isWaiting = value !== null && value.know < value.all;
   useEffect(() => {
     if (!isWaiting || isLoading) return;
-    const timer = setTimeout(reload, LOOK_MILLISECONDS);
+    const timer = setTimeout(reload, POLL_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [isWaiting, isLoading, reload]);
   if (value === null || value.all === 0) return null;

@@ -10,7 +10,7 @@ import { isConnected } from "./knowing.ts";
 /** What the list says about a door. */
 function knows(door: ConnectedDoor): string {
   if (door.seenAt === undefined) return "Has never called";
-  if (!isConnected(door)) return "Not connected: it goes by its lists";
+  if (!isConnected(door)) return "Not connected: it uses its lists";
   return door.isCurrent ? "Yes" : "Not yet";
 }
 
@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<ConnectedDoor>[] = [
   { title: "Secret since", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
 ];
 
-/** Which doors have a secret, and whether each knows the last change of a badge's status. */
+/** The doors that have a secret, and whether each has the last change of a badge's status. */
 export function Doors() {
   const open =
     (perPage: number): OpenList<ConnectedDoor> =>
@@ -36,8 +36,8 @@ export function Doors() {
     <>
       <Title>Doors</Title>
       <p class="hint">
-        Doors with a secret learn within two seconds that a badge was suspended or revoked. Other doors are not in the
-        list. An administrator gives and retires secrets.
+        Doors with a secret learn within two seconds that a badge was suspended or revoked. Other doors are not listed.
+        An administrator adds and retires secrets.
       </p>
       <Table
         noun="doors"

@@ -2,7 +2,7 @@ import type { ConnectedDoor, ServerClient } from "../../client/index.ts";
 import { useLoaded } from "../parts/hooks.ts";
 import { useSettings } from "../parts/settings.ts";
 
-/** The service holds a door's call for 50 seconds. A door whose last call is older is not connected (contract section 26). */
+/** The service holds a door's call for 50 seconds, so a door calls about once a minute (contract section 26). */
 const CONNECTED_MILLISECONDS = 60_000;
 
 const PER_PAGE = 1000;
@@ -23,7 +23,7 @@ export interface DoorCounts {
   connected: number;
 }
 
-/** Null: not known, or the application has no status lists, of which doors could learn. */
+/** Null if unknown, or if the application has no status lists. */
 export function useDoorCounts(): DoorCounts | null {
   const { statusList } = useSettings();
   const counts = useLoaded(async (server, signal): Promise<DoorCounts | null> => {

@@ -2,7 +2,7 @@ import type { HistoryActor } from "../../client/index.ts";
 import { Plainly } from "../parts/identity.tsx";
 import { actorParts } from "./words.ts";
 
-/** Who did it, with who vouches for that. */
+/** Who did it, and who vouches for that. */
 export function By({ actor }: { actor: HistoryActor }) {
   const { first, second } = actorParts(actor);
   return (

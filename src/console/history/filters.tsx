@@ -6,7 +6,7 @@ import { ACTION_WORDS } from "./words.ts";
 
 const NAMES = ["from", "to", "actor", "action", "badge", "user"] as const;
 
-/** What of the history is listed. */
+/** Chooses which history entries are listed. */
 export function HistoryFilters({ params }: { params: Params }) {
   const form = useRef<HTMLFormElement>(null);
   const submit = (event: Event) => {
@@ -48,7 +48,7 @@ export function HistoryFilters({ params }: { params: Params }) {
           <input type="date" name="to" defaultValue={day(params.to)} />
         </label>
         <label>
-          Done by <span class="hint">(the whole name)</span>
+          Done by <span class="hint">(full name)</span>
           <input type="search" name="actor" defaultValue={params.actor ?? ""} maxLength={100} autocomplete="off" />
         </label>
         <label>
@@ -67,7 +67,7 @@ export function HistoryFilters({ params }: { params: Params }) {
           <input type="search" name="badge" inputMode="numeric" defaultValue={params.badge ?? ""} autocomplete="off" />
         </label>
         <label>
-          User ID <span class="hint">(the whole)</span>
+          User ID <span class="hint">(in full)</span>
           <input
             type="search"
             name="user"

@@ -17,7 +17,7 @@ const PER_PAGE = 100;
 
 type HistoryFilter = Pick<HistoryQuery, "badgeId" | "userId" | "since" | "until" | "actor" | "action">;
 
-/** What the address asks for. The last day is part of the span. */
+/** The filter in the address. It includes the last day. */
 function filterOf({ badge, user, from, to, actor, action }: Params): HistoryFilter {
   return {
     ...{ badgeId: badge, userId: user, actor, action },
@@ -26,7 +26,7 @@ function filterOf({ badge, user, from, to, actor, action }: Params): HistoryFilt
   };
 }
 
-/** Who did what: of everything, or by day, badge, person, actor and action, all of it in the address. */
+/** Who did what, filtered by day, badge, person, actor and action. The filter is in the address. */
 export function History({ params }: { params: Params }) {
   return (
     <>
@@ -34,14 +34,14 @@ export function History({ params }: { params: Params }) {
       <HistoryFilters params={params} />
       <HistoryTable filter={filterOf(params)} version={0} />
       <p class="hint">
-        Badges that phones got by logging in are not here: they have the time of their issue. Nobody can change the
+        Badges that phones got by logging in have no entry: each badge has the time of its issue. Nobody can change the
         history.
       </p>
     </>
   );
 }
 
-/** @param version another one loads it again @param oldest what came before all that is there */
+/** @param version a new value reloads the list @param oldest what happened before the first entry */
 export function HistoryTable(props: { filter: HistoryFilter; version: number; oldest?: ComponentChildren }) {
   const { filter, version, oldest } = props;
   const { badgeId, userId } = filter;
@@ -102,7 +102,7 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
         columns={columns}
         keyOf={(entry) => `${entry.at} ${entry.action} ${entry.badgeId} ${entry.userId} ${entry.requestId}`}
         open={open(1000)}
-        empty={oldest === undefined ? "Nothing in the history fits." : "Nothing was done to it since."}
+        empty={oldest === undefined ? "No entry matches." : "Nothing has been done to it since."}
       />
       {oldest !== undefined && list.isComplete && <p class="hint">{oldest}</p>}
     </>

@@ -30,8 +30,8 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
 export const actionWords = ({ action }: Pick<HistoryEntry, "action">): string => ACTION_WORDS[action] ?? action;
 
 /**
- * Who did it, and who vouches for that. A name comes last, behind words of our own: whatever an application's server states in the
- * header `actor`, it looks like nobody who has signed in.
+ * Who did it, and who vouches for that. A name comes last, after our own words, so that a name that an application's server
+ * states in the header `actor` never looks like a person who has signed in.
  */
 export function actorWords({ kind, name }: HistoryActor): string {
   const words = VOUCHERS[kind];
@@ -46,19 +46,18 @@ const VOUCHERS: Readonly<Record<HistoryActor["kind"], string>> = {
   administrator: "Administrator",
   user: "The person, by login",
   device: "The phone",
-  service: "By itself",
+  service: "The service",
 };
 
-/** The same as the subject of a sentence. */
+/** Who did it, as the subject of a sentence. */
 export function actorSubject(actor: HistoryActor): string {
   const { kind, name } = actor;
-  if (kind === "service") return "The service";
   if (kind === "person" && name !== undefined) return name;
   if (kind === "server" && name !== undefined) return `The application's server, for “${name}” as it says,`;
   return kind === "administrator" && name !== undefined ? `Administrator ${name}` : actorWords(actor);
 }
 
-/** The same in two parts: what is shown first, and what is shown below it. A server's statement is never shown first. */
+/** Who did it, in two parts: the first line and the one below it. A name that a server states is never in the first. */
 export function actorParts({ kind, name }: HistoryActor): { first: string; second?: string } {
   const words = VOUCHERS[kind];
   if (name === undefined) return { first: words };

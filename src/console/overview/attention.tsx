@@ -8,19 +8,19 @@ import { count, counted } from "../parts/texts.tsx";
 import { isProblem } from "../words.ts";
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** Badges that end are counted so far. */
+/** Ending badges are counted up to this many. */
 const MOST_ENDING = 100;
-/** The service reads so many more rows for a large page: where few badges have an end, that saves calls. */
+/** The service reads more rows for a larger page: if few badges have an end, that saves calls. */
 const PER_PAGE = 1000;
-/** A range that is used so far is low. */
+/** A range that is used up to this percentage is low. */
 const LOW_PERCENT = 90;
 
-/** A connected door calls every minute: one that has not for so long is down, or has no network. */
+/** A connected door calls every minute. One that has not called for an hour is down, or has no network. */
 const SILENT_MILLISECONDS = 3600 * 1000;
-/** Doors that are named one by one. */
+/** How many doors are named one by one. */
 const MOST_NAMED = 3;
 
-/** What somebody should look at, each with a link to its list. */
+/** What needs attention, each with a link to its list. */
 export function Attention({ statistics }: { statistics: Statistics }) {
   const { webhookUrl, statusList } = useSettings();
   const ending = useLoaded(async (server, signal) => {
@@ -75,7 +75,7 @@ export function Attention({ statistics }: { statistics: Statistics }) {
           {names.slice(0, MOST_NAMED).join(", ")}
           {others}
         </a>
-        . They go by their last lists. Are they on, and is there a network?
+        . They use their last lists. Are they on, and do they have a network?
       </li>,
     );
   }
@@ -86,14 +86,14 @@ export function Attention({ statistics }: { statistics: Statistics }) {
         <a href={hrefOf("badges", { ends: "7" })}>
           {isMore ? `More than ${count(number)} badges end` : counted(number, "badge ends", "badges end")} within a week
         </a>
-        . A later end keeps people from standing outside.
+        . Extend them, so that nobody is locked out.
       </li>,
     );
   }
   return (
     <section class="attention" aria-labelledby="attention">
       <h2 id="attention">Needs attention</h2>
-      {silent.problem !== null && <p class="hint">Whether doors have called could not be read.</p>}
+      {silent.problem !== null && <p class="hint">The last calls of doors could not be read.</p>}
       {ending.problem !== null && <p class="hint">Badges that end soon could not be counted.</p>}
       {items.length > 0 && <ul>{items}</ul>}
       {items.length === 0 && !ending.isLoading && !silent.isLoading && (
@@ -103,7 +103,7 @@ export function Attention({ statistics }: { statistics: Statistics }) {
   );
 }
 
-/** How many numbers are left, in words; null: enough. 96 % and 100 % are not the same. */
+/** How many numbers are left, in words; null if there are enough. */
 export function numbersWords({ numbers }: Statistics): { text: string; advice: string; isUrgent: boolean } | null {
   const { left, size, coolingDown, usedPercent } = numbers;
   if (left === 0) {

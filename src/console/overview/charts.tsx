@@ -1,17 +1,17 @@
 import { count, counted, YOUR_TIME_ZONE } from "../parts/texts.tsx";
 
-/** Charts of Charts.css: each is a table, so screen readers and the keyboard get the numbers that the bars draw. */
+/** Charts by Charts.css: each is a table, so screen readers and the keyboard get the numbers that the bars draw. */
 
 export interface Bar {
   label: string;
   count: number;
-  /** Its list; absent: there is none. */
+  /** The list of what it counts, if there is one. */
   href?: string;
 }
 
 const LEAST_SHARE = 0.01;
 
-/** The length of a bar, as a part of the longest. Whatever is not zero can be seen. */
+/** The length of a bar as a fraction of the longest. Any count but zero is visible. */
 const share = (number: number, most: number): string => String(number === 0 ? 0 : Math.max(LEAST_SHARE, number / most));
 
 /** A bar for each value, in the given order. */
@@ -54,13 +54,13 @@ const dayName = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZo
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const nameOf = (day: string): string => dayName.format(new Date(`${day}T00:00:00Z`));
 
-/** When a UTC day begins for the reader, if that is not at midnight. */
+/** When a UTC day begins in the user's zone, unless at midnight. */
 function localMidnight(day: string): string {
   const start = new Date(`${day}T00:00:00Z`);
   return start.getTimezoneOffset() === 0 ? "" : ` and begin at ${clock.format(start)} (${YOUR_TIME_ZONE})`;
 }
 
-/** New badges on each day, oldest first. Days are those of UTC, as the service counts them. */
+/** New badges on each day, oldest first. Days are in UTC, as the service counts them. */
 export function DayColumns({ days }: { days: readonly { day: string; badges: number }[] }) {
   const most = Math.max(0, ...days.map(({ badges }) => badges));
   const total = days.reduce((sum, { badges }) => sum + badges, 0);

@@ -8,7 +8,7 @@ import { BADGE_STATE_WORDS, INVITATION_STATE_WORDS, outcomeWords } from "../word
 import { Attention, numbersWords } from "./attention.tsx";
 import { type Bar, Bars, DayColumns } from "./charts.tsx";
 
-/** What needs attention first, then how many badges there are, each count a link to its list. */
+/** What needs attention, then counts, each a link to its list. */
 export function Overview() {
   const statistics = useLoaded((server, signal) => server.getStatistics({ signal }));
   return (

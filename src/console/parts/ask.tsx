@@ -5,19 +5,19 @@ import { type Notice, useNotify } from "./notice.tsx";
 import { explain } from "./problems.ts";
 
 /**
- * Asks before a step, and does it. The browser's own dialog keeps the focus inside, closes on Escape, and gives the focus
- * back to the button that opened it.
+ * Asks before an action, and does it. The browser's own dialog keeps the focus inside, closes on Escape, and returns the
+ * focus to the button that opened it.
  */
 export function Ask(props: {
   title: string;
-  /** The button that does it, such as `Suspend badge`; null: it cannot be done. */
+  /** The button that does it, such as `Suspend badge`; null if it cannot be done. */
   action: string | null;
   isFinal?: boolean;
-  /** @returns what tells of it; null: the page shows it */
+  /** @returns the notice to show; null if the page shows the result itself */
   act: (reason: string | undefined) => Promise<Notice | null>;
-  /** Whether the history is to say why. */
+  /** Whether it asks for a reason, which the history keeps. */
   asksReason?: boolean;
-  /** What has to be typed before it is done, such as a user ID, and what to call it. */
+  /** What must be typed to confirm, such as a user ID, and what to call it. */
   toType?: { text: string; label: string };
   onClose: () => void;
   children: ComponentChildren;
@@ -35,7 +35,7 @@ export function Ask(props: {
     event.preventDefault();
     if (isBusy) return;
     if (toType !== undefined && typed.current?.value.trim() !== toType.text.trim()) {
-      setProblem(`That is not the ${toType.label}. Type it to the letter.`);
+      setProblem(`That is not the ${toType.label}. Type it exactly.`);
       return typed.current?.focus();
     }
     setBusy(true);
@@ -43,7 +43,7 @@ export function Ask(props: {
     notify(null);
     try {
       const notice = await act(reason.current?.value.trim() || undefined);
-      // Closing gives the focus back; the message takes it from there.
+      // Closing returns the focus; then the notice takes it.
       dialog.current?.close();
       if (notice !== null) notify(notice);
     } catch (error) {
@@ -89,7 +89,7 @@ export function Ask(props: {
   );
 }
 
-/** The step was not taken, and the dialog itself says why. */
+/** Nothing was done, and the dialog itself says why. */
 export class Stopped extends Error {
   override readonly name = "Stopped";
 }

@@ -1,7 +1,7 @@
-/** A day that the address names, in the reader's zone, or all days from one on. */
+/** A day named in the address, in the user's time zone, or all days from one on. */
 export interface Day {
   from: Date;
-  /** Absent: it has no end. */
+  /** Absent if it has no end. */
   until?: Date;
 }
 

@@ -9,17 +9,17 @@ export const SessionContext = createContext<Session | null>(null);
 
 export function useSession(): Session {
   const session = useContext(SessionContext);
-  if (session === null) throw new Error("only views of a session are drawn without one");
+  if (session === null) throw new Error("this view needs a session");
   return session;
 }
 
-/** A list is read on until it has so many items: a page of a search may have few, and nobody would know that there are no more. */
+/** A list reads pages until it has this many items, because a page of a search may have few although more follow. */
 const FIRST_ITEMS = 20;
 
-/** Coming back to the tab within this shows what is there. */
+/** A return to the tab within this time does not reload. */
 const FRESH_MILLISECONDS = 3000;
 
-/** Calls back when the reader comes back to the page, which may be out of date by then. */
+/** Calls back when the user returns to the page, which may be out of date. */
 function useOnReturn(refresh: () => void): void {
   const latest = useRef(refresh);
   latest.current = refresh;
@@ -39,18 +39,18 @@ function useOnReturn(refresh: () => void): void {
   }, []);
 }
 
-/** Something that is loaded. A value stays while it is loaded again. */
+/** Something that is loaded. Its value stays while it is reloaded. */
 export interface Loaded<T> {
   value: T | null;
   isLoading: boolean;
-  /** Null: the last attempt succeeded. */
+  /** Null if the last attempt succeeded. */
   problem: string | null;
   reload: () => void;
 }
 
 type Work<T> = (server: ServerClient, signal: AbortSignal) => Promise<T>;
 
-/** Loads when it is drawn first, when the reader returns to the page, and when it is asked to. @param key of another value */
+/** Loads at first, when the user returns to the page, and on `reload`. @param key changes with what is loaded */
 export function useLoaded<T>(work: Work<T>, key = ""): Loaded<T> {
   const session = useSession();
   const [state, setState] = useState<Omit<Loaded<T>, "reload"> & { key: string }>({ ...NOTHING, key });
@@ -85,20 +85,20 @@ const NOTHING = { value: null, isLoading: true, problem: null };
 /** A list that grows page by page. */
 export interface PagedList<Item> {
   items: readonly Item[];
-  /** Whether all items are there. */
+  /** Whether all items are loaded. */
   isComplete: boolean;
   isLoading: boolean;
   problem: string | null;
   /** Loads the next page. */
   more: () => void;
-  /** Loads again as many as there are; those stay until then. */
+  /** Reloads as many items as are loaded; those stay until then. */
   reload: () => void;
 }
 
 /**
- * A list, which is loaded again when the reader returns to the page.
+ * A list that is reloaded when the user returns to the page.
  *
- * @param key of another list
+ * @param key changes with the list
  */
 export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item> {
   const session = useSession();
@@ -112,7 +112,7 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
     async (list: NonNullable<typeof current.current>, wanted: number) => {
       try {
         let isComplete = false;
-        // A page of a search may be empty, and there are more. Nobody may look at the list any more, either.
+        // A page of a search may be empty although more follow. Stop if the list is no longer shown.
         while (current.current === list && list.items.length < wanted && !isComplete) {
           const { value, done } = await session.run(() => list.iterator.next());
           if (done !== true) list.items = [...list.items, ...value.items];

@@ -1,19 +1,19 @@
 import { hrefOf } from "./route.ts";
 
-/** A character of an ID that looks like another or like nothing, and what to say about it. */
+/** A character that looks like another one or is invisible, and what to say about it. */
 interface Oddity {
   text: string;
   shown: string;
   meaning: string;
 }
 
-/** Letters that look alike come from these beside Latin (Unicode TR 39). */
+/** Scripts besides Latin with letters that look like Latin ones (Unicode TR 39). */
 const LOOKALIKE = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}]/u;
 const LATIN = /\p{Script=Latin}/u;
 
 /**
- * Splits a text into plain parts and odd characters: blanks at its ends or beside each other, other spaces than U+0020, invisible
- * characters, look-alikes beside Latin letters, and characters that another Unicode form writes otherwise.
+ * Splits a text into plain parts and odd characters: blanks at its ends or next to each other, spaces other than U+0020,
+ * invisible characters, look-alikes among Latin letters, and characters that a Unicode normalization form changes.
  */
 function markOddities(text: string): (string | Oddity)[] {
   const isMixed = LATIN.test(text) && LOOKALIKE.test(text);
@@ -38,7 +38,7 @@ function oddityOf(character: string, { isAtEdge, isMixed }: { isAtEdge: boolean;
   if (character === " ") return isAtEdge ? odd("␣", "a blank") : null;
   if (/\p{Zs}/u.test(character)) return odd("␣", "an unusual blank");
   if (/[\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(character)) return odd("◌", "an invisible character");
-  if (/\p{Mn}/u.test(character)) return odd(`◌${character}`, "an accent written by itself");
+  if (/\p{Mn}/u.test(character)) return odd(`◌${character}`, "a separate accent");
   if (isMixed && LOOKALIKE.test(character)) return odd(character, "a letter that looks like a Latin one");
   if (
     character !== character.normalize("NFC") ||
@@ -49,11 +49,11 @@ function oddityOf(character: string, { isAtEdge, isMixed }: { isAtEdge: boolean;
   return null;
 }
 
-/** Where an address has to be broken, it is broken behind its `@`. */
+/** Lets an address break after its `@`. */
 const breakable = (text: string) =>
   text.split("@").flatMap((part, place) => (place === 0 ? [part] : ["@", <wbr key={place} />, part]));
 
-/** A user ID or a name. What cannot be told by its looks is marked, and said to screen readers. */
+/** A user ID or a name. Odd characters are marked, and described to screen readers. */
 export function Plainly({ text }: { text: string }) {
   const parts = markOddities(text);
   if (parts.every((part) => typeof part === "string")) return <span class="user-id">{breakable(text)}</span>;
@@ -74,7 +74,7 @@ export function Plainly({ text }: { text: string }) {
   );
 }
 
-/** A person: the name if there is one, and the user ID, which leads to the person's own page. */
+/** A person's name, if there is one, and user ID, with a link to the person's page. */
 export function Person({ userId, name }: { userId: string; name?: string | undefined }) {
   return (
     <>

@@ -7,10 +7,16 @@ interface MenuItem {
 }
 
 /**
- * The actions of a row: one quiet button, which opens a menu. The browser puts it on top of the page, and closes it on Escape
+ * The actions of a row, in a menu that one quiet button opens. The browser puts it on top of the page, and closes it on Escape
  * and on a click elsewhere.
  */
-export function Menu({ of, items }: { /** What they act on, for its name. */ of: string; items: readonly MenuItem[] }) {
+export function Menu({
+  of,
+  items,
+}: {
+  /** What the actions are for, for the menu's label. */ of: string;
+  items: readonly MenuItem[];
+}) {
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
@@ -23,7 +29,7 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
     current.style.top = `${isRoomBelow ? at.bottom + 4 : Math.max(8, at.top - height - 4)}px`;
     current.style.left = `${Math.max(8, at.right - width)}px`;
   };
-  // It stays at its row when the page scrolls or changes its size.
+  // Keeps the menu at its row when the page scrolls or is resized.
   const [isOpen, setOpen] = useState(false);
   useLayoutEffect(() => {
     if (!isOpen) return undefined;
@@ -34,7 +40,7 @@ export function Menu({ of, items }: { /** What they act on, for its name. */ of:
       removeEventListener("scroll", place, true);
     };
   }, [isOpen]);
-  // Not in the effect: who closes and opens it at once gets one event, which says that it was open and is.
+  // Not in an effect: closing and opening at once is one event, whose old and new state are both "open".
   const toggled = ({ newState }: Pick<ToggleEvent, "newState">) => {
     setOpen(newState === "open");
     if (newState !== "open") return;

@@ -9,9 +9,9 @@ export interface Notice {
   tone?: "good" | "warning" | "bad";
   /** What the button does, if it is not "Undo". */
   label?: string;
-  /** Stands behind the text, and may follow what happens. */
+  /** Shown after the text; it may update itself. */
   more?: ComponentType | undefined;
-  /** Absent: it cannot be undone, or there is nothing to undo. @returns what tells of it */
+  /** Absent if it cannot be undone, or there is nothing to undo. @returns the next notice */
   undo?: (() => Promise<Notice>) | undefined;
 }
 
@@ -25,11 +25,11 @@ export const useNotify = (): Notify => useContext(NoticeContext);
 interface ShownNotice {
   notice: Notice;
   serial: number;
-  /** Of the view that it was shown in. */
+  /** Of the view in which it was shown. */
   address: string;
 }
 
-/** @returns the message that is shown, and what shows another */
+/** @returns the current message, and a function that shows another */
 export function useNoticeBoard(): { shown: ShownNotice | null; notify: Notify } {
   const [shown, setShown] = useState<ShownNotice | null>(null);
   const notify = useCallback((notice: Notice | null) => {
@@ -39,7 +39,7 @@ export function useNoticeBoard(): { shown: ShownNotice | null; notify: Notify } 
   return { shown, notify };
 }
 
-/** The message. It lies over the page, so that nothing moves under a pointer. */
+/** The message. It overlays the page, so that nothing moves under the pointer. */
 export function NoticeBar({ notice }: { notice: Notice }) {
   const notify = useNotify();
   const message = useRef<HTMLParagraphElement>(null);
@@ -76,5 +76,5 @@ export function NoticeBar({ notice }: { notice: Notice }) {
   );
 }
 
-/** Gives the focus to the view's heading, when what had it is gone. */
+/** Focuses the view's heading, when the focused element is gone. */
 export const focusHeading = (): void => document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });

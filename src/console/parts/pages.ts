@@ -6,10 +6,9 @@ export interface Part<Item> {
   isLast: boolean;
 }
 
-/** Opens a list. */
 export type OpenList<Item> = (server: ServerClient, signal: AbortSignal) => AsyncIterable<Part<Item>>;
 
-/** The pages of a list of the client. */
+/** The pages of a list from the client. */
 export async function* pagesOf<Page extends { nextCursor: string | null }, Item>(
   pages: AsyncIterable<Page>,
   itemsOf: (page: Page) => readonly Item[],
@@ -17,7 +16,7 @@ export async function* pagesOf<Page extends { nextCursor: string | null }, Item>
   for await (const page of pages) yield { items: itemsOf(page), isLast: page.nextCursor === null };
 }
 
-/** Several lists as one, one after the other. */
+/** Concatenates lists. */
 export async function* inTurn<Item>(
   lists: readonly AsyncIterable<Part<Item>>[],
 ): AsyncGenerator<Part<Item>, void, void> {
@@ -26,7 +25,7 @@ export async function* inTurn<Item>(
   }
 }
 
-/** Does something with each item, a few at once, in any order. */
+/** Works on each item, a few at once, in any order. */
 export async function eachOf<Item>(items: readonly Item[], atOnce: number, work: (item: Item) => Promise<void>) {
   const waiting = [...items];
   const lane = async () => {

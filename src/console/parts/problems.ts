@@ -4,7 +4,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   INVALID_CREDENTIALS:
     "The service does not know this application ID with this secret. Check both, or ask your administrator for a new secret.",
   INVALID_APPLICATIONID: "The service does not know this application ID. Check it, or ask your administrator.",
-  READ_ONLY: "Your role does not allow this. Ask your administrator for another.",
+  READ_ONLY: "Your role does not allow this. Ask your administrator for another role.",
   DOOR_ONLY: "This secret is a door's. Sign in with your own.",
   UNKNOWN_BADGE: "No badge has this number. Check the number.",
   ENDED_BADGE: "The badge has ended meanwhile, so this is not possible any more.",

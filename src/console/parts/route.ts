@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** What an address asks for. */
+/** The parameters in the address. */
 export type Params = Readonly<Record<string, string>>;
 
-/** Where the reader is. Everything that a list shows is in the address, so it can be reloaded, kept and sent to a colleague. */
+/** The view and its parameters. All of a list's filters are in the address, so it can be reloaded, bookmarked and shared. */
 export interface Route {
   view: string;
   params: Params;
@@ -32,7 +32,7 @@ export function useRoute(): Route {
   useEffect(() => {
     const follow = () => setRoute(parseRoute(location.hash));
     addEventListener("hashchange", follow);
-    // It may have changed before anybody listened.
+    // It may have changed before the listener was added.
     follow();
     return () => removeEventListener("hashchange", follow);
   }, []);

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Column } from "./table.tsx";
 
-/** Which rows of a list are selected. Those that the list does not show any more are not. */
+/** The selected rows of a list. Rows that the list no longer shows are not selected. */
 export interface Selection<Item> {
   items: readonly Item[];
   column: Column<Item>;
@@ -10,7 +10,7 @@ export interface Selection<Item> {
 
 /**
  * @param shown the items that the list shows
- * @param nameOf what the box of an item selects, as in `badge 17, alice`
+ * @param nameOf names an item for its checkbox, such as `badge 17, alice`
  */
 export function useSelection<Item>(
   shown: readonly Item[],

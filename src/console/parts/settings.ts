@@ -7,13 +7,13 @@ const SettingsContext = createContext<Application | null>(null);
 
 export const SettingsProvider = SettingsContext.Provider;
 
-/** The application's settings as they were when the view was opened: an administrator may have changed them since the sign-in. */
+/** The application's settings when the view was opened: an administrator may have changed them since the sign-in. */
 export function useSettings(): Application {
   const { application } = useSession();
   return useContext(SettingsContext) ?? application;
 }
 
-/** Loads the settings again with each view. Until they are there, and when they cannot be read, the last ones count. */
+/** Reloads the settings with each view. Until they are loaded, and if that fails, the last ones are used. */
 export function useFreshSettings(view: string): Application {
   const { application } = useSession();
   const loaded = useLoaded((server, signal) => server.getApplication({ signal }));

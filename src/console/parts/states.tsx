@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Loaded } from "./hooks.ts";
 import { focusHeading } from "./notice.tsx";
 
-/** The heading of a view. It can be given the focus, so that a screen reader starts there. */
+/** The heading of a view. It can be focused, so that a screen reader starts there. */
 export const Title = ({ children }: { children: ComponentChildren }) => <h1 tabIndex={-1}>{children}</h1>;
 
 /** What is shown while something loads, when it fails, and when there is nothing. */
@@ -15,7 +15,7 @@ export const Loading = ({ what }: { what: string }) => (
 
 export function Problem({ text, onRetry }: { text: string; onRetry?: () => void }) {
   const retry = () => {
-    // The button goes.
+    // The button disappears.
     focusHeading();
     onRetry?.();
   };
@@ -33,7 +33,7 @@ export function Problem({ text, onRetry }: { text: string; onRetry?: () => void 
 
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
-/** Draws something that is loaded, or why it is not there. */
+/** Shows something that is loaded, or why it is not. */
 export function Show<T>(props: { loaded: Loaded<T>; what: string; children: (value: T) => ComponentChildren }) {
   const { loaded, what, children } = props;
   const { value, isLoading, problem, reload } = loaded;

@@ -11,17 +11,17 @@ import { count, counted } from "./texts.tsx";
 
 export interface Column<Item> {
   title: string;
-  /** Absent: the column is only in files. */
+  /** Absent if the column is only in CSV files. */
   cell?: (item: Item) => ComponentChildren;
-  /** The cell in a file; absent: the column is in none. */
+  /** The cell in a CSV file; absent if the column is in none. */
   csv?: (item: Item) => string;
-  /** What stands in the head instead of the title. */
+  /** Replaces the title in the table's head. */
   head?: ComponentChildren;
-  /** It names the row to a screen reader. */
+  /** Whether it names the row to a screen reader. */
   isName?: boolean;
 }
 
-/** The title of the column of menus, which need none for the eye. */
+/** The title of the column of menus, which is not visible. */
 export const ACTIONS = "Actions";
 
 /** A list as a dense table; on a phone each row becomes a block. */
@@ -32,16 +32,16 @@ export function Table<Item>(props: {
   columns: readonly Column<Item>[];
   keyOf: (item: Item) => string;
   empty: ComponentChildren;
-  /** How many there are, when that is known. */
+  /** How many there are, if known. */
   total?: number | undefined;
-  /** Opens the list for a file, with large pages. */
+  /** Opens the list for a CSV file, with large pages. */
   open: OpenList<Item>;
 }) {
   const { noun, list, columns, keyOf, empty, total, open } = props;
   const { items, isComplete, isLoading, problem, more, reload } = list;
   const shown = columns.filter(({ cell }) => cell !== undefined);
   const body = useRef<HTMLTableSectionElement>(null);
-  /** Index of the first row that was asked for. */
+  /** Index of the first row of the page being loaded. */
   const next = useRef<number | null>(null);
   useLayoutEffect(() => {
     if (next.current === null || items.length <= next.current) return;
@@ -116,7 +116,7 @@ function describeCount(shown: number, isComplete: boolean, isLoading: boolean, n
     : `The first ${count(shown)} ${items}; there are more`;
 }
 
-/** Saves the whole list, not only what is shown of it. */
+/** Saves the whole list, not only the rows shown. */
 function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; open: OpenList<Item> }) {
   const { noun, columns, open } = props;
   const session = useSession();
@@ -157,7 +157,7 @@ function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; 
   );
 }
 
-/** Ways to narrow a list down, each a link with how many there are. */
+/** Filters of a list, each a link with its count. */
 export function Filters(props: {
   label: string;
   choices: readonly { title: string; href: string; isChosen: boolean; count?: number | undefined }[];

@@ -1,20 +1,20 @@
 import type { ComponentChildren } from "preact";
 
-/** Small parts that show values: numbers in groups, times in the reader's zone. */
+/** Formats values: numbers in groups, times in the user's zone. */
 
 const counts = new Intl.NumberFormat();
 
-/** A count with the reader's separators. */
+/** A count with the separators of the user's locale. */
 export const count = (number: number): string => counts.format(number);
 
 /** `1 badge`, `2 badges`. */
 export const counted = (number: number, noun: string, plural = `${noun}s`): string =>
   `${count(number)} ${number === 1 ? noun : plural}`;
 
-/** A badge number in groups of three, for a sentence: with narrow spaces that do not break. */
+/** A badge number in groups of three with narrow no-break spaces, for a sentence. */
 export const grouped = (number: string): string => number.replaceAll(/\B(?=(\d{3})+$)/g, "\u202f");
 
-/** A badge number in groups of three. The gaps are drawn, so a copied number has none. */
+/** A badge number in groups of three. CSS draws the gaps, so a copied number has none. */
 export function Digits({ value }: { value: string | number }) {
   const groups = String(value).match(/\d{1,3}(?=(\d{3})*$)/g) ?? [];
   return (
@@ -29,13 +29,13 @@ export function Digits({ value }: { value: string | number }) {
 const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
-/** A time in the reader's zone, for a sentence. */
+/** A time in the user's zone, for a sentence. */
 export const shortTime = (at: string): string => short.format(new Date(at));
 
-/** Says in which zone times are entered and shown. */
+/** The zone in which times are entered and shown. */
 export const YOUR_TIME_ZONE = `your time zone, ${full.resolvedOptions().timeZone}`;
 
-/** A time in the reader's zone; in full, with the zone, for who points at it. */
+/** A time in the user's zone; the tooltip has it in full. */
 export function When({ at }: { at: string }) {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return <span>{at}</span>;
@@ -48,13 +48,13 @@ export function When({ at }: { at: string }) {
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
-/** `17:34` for today, else with the day: of something that has just happened. */
+/** When something happened: `at 17:34` today, else with the day. */
 export function momentOf(at: string): string {
   const time = new Date(at);
   return time.toDateString() === new Date().toDateString() ? `at ${clock.format(time)}` : `on ${short.format(time)}`;
 }
 
-/** The value of an `<input type="datetime-local">` for a time, in the reader's zone. */
+/** The value of an `<input type="datetime-local">` for a time, in the user's zone. */
 export function localInputValue(time: Date): string {
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
   return local.toISOString().slice(0, 16);
@@ -71,7 +71,7 @@ export function Field({ label, children }: { label: string; children: ComponentC
 
 export type Tone = "good" | "waiting" | "bad" | "over";
 
-/** A state in words; the colour only repeats them. */
+/** A state in words, repeated by the colour. */
 export function Chip({ tone, children }: { tone: Tone; children: ComponentChildren }) {
   return <span class={`chip chip-${tone}`}>{children}</span>;
 }

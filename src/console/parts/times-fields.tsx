@@ -2,12 +2,12 @@ import { useEffect, useId, useState } from "preact/hooks";
 import type { Times } from "../badges/steps.ts";
 import { localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
 
-/** What the reader has entered. */
+/** What the user has entered. */
 export interface WantedTimes {
   read: () => Times;
 }
 
-/** What a receptionist says. Null: at once, or no end. */
+/** Times that a receptionist often needs. Null for at once, or no end. */
 interface Preset {
   label: string;
   from: Date | null;
@@ -30,27 +30,27 @@ function atHour(now: Date, daysAhead: number, hour: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead, hour);
 }
 
-/** A longer year would be no time to JavaScript. */
+/** JavaScript would not parse a longer year. */
 const LATEST = "9999-12-31T23:59";
 
 const inputValue = (time: string | null): string => (time === null ? "" : localInputValue(new Date(time)));
 
-/** What was entered. The field shows no seconds, so a time that nobody has changed is returned as it was. */
+/** What was entered. The field has no seconds, so an unchanged time is returned as it was. */
 function timeOf(entered: string, before: string | null): string | null {
   if (entered === inputValue(before)) return before;
   return entered === "" ? null : new Date(entered).toISOString();
 }
 
 /**
- * From when and until when, with presets.
+ * Fields for start and end, with presets.
  *
- * @param times what stands there first
+ * @param times the initial values
  */
 export function TimesFields(props: {
   times: Times;
-  /** What a time that has passed means. */
+  /** What an end in the past means. */
   pastHint?: string;
-  /** Called when something is entered. */
+  /** Called on each change. */
   onWanted: (wanted: WantedTimes) => void;
 }) {
   const { times, onWanted, pastHint = "That time has passed, so the badge ends at once." } = props;

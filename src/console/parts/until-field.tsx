@@ -3,7 +3,7 @@ import { localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
 
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
 
-/** Days from now, at the end of the day. */
+/** Days from now, ending at 18:00. */
 const PRESETS = [
   ["For a week", 7],
   ["For 30 days", 30],
@@ -15,7 +15,7 @@ const inDays = (days: number): string => {
   return localInputValue(new Date(day.getFullYear(), day.getMonth(), day.getDate(), 18));
 };
 
-/** One end for all. @param onUntil ISO 8601; null: no end */
+/** One end for several badges. @param onUntil ISO 8601; null for no end */
 export function UntilField({ onUntil }: { onUntil: (until: string | null) => void }) {
   const id = useId();
   const [until, setUntil] = useState(() => inDays(30));

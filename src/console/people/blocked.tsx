@@ -10,7 +10,7 @@ import { ACTIONS, type Column, Table } from "../parts/table.tsx";
 import { When } from "../parts/texts.tsx";
 import { type PersonStep, PersonStepDialog } from "./steps.tsx";
 
-/** Who gets no badge. */
+/** The people who get no badge. */
 export function Blocked() {
   const session = useSession();
   const [asking, setAsking] = useState<{ userId: string; step: PersonStep } | null>(null);
@@ -58,7 +58,7 @@ export function Blocked() {
   );
 }
 
-/** Also somebody who has no badge yet. */
+/** Blocks a person who has no badge yet. */
 function BlockForm({ onBlock }: { onBlock: (userId: string) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const submit = (event: Event) => {

@@ -13,7 +13,7 @@ import { type PersonStep, PersonStepDialog } from "./steps.tsx";
 
 const PER_PAGE = 100;
 
-/** A person: blocked or not, the badges, the history. */
+/** A person: whether blocked, the badges and the history. */
 export function PersonPage({ params: { user = "" } }: { params: Readonly<Record<string, string>> }) {
   return (
     <>

@@ -30,8 +30,8 @@ const WORDS: Readonly<Record<PersonStep, { title: string; action: string; senten
     title: "Erase this person's data?",
     action: "Erase for good",
     sentences: [
-      "A random ID takes the place of the user ID everywhere, also in the history; names, reasons and phone data are deleted. A block stays.",
-      "This cannot be undone. The database's own backups have the data for up to 61 days more.",
+      "A random ID replaces the user ID everywhere, also in the history. Names, reasons and phone data are deleted. A block stays.",
+      "This cannot be undone. The database's own backups keep the data for up to 61 more days.",
     ],
   },
 };
@@ -68,7 +68,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
       isFinal={step !== "unblock"}
       act={act}
       onClose={onClose}
-      // A reason would name the person again.
+      // A reason might name the person.
       asksReason={step !== "erase"}
       {...(step === "erase" && { toType: { text: userId, label: "user ID" } })}
     >
@@ -86,7 +86,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
   );
 }
 
-/** How many badges an erasure ends. */
+/** How many badges an erasure revokes. */
 function EndingBadges({ userId }: { userId: string }) {
   const count = useLoaded(async (server, signal) => {
     let badges = 0;

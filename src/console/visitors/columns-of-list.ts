@@ -1,7 +1,7 @@
-/** A column of a list of visitors that was pasted. */
+/** A column of a pasted list of visitors. */
 export type GuestColumn = "name" | "user" | "from" | "until" | "host";
 
-/** What a header may say, in English and German, without case. The first one stands for the column in messages. */
+/** The names that a header may have, in English and German, in any case. */
 const HEADERS: Readonly<Record<GuestColumn, readonly string[]>> = {
   name: ["name", "visitor", "visitor name", "guest", "besucher", "besuchername", "besucherin", "gast"],
   user: ["user", "user id", "userid", "user-id", "benutzer", "benutzer-id", "benutzerkennung", "kennung"],
@@ -12,7 +12,7 @@ const HEADERS: Readonly<Record<GuestColumn, readonly string[]>> = {
 
 const COLUMNS = Object.keys(HEADERS).filter((name): name is GuestColumn => Object.hasOwn(HEADERS, name));
 
-/** How the columns are named to somebody who has to write them. */
+/** The names of the columns, for messages. */
 export const COLUMN_NAMES = COLUMNS.join(", ");
 
 export const columnOf = (header: string): GuestColumn | undefined =>

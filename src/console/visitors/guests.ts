@@ -5,18 +5,18 @@ import { readListTime } from "./list-times.ts";
 export interface Guest {
   name: string;
   host: string;
-  /** Empty: anybody who has the code may claim it. */
+  /** If empty, anybody who has the code may claim it. */
   userId: string;
-  /** ISO 8601; null: at once. */
+  /** ISO 8601; null for at once. */
   startsAt: string | null;
-  /** ISO 8601; null: no end. */
+  /** ISO 8601; null for no end. */
   expiresAt: string | null;
 }
 
-/** From when and until when a visitor comes whose line does not say it. */
+/** The times of visitors whose line has none. */
 export type CommonTimes = Pick<Guest, "startsAt" | "expiresAt">;
 
-/** What a list says, or what is wrong with it. */
+/** The visitors of a list, or what is wrong with it. */
 export type ReadGuests = { guests: Guest[]; problem: null } | { guests: null; problem: string };
 
 const MOST_GUESTS = 100;
@@ -25,8 +25,8 @@ const LONGEST_NAME = 100;
 const wrong = (problem: string): ReadGuests => ({ guests: null, problem });
 
 /**
- * Reads a table that was copied from a spreadsheet, or CSV. The first line names the columns, in any order; a list without it has
- * names alone. A column that is not known is refused, rather than lost.
+ * Reads a table that was copied from a spreadsheet, or CSV. The first line names the columns, in any order; a list without
+ * such a line has only names. An unknown column is refused, so that its values are not silently lost.
  */
 export function readGuests(text: string, common: CommonTimes, now: Date): ReadGuests {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
@@ -103,5 +103,5 @@ function cellsOf(line: string, separator: string): string[] {
   return cells.map((cell) => (cell.startsWith('"') ? cell.replace(/^"(.*)"$/, "$1").replaceAll('""', '"') : cell));
 }
 
-/** A quoted cell may have separators in it (RFC 4180). */
+/** A quoted cell may contain separators (RFC 4180). */
 const isUnfinished = (cell: string): boolean => cell.startsWith('"') && cell.split('"').length % 2 === 0;

@@ -8,7 +8,7 @@ import { type Guest, type ReadGuests, readGuests } from "./guests.ts";
 import { Preview } from "./preview.tsx";
 import { type Attempt, type Invited, newAttempt, sendInvitations } from "./send-invitations.ts";
 
-/** Two buttons, of which each opens its form: whoever only looks who is expected sees the list first. */
+/** Two buttons that each open a form, so that the list of expected visitors is visible first. */
 export function Invite({ onInvited }: { onInvited: (invited: Invited) => void }) {
   const [open, setOpen] = useState<"one" | "list" | null>(null);
   const close = () => {
@@ -28,7 +28,7 @@ export function Invite({ onInvited }: { onInvited: (invited: Invited) => void })
   );
 }
 
-/** Invites one visitor, or those of a pasted list, which is shown with its times before anything is sent. */
+/** Invites one visitor, or those of a pasted list, which is previewed with its times before it is sent. */
 function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => void; onClose: () => void }) {
   const { isMany, onInvited, onClose } = props;
   const session = useSession();
@@ -100,7 +100,7 @@ function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => v
           {problemText}
         </>
       )}
-      {/* Hidden, not gone: what was pasted stays. */}
+      {/* Hidden, not removed, so that the pasted text stays. */}
       <form class="invite" onSubmit={submit} hidden={preview !== null}>
         {isMany ? <ListField field={fields.list} /> : <OneFields {...fields} />}
         <TimesFields times={first} pastHint="That time has passed: choose a later one." onWanted={setWanted} />
@@ -126,7 +126,7 @@ function ListField({ field }: { field: Field<HTMLTextAreaElement> }) {
       Visitors, one on each line, below the names of the columns{" "}
       <span class="hint">
         (name, user, from, until, host, in any order; copied from a spreadsheet or separated by semicolons. Without
-        “from” and “until” the times below count.)
+        “from” and “until” the times below apply.)
       </span>
       <textarea
         ref={field}
@@ -150,7 +150,7 @@ function OneFields(fields: {
         <input ref={fields.name} required maxLength={100} autocomplete="off" />
       </label>
       <label>
-        Host <span class="hint">(printed on the pass; not kept)</span>
+        Host <span class="hint">(printed on the pass; not stored)</span>
         <input ref={fields.host} autocomplete="off" />
       </label>
       <label>
@@ -161,7 +161,7 @@ function OneFields(fields: {
   );
 }
 
-/** 18:00, or midnight for who invites in the evening. */
+/** 18:00, or midnight in the evening. */
 function endOfDay(now: Date): Date {
   const evening = new Date(now.getFullYear(), now.getMonth(), now.getDate(), 18);
   return evening > now ? evening : new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1);

@@ -1,4 +1,4 @@
-/** A time of a pasted list. */
+/** A time from a pasted list. */
 export type ListTime = { ok: true; at: Date } | { ok: false; why: string };
 
 const CLOCK = String.raw`(?<hour>\d{1,2})(?:[:.](?<minute>\d{2})(?::\d{2})?)?\s*(?<half>[ap]\.?m\.?)?(?:\s*uhr)?`;
@@ -6,19 +6,19 @@ const DAYS = [
   String.raw`(?<year>\d{4})-(?<month>\d{1,2})-(?<day>\d{1,2})`,
   String.raw`(?<day>\d{1,2})\.\s?(?<month>\d{1,2})\.\s?(?<year>\d{4})`,
 ];
-/** A day and a clock time, a day alone, a clock time alone. A zone would be another one than the reader's. */
+/** A day with or without a clock time, or a clock time alone. There is no zone: times are in the user's. */
 const FORMS = [...DAYS.map((day) => `${day}(?:[T,\\s]+${CLOCK})?`), CLOCK].map((form) => new RegExp(`^${form}$`, "i"));
 const SLASHES = /^\d{1,2}\/\d{1,2}\/\d{2,4}/;
 
 /**
- * Reads a time as people write it in a list, in the reader's zone: `2027-01-15 8:00`, `15.01.2027 08:00`, `8:00`, `2 pm`.
+ * Reads a time as people write it in a list, in the user's zone: `2027-01-15 8:00`, `15.01.2027 08:00`, `8:00`, `2 pm`.
  *
- * @param day on which a clock time alone is meant
- * @param isEnd a day alone ends at its end, and begins at its beginning
+ * @param day the day of a clock time alone
+ * @param isEnd whether a day alone means its end instead of its beginning
  */
 export function readListTime(text: string, day: Date, isEnd: boolean): ListTime {
   const written = text.trim();
-  if (SLASHES.test(written)) return { ok: false, why: `“${written}” may be two days: write it as 2027-01-31 8:00.` };
+  if (SLASHES.test(written)) return { ok: false, why: `“${written}” can mean two days: write it as 2027-01-31 8:00.` };
   const found = FORMS.map((form) => form.exec(written)?.groups).find((groups) => groups !== undefined);
   if (found === undefined) return { ok: false, why: `“${written}” is not a time, such as 2027-01-31 8:00 or 8:00.` };
   const { year, month, hour, minute = "0", half } = found;
@@ -28,7 +28,7 @@ export function readListTime(text: string, day: Date, isEnd: boolean): ListTime 
       : [Number(year), Number(month) - 1, Number(found.day)];
   const hours = hour === undefined ? (isEnd ? 24 : 0) : hourOf(Number(hour), half);
   const at = new Date(y, m, d, hours, Number(minute));
-  // A date that is none, such as 31 February, is another one to JavaScript.
+  // JavaScript turns an invalid date, such as 31 February, into another one.
   const isReal = new Date(y, m, d).getMonth() === m && hours <= 24 && Number(minute) < 60;
   return isReal ? { ok: true, at } : { ok: false, why: `There is no such time as “${written}”.` };
 }

@@ -7,17 +7,17 @@ import { useSettings } from "../parts/settings.ts";
 import { Digits, shortTime, When } from "../parts/texts.tsx";
 import { QrCode } from "./qr-code.tsx";
 
-/** An invitation that was just made, and whom the visitor comes to see, which the service does not keep. */
+/** A new invitation, and the host, which the service does not store. */
 export interface NewPass {
   invitation: Invitation;
   host: string;
 }
 
-/** What the code opens: the application's link with the token in it, or the token alone. */
+/** The content of the QR code: the application's link with the token in it, or the token alone. */
 export const linkOf = (link: string | undefined, token: string): string =>
   link === undefined ? token : link.replace("{token}", encodeURIComponent(token));
 
-/** A visitor's pass, on one page when it is printed. The service does not show its code again. */
+/** A visitor's pass, on one page when printed. The service does not show its code again. */
 export function Pass({
   pass,
   isRevoked,

@@ -5,7 +5,7 @@ import { counted } from "../parts/texts.tsx";
 import { linkOf, Pass, PassActions } from "./pass.tsx";
 import type { Invited } from "./send-invitations.ts";
 
-/** What was just made. The codes are shown only now. */
+/** The new passes. Their codes are shown only now. */
 export function Passes(props: {
   invited: Invited;
   revoked: ReadonlySet<string>;
@@ -18,7 +18,7 @@ export function Passes(props: {
   const heading = useRef<HTMLParagraphElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []);
   useEffect(() => {
-    // The codes would be lost. The browser asks in words of its own.
+    // The codes would be lost. The browser asks with its own text.
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);

@@ -3,7 +3,7 @@ import { Plainly } from "../parts/identity.tsx";
 import { counted, When, YOUR_TIME_ZONE } from "../parts/texts.tsx";
 import type { Guest } from "./guests.ts";
 
-/** What a pasted list says, with each visitor's times. Nothing has been sent yet. */
+/** The visitors of a pasted list with their times, before anything is sent. */
 export function Preview(props: { guests: readonly Guest[]; isBusy: boolean; onSend: () => void; onBack: () => void }) {
   const { guests, isBusy, onSend, onBack } = props;
   const heading = useRef<HTMLParagraphElement>(null);

@@ -6,17 +6,17 @@ import type { NewPass } from "./pass.tsx";
 
 const KEY_RANDOM_BYTES = 16;
 const DAY_MILLISECONDS = 24 * 3600 * 1000;
-/** Of a visit without an end; the longest is 365 days (contract section 5). */
+/** How long the code of a visit without an end is valid. The service accepts up to 365 days (contract section 5). */
 const CODE_DAYS = 7;
 const LONGEST_CODE_DAYS = 364;
 
-/** What came of a list of visitors: passes, and those who were refused, with the reason. */
+/** The results of a list of visitors: passes, and those who were refused, with the reason. */
 export interface Invited {
   passes: NewPass[];
   refused: { name: string; why: string }[];
 }
 
-/** What was asked for. Another try after a lost response gets the same invitations. */
+/** What is sent. A retry after a lost response gets the same invitations. */
 export interface Attempt {
   guests: readonly Guest[];
   key: string;
@@ -29,7 +29,7 @@ export const newAttempt = (guests: readonly Guest[]): Attempt => ({
   wishes: guests.map(wishOf),
 });
 
-/** Invites all of them in one call. */
+/** Invites all visitors in one call. */
 export async function sendInvitations(session: Session, { guests, key, wishes }: Attempt): Promise<Invited> {
   const made = await session.run((server, signal) =>
     server.createInvitations(wishes, { udid: session.udid, idempotencyKey: key, signal }),
@@ -51,14 +51,14 @@ const wishOf = ({ name, userId, startsAt, expiresAt }: Guest): InvitationInput =
   userId: userId || undefined,
 });
 
-/** Until when the code can be scanned: until the visit ends, within what the service accepts. */
+/** When the code expires: at the end of the visit, within what the service accepts. */
 function codeEnd(startsAt: string | null, expiresAt: string | null): Date {
   const latest = Date.now() + LONGEST_CODE_DAYS * DAY_MILLISECONDS;
   const wanted = expiresAt ?? new Date(Date.parse(startsAt ?? new Date().toISOString()) + CODE_DAYS * DAY_MILLISECONDS);
   return new Date(Math.min(latest, new Date(wanted).getTime()));
 }
 
-/** The service need not send back what it was sent. */
+/** Adds what the service does not send back. */
 function withWish(invitation: Invitation, wish: InvitationInput | undefined): Invitation {
   const text = (time: string | Date | undefined) => (time instanceof Date ? time.toISOString() : time);
   return {

@@ -6,7 +6,7 @@ import { INVITATION_STATE_WORDS } from "../words.ts";
 
 export const STATES = ["pending", "claimed", "revoked", "expired"] as const;
 
-/** Which visits are listed: of a day or all, in a state, of somebody. All of it stands in the address. */
+/** Chooses which visits are listed: by day, state and visitor. The filter is in the address. */
 export function VisitFilters(props: {
   params: Params;
   day: Day | null;
@@ -20,7 +20,7 @@ export function VisitFilters(props: {
     event.preventDefault();
     const input = event.currentTarget instanceof HTMLFormElement ? event.currentTarget.querySelector("input") : null;
     const q = input?.value.trim() ?? "";
-    // Who looks for somebody does not know the day: the next visits come first.
+    // A search for a person covers all days from today on, because the day is often unknown.
     goTo("visitors", { ...params, q, day: q === "" || params.day === "all" ? params.day : "upcoming" });
   };
   return (

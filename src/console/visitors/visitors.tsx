@@ -15,10 +15,10 @@ import type { Invited } from "./send-invitations.ts";
 import { STATES, VisitFilters } from "./visit-filters.tsx";
 
 const PER_PAGE = 100;
-/** Visits of a day that are counted. */
+/** A day's visits are counted up to this many. */
 const MOST_COUNTED = 10_000;
 
-/** What the address asks for; without a day: today. */
+/** The search in the address; the default day is today. */
 function searchOf({ day = "today", state, q = "" }: Params) {
   const wanted = [...q.trim()].length >= 2 ? q.trim() : undefined;
   return { day: dayOf(day, new Date()), state: STATES.find((each) => each === state), q: wanted };
@@ -30,7 +30,7 @@ function openVisits(server: ServerClient, params: Params, perPage: number, signa
   return pagesOf(server.listInvitations(query), ({ invitations }) => invitations);
 }
 
-/** Invites visitors, and lists and revokes invitations: those of a day in the order in which they come. */
+/** Invites visitors, and lists and revokes invitations; those of a day are in the order in which visits begin. */
 export function Visitors({ params }: { params: Params }) {
   const session = useSession();
   const { day, state, q } = searchOf(params);
@@ -64,7 +64,7 @@ export function Visitors({ params }: { params: Params }) {
     refresh();
     return { text: `The invitation of ${name ?? `number ${grouped(badgeId)}`} is revoked.` };
   };
-  // A colleague may have revoked what stands on this screen.
+  // A colleague may have revoked a pass on this screen.
   useEffect(() => {
     const ended = list.items.filter(({ state: its }) => its === "revoked").map(({ badgeId }) => badgeId);
     if (ended.some((id) => !revoked.has(id))) setRevoked(new Set([...revoked, ...ended]));
@@ -114,7 +114,7 @@ export function Visitors({ params }: { params: Params }) {
 }
 
 function emptyWords(day: Day | null, isNarrowed: boolean): string {
-  if (isNarrowed) return "No invitation fits. Try fewer letters, another state, or all days.";
+  if (isNarrowed) return "No invitation matches. Try fewer letters, another state, or all days.";
   if (day === null) return "Nobody has been invited yet.";
   return day.until === undefined ? "Nobody is expected." : "Nobody is expected on this day.";
 }
@@ -127,13 +127,13 @@ interface Totals {
 
 const exactOf = (totals: Totals | null) => (totals === null || totals.isMore ? undefined : totals.byState);
 
-/** @param state undefined: all of them. @returns undefined where nobody has counted them */
+/** @param state undefined for all. @returns undefined if they were not counted */
 function totalOf(counts: Record<InvitationState, number> | undefined, state: InvitationState | undefined) {
   if (counts === undefined) return undefined;
   return state === undefined ? STATES.reduce((sum, each) => sum + counts[each], 0) : counts[state];
 }
 
-/** All visits of a day, whatever is listed of it. Null without one: the service counts all invitations itself. */
+/** Counts all visits of a day, whatever the filter. Null without a day: the service counts all invitations itself. */
 async function countVisits(server: ServerClient, day: string | undefined, signal: AbortSignal): Promise<Totals | null> {
   const params: Params = day === undefined ? {} : { day };
   if (searchOf(params).day?.until === undefined) return null;

@@ -11,7 +11,7 @@ import { DemoFailure, type Narrator } from "./narrator.ts";
 import { shownJson } from "./text.ts";
 import type { WebhookReceiver } from "./webhook-receiver.ts";
 
-/** Everybody who takes part in the story. */
+/** Everybody in the story. */
 export interface Cast {
   narrator: Narrator;
   origin: string;
@@ -22,11 +22,11 @@ export interface Cast {
   device(name: string): DeviceClient;
 }
 
-/** Has the administrator create an application, and gives everybody a client. @throws DemoFailure */
+/** Creates an application as the administrator, and a client for everybody. @throws DemoFailure */
 export async function assemble(narrator: Narrator, origin: string, receiver: WebhookReceiver): Promise<Cast> {
   const application = await narrator.step(
     "An administrator creates an application",
-    "The app gets the ID, only the server the secret. Five numbers will do.",
+    "The app gets the ID; only the server gets the secret. Five numbers are enough.",
     async () => createApplication(narrator, "Demo story", ["--webhook-url", await receiver.listen(), "--status-list"]),
   );
   const { applicationId, applicationSecret } = application;
@@ -48,8 +48,8 @@ export const newDevice = (of: Omit<DeviceClientOptions, "udid">, name: string) =
   new DeviceClient({ ...of, udid: `${name}-${randomBytes(8).toString("hex")}` });
 
 /**
- * The numbers that the story needs: two users of a phone, one of them again as a visitor, a visitor who comes, and one who
- * does not.
+ * The numbers that the story needs: for two users of a phone, one of them again as a visitor, a visitor who comes, and one
+ * who does not.
  */
 const DEMO_RANGE_SIZE = 5;
 /** Far above the ranges that applications get by default. */
@@ -66,8 +66,8 @@ const created = z.object({
 type DemoApplication = z.infer<typeof created>;
 
 /**
- * Creates an application of the story with the administration script. Its range depends on the millisecond; one that is
- * taken is tried again with the next.
+ * Creates an application with the administration script. Its range depends on the current millisecond; if it is taken, the
+ * next try has another.
  */
 export async function createApplication(
   narrator: Narrator,

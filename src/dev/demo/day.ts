@@ -13,7 +13,7 @@ import { newDevice } from "./cast.ts";
 import { listenSomewhere } from "./listen.ts";
 import { DemoFailure, must, type Narrator } from "./narrator.ts";
 
-/** A day at a company, to look at in the console: badges of several systems, visitors, a webhook that failed. */
+/** A day at a company, to see in the console: badges on several systems, visitors, a webhook that failed. */
 
 const DELIVERY_LIMIT_MILLISECONDS = 30_000;
 const DELIVERY_POLL_MILLISECONDS = 250;
@@ -21,7 +21,7 @@ const DELIVERY_POLL_MILLISECONDS = 250;
 /** How many people get a badge. */
 const BADGES = 50;
 
-/** The person whose webhook the receiver cannot take. */
+/** The person whose webhook the receiver cannot store. */
 const UNLUCKY = "user-04";
 
 /** Model, system, version and SDK, the most frequent first. */
@@ -34,7 +34,7 @@ const PHONES = [
   ["SM-A546B", "Android", "15", "2.2.0"],
 ] as const;
 
-/** Where to look, and with what: the application that `npm start` prints. */
+/** The credentials for the console: those of the application that `npm start` prints. */
 export interface Day {
   applicationId: ApplicationId;
   applicationSecret: string;
@@ -44,7 +44,7 @@ export interface Day {
 export function liveThroughADay(narrator: Narrator, origin: string): Promise<Day> {
   return narrator.step(
     "A day passes at a company: phones, visitors, a webhook that fails",
-    "The demo application that npm start prints: its people see this at /console.",
+    "This is the demo application that npm start prints: its people see this at /console.",
     async () => {
       const receiver = startReceiver();
       try {
@@ -57,7 +57,7 @@ export function liveThroughADay(narrator: Narrator, origin: string): Promise<Day
   );
 }
 
-/** The company's server, which has no room for one of the webhooks. */
+/** The company's server, whose disk is too full for one of the webhooks. */
 function startReceiver(): Server {
   return createServer(async (request, response) => {
     // The service may be stopped while it sends.
@@ -87,7 +87,7 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
   return { applicationId, applicationSecret };
 }
 
-/** @returns what stops them again: the receiver ends with the story */
+/** @returns a function that stops them, because the receiver ends with the story */
 async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Promise<() => Promise<void>> {
   const webhookUrl = `${await listenSomewhere(receiver)}/badges`;
   const opened = await openHomes(undefined);
@@ -105,7 +105,7 @@ interface Common {
   applicationId: string;
 }
 
-/** @param place counts the company's people */
+/** @param place the number of the person in the company */
 async function issueBadge(common: Common, place: number): Promise<string> {
   // Spread evenly by the golden ratio, then bent so that the first phones are the most frequent.
   const kind = Math.floor(PHONES.length * ((place * 0.618_034) % 1) ** 1.6);
@@ -122,7 +122,7 @@ async function endSome(server: ServerClient, numbers: readonly string[]): Promis
   must(mislaid !== undefined && left !== undefined && contractor !== undefined, "every phone gets a number");
   await server.suspendBadge(mislaid);
   await server.revokeBadge(left);
-  // The console has something that needs attention.
+  // This gives the console something that needs attention.
   await server.setBadgeEnd(contractor, new Date(Date.now() + 3 * DAY_MILLISECONDS));
 }
 
@@ -144,7 +144,7 @@ async function inviteVisitors(server: ServerClient, common: Common): Promise<voi
   await server.revokeInvitation(cancelled.id);
 }
 
-/** Waits until every webhook was sent once. */
+/** Waits until every webhook was sent at least once. */
 async function untilTried(server: ServerClient, least: number): Promise<void> {
   const deadline = Date.now() + DELIVERY_LIMIT_MILLISECONDS;
   for (;;) {

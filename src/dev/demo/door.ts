@@ -5,23 +5,23 @@ import { ageLimits, DoorControl, type DoorOptions } from "../../examples/door-co
 import type { Narrator } from "./narrator.ts";
 import { isByPhone, type Presentation } from "./presentation.ts";
 
-/** Longer than at a real door: the story shows a signature again after waiting for a status list. */
+/** Longer than at a real door: the story presents a signature again after waiting for a status list. */
 const MAX_AGE_SECONDS = 300;
-/** The story's door and service are one computer. Real doors allow for clocks that differ. */
+/** The story's door and service share a clock. Real doors allow for clocks that differ. */
 const CLOCK_TOLERANCE_SECONDS = 0;
 
-/** A door of the building: the example's (src/examples/door-control.ts), and a cable to the network. */
+/** A door of the building: the example (src/examples/door-control.ts), and a network cable that can be pulled. */
 export class Door {
   readonly #narrator: Narrator;
   readonly #options: DoorOptions;
   readonly #folder: string;
   #control: DoorControl | null = null;
   #isPlugged = true;
-  /** Milliseconds that pass in the story and not in the world. */
+  /** Milliseconds that pass only in the story. */
   #later = 0;
   #isShown = true;
 
-  /** A door that has nothing yet. */
+  /** A new door, which has downloaded nothing yet. */
   constructor(narrator: Narrator, serviceUrl: string, applicationId: string) {
     this.#narrator = narrator;
     this.#folder = mkdtempSync(join(tmpdir(), "badge-demo-door-"));
@@ -35,25 +35,25 @@ export class Door {
     };
   }
 
-  /** The power goes and comes back: what is left is what its file has. */
+  /** The power fails and comes back: only the file is left. */
   restart(): void {
     this.#control = null;
   }
 
-  /** Pulls its cable: from now on it reaches nothing. */
+  /** Pulls the network cable. */
   unplug(): void {
     this.#isPlugged = false;
   }
 
-  /** Downloads the key set, when it is time, and the status lists. @returns whether all went well */
+  /** Downloads the status lists, and the key set if it is due. @returns whether everything succeeded */
   async refresh({ isShown = true } = {}): Promise<boolean> {
     this.#isShown = isShown;
     return (await this.#running()).refresh();
   }
 
   /**
-   * Decides without asking the service: the service's signature says which badge presented which client signature, the
-   * status list that the badge has not ended, and the client signature that the phone answered this door's challenge.
+   * Decides without asking the service. The service's signature shows which badge presented which client signature, the
+   * status list that the badge has not ended, and the client signature that the phone responded to this door's challenge.
    *
    * @returns what the door does
    */

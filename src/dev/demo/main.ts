@@ -12,17 +12,18 @@ const HEALTH_TIMEOUT_MILLISECONDS = 10_000;
 
 const HELP = `Usage: npm run demo [-- --url URL]
 
-Tells the story of a badge against the running local service: an application, a
-phone, a door, a badge that is suspended, revoked and ends by itself, a door that
-learns of it and loses the network, a visitor, webhooks, an invitation that comes
-back, users who are verified. Every step is checked against the contract. Then the application that
-npm start prints has a day's badges to look at in the console. It takes up to a minute.
+Tells the story of a badge with the running local service: an application, a
+phone and a door; badges that are suspended, revoked or expire; a door that
+learns of this and loses the network; a visitor, webhooks, a number that comes
+back, and verified users. It checks every step against the contract. Afterwards
+the application that npm start prints has a day's badges to see in the console.
+It takes up to a minute.
 
   --url URL   where the service is, if it is not the one that runs on this data
   --help      show this page
 
 Start the service first, in another terminal: npm start. If it keeps its data
-in another folder (BADGE_STATE_DIR), say the same here.
+in another folder (BADGE_STATE_DIR), set the same variable here.
 `;
 
 function readCommandLine(): { help: boolean; origin: string } {
@@ -52,12 +53,12 @@ async function assertRunning(origin: string): Promise<void> {
     () => null,
   );
   if (response === null)
-    throw new DemoFailure(`Nothing answers at ${origin}: run npm start first, in another terminal.`);
+    throw new DemoFailure(`Nothing responds at ${origin}: run npm start first, in another terminal.`);
   const body = await response.text();
   if (body === JSON.stringify({ status: "ok" })) return;
   if (response.status === 503)
     throw new DemoFailure(`The service at ${origin} is not healthy: see what npm start says.`);
-  throw new DemoFailure(`What runs at ${origin} is not the badge service: give its address with --url.`);
+  throw new DemoFailure(`The service at ${origin} is not the badge service: give its address with --url.`);
 }
 
 async function demonstrate(): Promise<void> {

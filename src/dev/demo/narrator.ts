@@ -1,12 +1,12 @@
 import { bold, faint } from "../../admin/command-line/output.ts";
 import { fold, foldCommand, shownJson, withoutSecrets } from "./text.ts";
 
-/** The story cannot go on. The message is one plain line for the reader. */
+/** The story cannot continue. The message is one plain line for the reader. */
 export class DemoFailure extends Error {
   override readonly name = "DemoFailure";
 }
 
-/** Checks what the contract says. @throws DemoFailure that says what was expected */
+/** Checks a promise of the contract. @throws DemoFailure that says what was expected */
 export function must(holds: boolean, expected: string): asserts holds {
   if (!holds) throw new DemoFailure(`the contract says otherwise: ${expected}`);
 }
@@ -15,7 +15,7 @@ export function must(holds: boolean, expected: string): asserts holds {
 const SHOWN_HEADERS = ["applicationid", "applicationsecret", "udid", "idempotency-key", "pagination-cursor"];
 const INDENT = "    ";
 
-/** Tells the story on the terminal: each step with what was sent, what came back, and why. */
+/** Tells the story on the terminal: for each step, what was sent, what came back, and why. */
 export class Narrator {
   readonly #print: (line: string) => void;
   #steps = 0;
@@ -48,7 +48,7 @@ export class Narrator {
     this.#lines(`${INDENT}> `, withoutSecrets(text));
   }
 
-  /** A command that is run. It works when it is pasted. */
+  /** A command that is run. It can be pasted. */
   command(words: readonly string[]): void {
     for (const line of foldCommand(`${INDENT}> `, words)) this.#print(line);
   }

@@ -1,7 +1,7 @@
 const P256 = { name: "ECDSA", namedCurve: "P-256" } as const;
 const ES256 = { name: "ECDSA", hash: "SHA-256" } as const;
 
-/** A phone's own key. The building knows its public half; the service is not involved. */
+/** A phone's own key. The building knows its public half; the service never sees it. */
 export async function newPhoneKey(): Promise<CryptoKeyPair> {
   return await crypto.subtle.generateKey(P256, false, ["sign", "verify"]);
 }

@@ -11,7 +11,7 @@ const inOneHour = (): Date => new Date(Date.now() + ONE_HOUR_MILLISECONDS);
 export function pageBadges({ narrator, server }: Cast, expected: readonly string[]): Promise<void> {
   return narrator.step(
     "The application's server pages its badges",
-    "Oldest first, each once; without a pagination-cursor it is the last page.",
+    "Oldest first, each exactly once. A page without a pagination-cursor is the last.",
     async () => {
       const listed: ListedBadge[] = [];
       for await (const page of server.listBadges({ perPage: 1 })) listed.push(...page.badges);
@@ -24,7 +24,7 @@ export function pageBadges({ narrator, server }: Cast, expected: readonly string
 export async function inviteVisitor({ narrator, server, device, door }: Cast): Promise<string> {
   const invitation = await narrator.step(
     "The server invites a visitor, and sends a link",
-    "The number goes to the building now, the link to the visitor, who needs no app.",
+    "The number goes to the building, and the link to the visitor, who needs no app.",
     async () => {
       const invited = await server.createInvitation({ expiresAt: inOneHour(), udid: RECEPTION, name: "Walt Visitor" });
       const { invitationLink } = await server.getApplication();
@@ -39,12 +39,12 @@ export async function inviteVisitor({ narrator, server, device, door }: Cast): P
     "That consumes nothing, so a messenger's preview of the link does no harm.",
     async () => {
       const { state, name } = await phone.describeInvitation(invitation.id);
-      must(state === "pending" && name === "Walt Visitor", "an invitation is described to whoever has its token");
+      must(state === "pending" && name === "Walt Visitor", "the token is enough to have an invitation described");
     },
   );
   await narrator.step(
     'The visitor taps "Show my pass": the page claims the invitation',
-    "201 with the number that was reserved. From here on the token is used up.",
+    "201 with the reserved number. The token is used up now.",
     async () => {
       const badge = await phone.requestBadge({ userId: "visitor", invitationToken: invitation.id });
       must(badge.created && badge.badgeId === invitation.badgeId, "a token gets the number that it reserved");
@@ -118,7 +118,7 @@ export async function takeNumberBack(
   );
   return narrator.step(
     "Carol asks again, and gets the number that came back",
-    "Its webhook came, too. Numbers that were issued never come back like this.",
+    "Its webhook came, too. A number that was issued never comes back like this.",
     async () => {
       const badge = await latecomer.requestBadge({ userId: "carol" });
       must(badge.created && badge.badgeId === invitation.badgeId, `the free number is ${invitation.badgeId}`);

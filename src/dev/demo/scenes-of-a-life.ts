@@ -6,9 +6,9 @@ import { newPhoneKey, type Presentation, presentedAt } from "./presentation.ts";
 
 const VISIT_MILLISECONDS = 5000;
 const DOOR_CHALLENGE = "7c9e6679";
-/** Doors of a building ask every 30 s; nobody watches those. */
+/** A building's doors poll every 30 s, which would be too slow to watch. */
 const REFRESH_MILLISECONDS = 2000;
-/** Contract section 14. */
+/** A door that polls has a change within two minutes (contract section 14). */
 const MAX_WAIT_MILLISECONDS = 120_000;
 
 export function suspendAndResume({ narrator, server }: Cast, phone: DeviceClient, bob: string): Promise<void> {
@@ -46,9 +46,9 @@ export function revoke({ narrator, server, door }: Cast, phone: DeviceClient, bo
 export function doorLearns({ narrator, door }: Cast, bobs: Presentation, revokedAt: number): Promise<void> {
   return narrator.step(
     "The door learns from its status list that Bob's badge was revoked",
-    "A list is at most 30 s old when it is sent. A door that asks every 30 s knows within two minutes.",
+    "A list is at most 30 s old when it is sent. A door that polls every 30 s knows within two minutes.",
     async () => {
-      narrator.note(`The door asks for its list every ${REFRESH_MILLISECONDS / 1000} seconds:`);
+      narrator.note(`The door polls its list every ${REFRESH_MILLISECONDS / 1000} seconds:`);
       const waited = () => performance.now() - revokedAt;
       let result = await door.check(bobs);
       while (result.startsWith("open") && waited() < MAX_WAIT_MILLISECONDS) {
@@ -65,7 +65,7 @@ export function doorLearns({ narrator, door }: Cast, bobs: Presentation, revoked
 export function doorWithoutNetwork({ narrator, door }: Cast, alices: Presentation, bobs: Presentation): Promise<void> {
   return narrator.step(
     "The door loses the network, and then its power for a moment",
-    "What it downloaded is in its file, until the list expires after a day.",
+    "Its file keeps what it downloaded. The list expires after a day.",
     async () => {
       door.unplug();
       must(!(await door.refresh()), "there is no network");
@@ -84,7 +84,7 @@ export function doorWithoutNetwork({ narrator, door }: Cast, alices: Presentatio
 export function visitForSeconds({ narrator, server, door }: Cast, phone: DeviceClient, bob: string): Promise<string> {
   return narrator.step(
     `Bob visits: an invitation to a badge that ends in ${VISIT_MILLISECONDS / 1000} seconds`,
-    "Nobody has to end it. A signature ends with its badge, so the door knows, too.",
+    "It ends by itself. A signature expires with its badge, so the door knows, too.",
     async () => {
       const end = new Date(Date.now() + VISIT_MILLISECONDS);
       const { id } = await server.createInvitation({ expiresAt: end, badgeExpiresAt: end, udid: "reception-desk" });

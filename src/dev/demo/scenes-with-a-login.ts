@@ -3,23 +3,23 @@ import { type Cast, createApplication, newDevice } from "./cast.ts";
 import { startIdentityProvider } from "./identity-provider.ts";
 import { must } from "./narrator.ts";
 
-/** What the provider calls the app: its client ID. */
+/** The app's client ID at the provider. */
 const APP = "badge-app";
 
-/** Only the person who is logged in gets that person's badge, and stops it when the phone is lost. */
+/** Only a logged-in person gets their badge, and can stop it when the phone is lost. */
 export async function onlyAlice({ narrator, origin }: Cast): Promise<void> {
   const provider = await startIdentityProvider();
   try {
     const { applicationId } = await narrator.step(
-      "Another application has its users verified, by their identity provider",
-      "An application's ID is in every phone, so alone it is worth little.",
+      "Another application has its users verified by their identity provider",
+      "Every phone has an application's ID, so the ID alone proves little.",
       () => createApplication(narrator, "Demo login", ["--user-issuer", provider.issuer, "--user-audience", APP]),
     );
     const device = (name: string) => newDevice({ baseUrl: origin, applicationId, fetch: narrator.fetch }, name);
     const phone = device("phone");
     await narrator.step(
       "A stranger with the application's ID asks for Alice's badge",
-      "401: without a token of hers, and with one of the stranger's own.",
+      "401: both without a token, and with a token of the stranger.",
       async () => {
         const stranger = device("stranger");
         for (const userToken of [undefined, await provider.logIn("mallory", APP)]) {
@@ -36,7 +36,7 @@ export async function onlyAlice({ narrator, origin }: Cast): Promise<void> {
     );
     await narrator.step(
       "She loses the phone, and stops its badge from another one",
-      "At night, without anybody's help. Only the server resumes it.",
+      "This works at night, without help. Only the server or staff can resume it.",
       async () => {
         const other = device("other-phone");
         const badges = await other.ownBadges({ userToken });

@@ -6,8 +6,8 @@ import { newPhoneKey, type Presentation, presentedAt } from "./presentation.ts";
 
 const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVersion: "1.0.0" };
 
-/** A door downloads the lists that signatures name, which begin with the service's PUBLIC_URL. */
-const OTHER_ADDRESS = "the service calls itself by another address: give --url the one that npm start printed";
+/** A door downloads the lists that signatures name. Their URLs begin with the service's PUBLIC_URL. */
+const OTHER_ADDRESS = "the service has another address: give --url the one that npm start printed";
 
 const newChallenge = (): string => randomBytes(4).toString("hex");
 
@@ -15,7 +15,7 @@ const newChallenge = (): string => randomBytes(4).toString("hex");
 export function getBadge({ narrator, application }: Cast, phone: DeviceClient): Promise<string> {
   return narrator.step(
     "Alice's phone asks for her badge",
-    "201, it is new: a number from the range, in an order that nobody can guess.",
+    "201 means that it is new: a number from the range, in an unpredictable order.",
     async () => {
       const badge = await phone.requestBadge({ userId: "alice", metadata: METADATA }).catch(explainUnknown);
       must(badge.created, "the first request for a user device makes a badge");
@@ -37,7 +37,7 @@ function explainUnknown(error: unknown): never {
 export function askAgain({ narrator }: Cast, phone: DeviceClient, alice: string): Promise<void> {
   return narrator.step(
     "The phone asks again, say after a lost connection",
-    "200 and the same number, for ever: the request can always be repeated.",
+    "200 and the same number, always: the request can be repeated safely.",
     async () => {
       const badge = await phone.requestBadge({ userId: "alice" });
       must(!badge.created && badge.badgeId === alice, "a user device keeps its number");
@@ -48,7 +48,7 @@ export function askAgain({ narrator }: Cast, phone: DeviceClient, alice: string)
 /** @returns what the phone shows at the door */
 export function getSignature({ narrator }: Cast, phone: DeviceClient, alice: string): Promise<Presentation> {
   return narrator.step(
-    "At a door the phone signs, and has the service attest it",
+    "At a door, the phone signs, and asks the service to attest it",
     "A JWT: the service attests which badge presented which signature, and when.",
     async () => {
       const key = await newPhoneKey();
@@ -64,7 +64,7 @@ export function getSignature({ narrator }: Cast, phone: DeviceClient, alice: str
 export function openDoor({ narrator, door }: Cast, presentation: Presentation): Promise<void> {
   return narrator.step(
     "The door checks both signatures, offline",
-    "It keeps the keys, and the list of badges that have ended; that is all it needs.",
+    "All it needs is the keys, and the list of badges that have ended.",
     async () => {
       must(await door.refresh(), "the key set and the first status list need no credentials");
       const check = async (challenge: string) => {

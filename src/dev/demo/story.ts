@@ -8,7 +8,7 @@ import { onlyAlice } from "./scenes-with-a-login.ts";
 import { askAgain, getBadge, getSignature, openDoor, shareThePhone } from "./scenes-with-a-phone.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
 
-/** Tells the story, from a new application to a number that is handed out again. @throws DemoFailure */
+/** Tells the story, from a new application to a number that is issued again. @throws DemoFailure */
 export async function tellStory(narrator: Narrator, origin: string): Promise<void> {
   narrator.say(`The story of a badge, at ${origin} (> sent, < came back)`);
   const receiver = new WebhookReceiver();
@@ -37,13 +37,12 @@ export async function tellStory(narrator: Narrator, origin: string): Promise<voi
     const day = await liveThroughADay(narrator, origin);
     narrator.say("");
     narrator.say(
-      `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges, each with a number of its own, one of them taken ` +
-        "back and handed out again; a door opened offline, and closed for badges that had ended, also without the network; " +
-        "every webhook genuine; a stranger who got nothing in Alice's name. " +
-        "All as the contract says.",
+      `Done: ${new Set([alice, bob, visit, visitor, carol]).size} badges have a number each, one of them freed and issued ` +
+        "again. A door opened offline, and stayed closed for ended badges, also without the network. Every webhook was " +
+        "genuine. A stranger got nothing in Alice's name. Everything is as the contract says.",
     );
     narrator.say("");
-    narrator.say(`Now look at it in a browser: ${origin}/console`);
+    narrator.say(`Now see it in a browser: ${origin}/console`);
     narrator.say(`  Application ID  ${day.applicationId}`);
     narrator.say(`  Secret          ${day.applicationSecret}`);
   } finally {

@@ -1,6 +1,6 @@
 import { COLUMNS, shellWord } from "../../admin/command-line/shell.ts";
 
-/** Secrets and invitation tokens: anybody who reads them can use them, so only their start is printed. */
+/** Secrets and invitation tokens. Anybody who reads one can use it, so only its start is printed. */
 const SECRET = /\b((?:bdss|inv)_[\w-]{4})[\w-]+/g;
 /**
  * Longest string in JSON that is shown in full: application IDs and badge numbers are shorter, keys and JWTs longer.
@@ -10,7 +10,7 @@ const KEPT_CHARACTERS = 24;
 
 export const withoutSecrets = (text: string): string => text.replace(SECRET, "$1…");
 
-/** JSON for a person, with secrets and long strings shortened. Of other text only the secrets are shortened. */
+/** JSON for a person, with secrets and long strings shortened. In other text, only secrets are shortened. */
 export function shownJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(withoutSecrets(text)), (_name, value: unknown) => shortened(value));

@@ -10,7 +10,7 @@ const LIMIT_MILLISECONDS = 30_000;
 /** A webhook that was verified. */
 interface ReceivedWebhook {
   event: BadgeCreatedEvent;
-  /** As they arrived. */
+  /** As it arrived. */
   path: string;
   signature: string;
   body: string;
@@ -33,7 +33,7 @@ export class WebhookReceiver {
     return `${await listenSomewhere(this.#server)}${this.#path}`;
   }
 
-  /** Sets the secret that webhooks are verified with. Until then none is accepted. */
+  /** Sets the secret for verifying webhooks. Until then, none is accepted. */
   trust(secret: string): void {
     this.#secret = secret;
   }
@@ -50,7 +50,7 @@ export class WebhookReceiver {
       const found = badgeIds.map((badgeId) => this.#find(badgeId)).filter((webhook) => webhook !== undefined);
       if (found.length === badgeIds.length) return found;
       if (deadline.aborted)
-        throw new DemoFailure(`of ${badgeIds.length} webhooks ${found.length} came in half a minute`);
+        throw new DemoFailure(`only ${found.length} of ${badgeIds.length} webhooks came within half a minute`);
       await this.#change(deadline);
     }
   }
@@ -73,9 +73,9 @@ export class WebhookReceiver {
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // These may be retries for an earlier, interrupted story that had this port; 410 ends them (contract section 8).
+    // These may be retries for an interrupted story that had this port; 410 ends them (contract section 8).
     if (request.url !== this.#path || this.#secret === null) return void response.writeHead(410).end();
-    // The bytes as they arrived: parsed and serialized again, they no longer match the signature.
+    // The bytes as they arrived: parsed and serialized again, they would not match the signature.
     const body = await buffer(request);
     const result = await verifyWebhook({ headers: request.headers, body, secrets: this.#secret });
     response.writeHead(result.ok ? 204 : 400).end();

@@ -11,7 +11,7 @@ import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, headerRef, json, serverErrors } from "./parts.ts";
 import type { Json, Operation, Parameter, ResponseObject } from "./types.ts";
 
-/** Routes with which an application's server follows and ends badges (contract sections 12 and 13). */
+/** Routes by which an application's server follows and ends badges. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
@@ -32,7 +32,7 @@ const USER_ID: Parameter = {
   example: "alice",
 };
 
-/** Of a user who is blocked: one that a badge could have. */
+/** The ID of a user to block, which must be one that a badge could have. */
 const BLOCKED_USER_ID: Parameter = { ...USER_ID, schema: jsonSchema(userId) };
 
 function badgeResponse(examples: Record<string, Json>): ResponseObject {
@@ -43,7 +43,7 @@ function badgeResponse(examples: Record<string, Json>): ResponseObject {
   };
 }
 
-/** The body of a call that needs none. */
+/** The optional body of a call that needs none. */
 const REASON: Operation["requestBody"] = {
   description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
   required: false,
@@ -134,7 +134,7 @@ export const rebindBadge = (): Operation =>
   step(
     "rebindBadge",
     "Let a badge be bound to another key",
-    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key, and only that key is accepted from then on. Until then everything works as before. This is how a badge gets its first key, too. It is not for a lost phone: whoever knows its `udid` and user could come first, so suspend or revoke that badge.",
+    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key, and only that key is accepted from then on. Until then everything works as before. This is how a badge gets its first key, too. It is not for a lost phone: anybody who knows its `udid` and user could come first, so suspend or revoke that badge.",
     BOUND,
   );
 

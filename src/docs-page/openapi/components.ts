@@ -131,7 +131,7 @@ export const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
     type: "apiKey",
     in: "header",
     name: "udid",
-    description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Whoever knows application ID and udid can sign as the device: make it of at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
+    description: `The unique device identifier: 1 to ${MAX_UDID_CHARACTERS} printable ASCII characters that stay the same as long as the application is installed. Anybody who knows the application ID and the udid can sign as the device: use at least 128 random bits and keep it in the device's secure storage. The service stores only a keyed digest.`,
   },
   authorization: {
     type: "http",
@@ -150,9 +150,9 @@ const CREDENTIALS: Record<string, { schema: Schema; example: string }> = {
 };
 
 /**
- * The headers that `security` names, as parameters. Generators of typed clients drop security schemes, so that only a
- * parameter makes a call without its `udid` a type error. Required is what every alternative needs. `Authorization` cannot be a
- * parameter (OpenAPI 3.1 section 4.8.12.2).
+ * The headers that `security` names, as parameters. Generators of typed clients drop security schemes, so only a parameter
+ * makes a call without its `udid` a type error. A parameter is required if every alternative needs it. `Authorization` cannot be
+ * a parameter (OpenAPI 3.1 section 4.8.12.2).
  */
 export function credentialParameters(security: Operation["security"]): Parameter[] {
   return Object.entries(CREDENTIALS)
@@ -188,7 +188,7 @@ export const BOOKMARK_PARAMETER: Parameter = {
   example: EXAMPLE_BOOKMARK,
 };
 
-/** Says for whom a server calls (contract section 23). */
+/** The person for whom a server calls. */
 export const ACTOR_PARAMETER: Parameter = {
   name: "actor",
   in: "header",

@@ -24,7 +24,7 @@ import type { Operation } from "./types.ts";
 
 const DEVICE_ROUTE = { anyOrigin: true };
 
-/** Of every response that is no refusal. */
+/** The headers of every response that is not an error. */
 const grantedHeaders = () => ({ ...commonHeaders(DEVICE_ROUTE), bookmark: headerRef("Bookmark") });
 
 export const issueBadge = (): Operation => ({

@@ -67,10 +67,10 @@ const TAGS = [
 ];
 
 /**
- * The API as an OpenAPI 3.1 document (contract section 11). Shapes and limits come from the schemas that validate
- * requests, statuses and codes from the error table. Some milliseconds of work, so nobody calls it before it is needed.
+ * The API as an OpenAPI 3.1 document (contract section 11). Shapes and limits come from the schemas that validate requests;
+ * statuses and codes come from the error table.
  *
- * @param now milliseconds: examples that are sent to the service must lie ahead
+ * @param now in milliseconds, because times in examples that are sent to the service must lie ahead
  */
 export function openApiDocument(now: number): OpenApiDocument {
   return {

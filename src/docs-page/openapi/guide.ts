@@ -27,7 +27,7 @@ import { describeError } from "./parts.ts";
 import { PROOF_GUIDE } from "./proof-guide.ts";
 import { USER_GUIDE } from "./user-guide.ts";
 
-/** What the contract promises (section 16); the service itself is a little stricter, because clocks differ. */
+/** What contract section 16 promises. The service itself is a little stricter, because clocks differ. */
 const COPY_PROMISE_SECONDS = 90;
 
 /** The introduction of the reference, in Markdown. */
@@ -148,7 +148,7 @@ const DECISIONS: readonly [string, string, string][] = [
     "Nobody who merely knows the `udid` can move a bound badge aside.",
   ],
   [
-    "A `badgeId` that is no badge number?",
+    "A `badgeId` that is not a badge number?",
     "404 `UNKNOWN_BADGE`, also when it is no string; null and blank count as missing.",
     "It is no badge of this device, like any other number.",
   ],
@@ -190,13 +190,13 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "When is a number free again?",
-    "When its invitation is revoked or expires; the number of an issued badge never, whatever becomes of the badge.",
+    "When its invitation is revoked or expires; the number of an issued badge never becomes available again.",
     "An old badge must not open a new badge's doors.",
   ],
   [
     "Does a revoked badge come back?",
     "Not by logging in. An invitation that was created with the secret gives the user device another number.",
-    "Whoever holds a lost phone can log in; only the application's server knows that all is well again.",
+    "A finder of the phone can log in; only the application's server knows that the phone is back.",
   ],
   [
     "When does a badge expire?",
@@ -230,7 +230,7 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "SHA-1 in `Signature`?",
-    "Kept, and beside it HMAC-SHA256 by Standard Webhooks.",
+    "Kept, together with HMAC-SHA256 by Standard Webhooks.",
     "The interface requires the first; the second also covers the time.",
   ],
 ];

@@ -6,14 +6,14 @@ import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
-/** Routes with which an application's server invites visitors, and a visitor's phone sees for what. */
+/** Routes by which an application's server invites visitors, and a visitor's phone reads the invitation. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 
 const ONE_HOUR_MILLISECONDS = 3_600_000;
 const ONE_WEEK_MILLISECONDS = 7 * 24 * ONE_HOUR_MILLISECONDS;
 
-/** A whole hour in about a week: an example that is valid when somebody tries it. */
+/** A full hour in about a week, so that the example is valid when somebody tries it. */
 function inAWeek(now: number): string {
   const hour = Math.ceil(now / ONE_HOUR_MILLISECONDS) * ONE_HOUR_MILLISECONDS;
   return new Date(hour + ONE_WEEK_MILLISECONDS).toISOString().replace(".000Z", "Z");
@@ -40,9 +40,9 @@ export const describeInvitation = (): Operation => ({
   operationId: "describeInvitation",
   tags: ["Invitations"],
   summary: "See what an invitation is for",
-  description: `Tells whoever has the token who is expected, where and when. It consumes nothing: only \`POST /v1/badge\` claims. The page at \`/pass\` calls it, so that a visitor needs no app.
+  description: `Tells the holder of the token who is expected, where and when. It consumes nothing: only \`POST /v1/badge\` claims. The page at \`/pass\` calls it, so that a visitor needs no app.
 
-\`state\` goes by the clock. Whoever claimed an invitation is not named: \`userId\` is the user whom the invitation itself names.`,
+\`state\` goes by the clock. The user who claimed an invitation is not named: \`userId\` is the user whom the invitation itself names.`,
   security: BY_VISITOR,
   parameters: [
     ...credentialParameters(BY_VISITOR),
@@ -85,7 +85,7 @@ export const createInvitation = (now: number): Operation => ({
   summary: "Reserve a badge number for somebody",
   description: `The application's server calls this before a visit. It registers \`badgeId\` with the access control of the building, and passes \`id\` to its application on the visitor's device, which presents it as \`invitationToken\` to \`POST /v1/badge\`.
 
-**The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. Whoever presents it first gets the badge.
+**The invitation token is the \`id\`**: a secret with at least 128 random bits, of which the service keeps only a digest. The first device that presents it gets the badge.
 
 The number stays reserved until somebody claims it. When the invitation is revoked or expires first, the number is free again, after the application's reuse delay if it has one; expiry needs no call. A reservation is not a badge: no \`badge:created\`, and not in the lists.
 

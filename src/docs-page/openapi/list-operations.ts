@@ -6,7 +6,7 @@ import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Header, Json, Operation, Parameter, ResponseObject } from "./types.ts";
 
-/** Routes with which an application's server pages its badges. */
+/** Routes by which an application's server pages its badges. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 const CURSOR = "YWZ0ZXI6MTAw";
@@ -23,7 +23,7 @@ export const pageParameters = (): Parameter[] => [
   {
     name: "cursor",
     in: "query",
-    // No example: pages that let one try a call would send it.
+    // No example, because /docs would send it when somebody tries the call.
     description: `Where the page starts: the \`pagination-cursor\` header of the page before, such as \`${CURSOR}\`. Absent: the first page.`,
     required: false,
     schema: jsonSchema(pageQuery.shape.cursor),

@@ -6,7 +6,7 @@ import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
-/** For doors that are connected (contract section 26). */
+/** Routes for connected doors. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 

@@ -53,7 +53,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     meaning:
       "The `DPoP` header is not a valid proof for exactly this request; or it is missing though the badge is bound to a key, or the application requires proofs; or the badge is bound to another key, or to none though the application requires proofs.",
     remedy:
-      "Make a proof for this request with the badge's key. If the key is lost, ask whoever runs the application. Do not retry unchanged.",
+      "Make a proof for this request with the badge's key. If the key is lost, ask the application's operator. Do not retry unchanged.",
   },
   USE_DPOP_NONCE: {
     meaning: `Nothing is wrong with the proof but its age: its \`nonce\` is not one that the service gave at most ${NONCE_LIFETIME_SECONDS} s ago or, without a \`nonce\`, its \`iat\` is more than ${PROOF_WINDOW_SECONDS} s from the service's clock.`,
@@ -71,19 +71,19 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   SUSPENDED_BADGE: {
     meaning: "The badge is suspended for now.",
-    remedy: "Tell the user to ask whoever runs the application. It may be resumed.",
+    remedy: "Tell the user to ask the application's operator. It may be resumed.",
   },
   REVOKED_BADGE: {
     meaning: "The badge was revoked. Logging in does not bring it back.",
-    remedy: "Tell the user to ask whoever runs the application: its server can invite the device again.",
+    remedy: "Tell the user to ask the application's operator: its server can invite the device again.",
   },
   EXPIRED_BADGE: {
     meaning: "The badge's end has passed.",
-    remedy: "Tell the user to ask whoever runs the application. It may be given a later end.",
+    remedy: "Tell the user to ask the application's operator. It may be given a later end.",
   },
   BLOCKED_USER: {
     meaning: "The application has blocked the user.",
-    remedy: "Tell the user to ask whoever runs the application. Do not retry.",
+    remedy: "Tell the user to ask the application's operator. Do not retry.",
   },
   EARLY_BADGE: {
     meaning: "The badge's start has not come yet.",
@@ -146,7 +146,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   INVALID_STATE: {
     meaning:
-      "`state` is not one of the states that this list knows, `order` is not `newest`, or `action` is none of the history.",
+      "`state` is not one of the states of this list, `order` is not `newest`, or `action` is not one of the history's.",
     remedy: FIX_REQUEST,
   },
   INVALID_STARTSAT: {

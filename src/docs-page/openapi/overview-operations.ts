@@ -12,7 +12,7 @@ import { PAGINATION_CURSOR, pageParameters, parameter, SEARCH } from "./list-ope
 import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
-/** Routes for the people who run an application (contract section 19). */
+/** Routes for the people who run an application. */
 
 const SERVER_ROUTE = { anyOrigin: false };
 const EVENT_ID = "evt_01kfz3m8q0abcdefghjkmnpqrs";
@@ -215,7 +215,7 @@ const historyParameters = (): Parameter[] => {
   return [
     parameter("since", "Only what was done at this time or later: ISO 8601 with a zone.", jsonSchema(since)),
     parameter("until", "Only what was done before this time: ISO 8601 with a zone.", jsonSchema(until)),
-    parameter("actor", "Only what somebody of exactly this name did, whatever kind of actor.", jsonSchema(actor)),
+    parameter("actor", "Only what an actor with exactly this name did, of any kind.", jsonSchema(actor)),
     parameter("action", "Only this action.", jsonSchema(action)),
   ];
 };
@@ -225,7 +225,7 @@ export const listHistory = (): Operation => ({
   tags: ["Overview"],
   summary: "List the history: who did what",
   description:
-    "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation is no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. A page may have fewer entries than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor.",
+    "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation has no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. A page may have fewer entries than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor.",
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),

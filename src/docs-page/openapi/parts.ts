@@ -28,7 +28,7 @@ function slug(summary: string): string {
 
 /** Headers of every response of a route. */
 interface RouteHeaders {
-  /** Called by devices: web pages of any origin may. */
+  /** Whether web pages of any origin may call it, as for devices. */
   anyOrigin: boolean;
   cacheControl?: "NoStore" | "Cached" | "CachedBriefly";
 }
@@ -54,7 +54,7 @@ export function errorResponses(route: RouteHeaders, codes: readonly ErrorCode[])
   );
 }
 
-/** The error responses of a call by the application's server or a person (contract sections 23 and 24). */
+/** The error responses of a call by the application's server or a person. */
 export const serverErrors = (...codes: ErrorCode[]): Record<string, ResponseObject> =>
   errorResponses({ anyOrigin: false }, [
     "INVALID_CREDENTIALS",

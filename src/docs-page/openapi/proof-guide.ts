@@ -7,12 +7,12 @@ import {
   REBIND_WINDOW_HOURS,
 } from "../../shared/limits.ts";
 
-/** A section of the introduction, in Markdown (contract section 15). */
+/** A section of the introduction, in Markdown. */
 export const PROOF_GUIDE = `# Badges bound to a key
 
-Without a key, whoever knows the application ID and a \`udid\` can sign as that device. A phone can have its badge bound to a key that never leaves its secure hardware, by sending a proof of possession (RFC 9449, DPoP) with \`POST /v1/badge\` and \`POST /v1/badge/sign\`. Proofs are optional unless the application requires them (\`requireProof\` of \`GET /v1/application\`). Devices without a key notice nothing.
+Without a key, anybody who knows the application ID and a \`udid\` can sign as that device. A phone can have its badge bound to a key that never leaves its secure hardware, by sending a proof of possession (RFC 9449, DPoP) with \`POST /v1/badge\` and \`POST /v1/badge/sign\`. Proofs are optional unless the application requires them (\`requireProof\` of \`GET /v1/application\`). Devices without a key notice nothing.
 
-The \`DPoP\` header is a JWT (compact JWS, at most ${MAX_PROOF_CHARACTERS} characters), made anew for every request:
+The \`DPoP\` header is a JWT (compact JWS, at most ${MAX_PROOF_CHARACTERS} characters), created for each request:
 
 | | |
 | --- | --- |

@@ -53,7 +53,7 @@ export const getHealth = (): Operation => ({
   },
 });
 
-/** An OpenAPI document has a specification of its own. */
+/** Only a rough schema, because OpenAPI documents have their own specification. */
 const DOCUMENT_SCHEMA: Schema = {
   type: "object",
   properties: {

@@ -49,7 +49,7 @@ export interface Operation {
   tags: string[];
   summary: string;
   description: string;
-  /** Alternatives; of one alternative every scheme is needed. */
+  /** Alternatives, each of which needs all of its schemes. */
   security: Record<string, string[]>[];
   parameters?: Parameter[];
   requestBody?: { description: string; required: boolean; content: Record<string, MediaType> };

@@ -4,10 +4,10 @@ import { USER_TOKEN_ALGORITHMS } from "../../shared/openid/provider.ts";
 
 const format = (number: number): string => new Intl.NumberFormat("en").format(number);
 
-/** A section of the introduction, in Markdown (contract section 22). */
+/** A section of the introduction, in Markdown. */
 export const USER_GUIDE = `# Verified users
 
-An application ID stands in every phone: with it alone, anybody can get a badge that names any user, bound to a key of their own. An application whose users log in with OpenID Connect can have an administrator name the identity provider. Then \`POST /v1/badge\` needs the token that the app got at login, as \`Authorization: Bearer <token>\`:
+Every phone contains the application ID: with it alone, anybody can get a badge that names any user, bound to a key of their own. An application whose users log in with OpenID Connect can have an administrator name the identity provider. Then \`POST /v1/badge\` needs the token that the app got at login, as \`Authorization: Bearer <token>\`:
 
 | | |
 | --- | --- |

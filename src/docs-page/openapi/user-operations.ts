@@ -5,7 +5,7 @@ import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
 
-/** Routes of people, who look after badges of their own (contract section 22). */
+/** Routes by which people manage their own badges. */
 
 const USER_ROUTE = { anyOrigin: true };
 

@@ -11,7 +11,7 @@ import { EXAMPLE_SECRET } from "../../shared/openapi-examples.ts";
 
 const HOUR_SECONDS = 3600;
 
-/** "5 s, 1 min, 5 min, …": equal waits that follow each other are counted. */
+/** "5 s, 1 min, 5 min, …", with equal consecutive delays counted. */
 export function describeDelays(delaysSeconds: readonly number[]): string {
   const runs: { wait: number; times: number }[] = [];
   for (const wait of delaysSeconds) {

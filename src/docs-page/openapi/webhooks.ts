@@ -97,7 +97,7 @@ const ACTIVE = {
   changedAt: "2027-01-15T08:30:00.250Z",
 };
 
-/** A change of a badge (contract section 18). */
+/** A change of a badge. */
 function badgeChanged(
   event: BadgeChange,
   about: Pick<Operation, "operationId" | "summary" | "description">,

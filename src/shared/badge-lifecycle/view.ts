@@ -3,7 +3,7 @@ import type { badgeView } from "../responses.ts";
 import { isoTime } from "../time.ts";
 import type { BadgeState } from "./states.ts";
 
-/** A badge as the application's server sees it (contract section 12); times are UTC with milliseconds. */
+/** A badge as the application's server sees it; times are UTC with milliseconds. */
 export type BadgeView = z.infer<typeof badgeView>;
 
 /** @returns null if the text is not a badge number (contract section 1) */

@@ -181,7 +181,7 @@ var doorIDPattern = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
 var challengePattern = regexp.MustCompile(
 	`\Abadge-possession-v1\.([A-Za-z0-9_-]{1,64})\.[A-Za-z0-9_-]{43}\.([1-9][0-9]{0,11})\z`)
 
-// CreateChallenge makes a challenge for one phone, which the door sends and keeps until the response has come.
+// CreateChallenge creates a challenge for one phone, which the door sends and keeps until the response has come.
 //
 // doorID is 1 to 64 characters out of A-Z a-z 0-9 _ -, nowSeconds the time since 1970-01-01 UTC by the door's clock, and
 // lifetimeSeconds from 1 to 60: DefaultChallengeLifetimeSeconds is a good value. Anything else is an error.
@@ -213,7 +213,7 @@ type PossessionExpectations struct {
 	Challenge string
 }
 
-// VerifyPossession verifies a badge signature, and that whoever presents it holds the key that the badge is bound to: the
+// VerifyPossession verifies a badge signature, and that the phone that presents it holds the key that the badge is bound to: the
 // phone has signed this door's challenge together with this badge signature. The result always has a BoundKey.
 //
 // Discard the challenge after one verification, whatever its result. The error is as that of VerifyBadgeSignature.
@@ -365,9 +365,9 @@ func ReadStatusDelta(jwt string, keys Keys, uri string) (*StatusDelta, error) {
 
 var listNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,10})$`)
 
-// ApplyStatusDelta returns the list with what has changed since, or the list itself if it contains the delta already. It returns
-// false if the delta does not fit to it: it is of another application, the list lacks changes before it, or has no such entry. Then
-// get the list again.
+// ApplyStatusDelta returns the list with the delta's changes, or the list itself if it contains them already. It returns false if
+// the delta does not fit: it is for another application, the list lacks earlier changes, or the list has no such entry. Then
+// download the list again.
 func ApplyStatusDelta(list *StatusList, delta *StatusDelta) (*StatusList, bool) {
 	number := strings.TrimPrefix(list.URI, delta.URI+"/")
 	if number == list.URI || !listNumber.MatchString(number) || list.Change == nil || *list.Change < delta.Since {
@@ -399,7 +399,7 @@ func unpackStatuses(lst string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A bytes.Reader is read byte by byte, so that what follows the stream is left over.
+	// A bytes.Reader is read byte by byte, so that bytes after the stream remain unread.
 	input := bytes.NewReader(compressed)
 	stream, err := zlib.NewReader(input)
 	if err != nil {
@@ -696,7 +696,7 @@ func parseObject(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// wholeNumber reads a parsed number from 0 to 2^53 - 1, as a double, which JavaScript makes of it.
+// wholeNumber reads a parsed number from 0 to 2^53 - 1, as a double like JavaScript.
 func wholeNumber(value any) (int64, bool) {
 	number, isNumber := value.(json.Number)
 	if !isNumber {

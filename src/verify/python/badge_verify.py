@@ -171,7 +171,7 @@ def verify_badge_signature(
 def create_challenge(
     *, door_id: str, now: float, lifetime_seconds: int = DEFAULT_CHALLENGE_LIFETIME_SECONDS
 ) -> str:
-    """Makes a challenge for one phone, which the door sends and keeps until the response has come. `now` is time.time().
+    """Creates a challenge for one phone, which the door sends and keeps until the response has come. `now` is time.time().
 
     Raises ValueError if `door_id` is not 1 to 64 characters out of A-Z a-z 0-9 _ -, `now` is not a time, or
     `lifetime_seconds` is not a whole number from 1 to 60.
@@ -190,7 +190,7 @@ def create_challenge(
 def verify_possession(
     badge_signature: str, response: str, *, door_id: str, challenge: str, **expected: Any
 ) -> BadgeSignature:
-    """Verifies a badge signature, and that whoever presents it holds the key that the badge is bound to: the phone has signed
+    """Verifies a badge signature, and that the phone that presents it holds the key that the badge is bound to: the phone has signed
     this door's `challenge` together with this badge signature.
 
     Takes everything that verify_badge_signature takes, and makes its checks first. The result always has a `bound_key`.
@@ -257,8 +257,8 @@ def read_status_list(jwt: str, *, keys: Keys, uri: str) -> StatusList:
 
 
 def read_status_delta(jwt: str, *, keys: Keys, uri: str) -> StatusDelta:
-    """Verifies a response of GET /v1/live. The URI: of the application's lists, without the last slash and the number. Raises
-    Refused."""
+    """Verifies a response of GET /v1/live. The URI is that of the application's lists, without the last slash and the number.
+    Raises Refused."""
     payload, _ = _verify_signed_jwt(jwt, "statusdelta+jwt", MAX_STATUS_LIST_CHARACTERS, keys)
     claims = _parse_object(payload)
     subject, entries = claims.get("sub"), claims.get("entries")
@@ -276,8 +276,8 @@ def read_status_delta(jwt: str, *, keys: Keys, uri: str) -> StatusDelta:
 
 
 def apply_status_delta(status_list: StatusList, delta: StatusDelta) -> Optional[StatusList]:
-    """The list with what has changed since; the list itself if it contains the delta already. None if the delta does not fit to it:
-    it is of another application, the list lacks changes before it, or has no such entry. Then get the list again."""
+    """The list with the delta's changes, or the list itself if it contains them already. None if the delta does not fit: it is for
+    another application, the list lacks earlier changes, or the list has no such entry. Then download the list again."""
     uri, _, number = status_list.uri.rpartition("/")
     if uri != delta.uri or not _LIST_NUMBER.fullmatch(number):
         return None

@@ -11,7 +11,7 @@ export const ACCESS_CURSOR = cursorCodec("access", z.string());
 
 type AccessView = z.infer<typeof accessPage>["people"][number];
 
-/** @returns a page of who has a console secret (contract section 19), and the name after which the next page starts */
+/** @returns a page of who has a console secret, and the name after which the next page starts */
 export async function pageAccess(
   { db }: Context,
   applicationId: ApplicationId,

@@ -27,7 +27,7 @@ export interface SigningKey extends Sealed {
   signsFrom: number;
 }
 
-/** A person who signs in with a console secret (contract section 24). */
+/** A person who signs in with a console secret. */
 export interface ConsoleUser {
   name: string;
   role: Role;
@@ -40,7 +40,7 @@ export interface LiveSecret {
   consoleUser: ConsoleUser | null;
 }
 
-/** A door with a secret (contract section 26). */
+/** A door with a secret. */
 export interface Door {
   /** ID of its secret. */
   id: string;
@@ -70,10 +70,10 @@ export interface Application {
   requireSecret: boolean;
   reuseAfterSeconds: number;
   signatureLifetimeSeconds: number | null;
-  /** Whether it has status lists (contract section 14). */
+  /** Whether it has status lists. */
   statusList: boolean;
   statusLifetimeSeconds: number;
-  /** Whether device calls need a proof, and badges a key (contract section 15). */
+  /** Whether device calls need a proof, and badges a key. */
   requireProof: boolean;
   /** Until this time, the first proof of a login binds an unbound badge. Milliseconds; null for never. */
   bindUntil: number | null;
@@ -82,10 +82,10 @@ export interface Application {
    * without a limit.
    */
   newBadgesPerHour: number | null;
-  /** The issuer of user tokens (contract section 22); null without one. */
+  /** The issuer of user tokens; null without one. */
   users: UserSettings | null;
   rootKey: Sealed;
-  /** The secrets of its server and of people (contract sections 9 and 19). */
+  /** The secrets of its server and of people. */
   secrets: readonly LiveSecret[];
   /** Oldest first. */
   signingKeys: readonly [SigningKey, ...SigningKey[]];

@@ -18,7 +18,7 @@ interface Minute {
 }
 
 /**
- * Counts calls refused for their credentials, by client address (contract section 7). The platform counts them per
+ * Counts calls refused for their credentials, by client address. The platform counts them per
  * location. An isolate also counts its own calls. This bounds the D1 look-ups for guesses, even if many guesses arrive
  * at once or the platform admits too many.
  */

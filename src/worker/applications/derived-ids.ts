@@ -38,7 +38,7 @@ export async function hashUserId(
   return userDigest.parse(base64Url(await deriveBytes(await unsealedKeys.rootKey(id, rootKey), "user", userId)));
 }
 
-/** The creator of an invitation, who has Idempotency-Keys of its own (contract section 12). */
+/** The creator of an invitation, who has Idempotency-Keys of its own. */
 export type Inviter =
   /** The server, with either of its two secrets. */
   | { kind: "server" }

@@ -4,7 +4,7 @@ import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
 import { readCounts } from "../storage/statistics-counts.ts";
 
-/** An application's statistics as of now (contract section 19): the allocator keeps the counts. @throws Unavailable */
+/** An application's statistics as of now: the allocator keeps the counts. @throws Unavailable */
 export async function readStatistics({ db, now }: Context, applicationId: ApplicationId): Promise<Statistics> {
   const counts = await readCounts(db, applicationId, now());
   if (!counts) throw new ApiError("INVALID_CREDENTIALS");

@@ -26,7 +26,7 @@ export interface ChangePage {
 }
 
 /**
- * A page of the feed (contract section 13): each badge once, in the order of its last change.
+ * A page of the feed: each badge once, in the order of its last change.
  *
  * @param after null: from the beginning
  * @throws ApiError EXPIRED_CURSOR after the application was republished, or its allocator lost its storage

@@ -22,14 +22,14 @@ export interface BadgeRequest {
   metadata: string | null;
   /** Thumbprint of the key that the device has proved; null without a proof. */
   keyThumbprint: string | null;
-  /** Whether the user's token was verified, or none is required (contract section 22). */
+  /** Whether the user's token was verified, or none is required. */
   isVerified: boolean;
   invitationToken: string | null;
   /** The bookmark that the device sent; null if it sent none. */
   bookmark: string | null;
 }
 
-/** `created` in the response that issues the badge, `existing` in every later one (contract section 1). */
+/** `created` in the response that issues the badge, `existing` in every later one. */
 export type IssueResult = {
   number: number;
   /** Thumbprint of the key that it is bound to; null if unbound. */
@@ -53,7 +53,7 @@ const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
- * A recent replica near the caller (contract section 16), or the primary, serves a login that changes nothing. The
+ * A recent replica near the caller, or the primary, serves a login that changes nothing. The
  * allocator decides everything else.
  *
  * @throws ApiError

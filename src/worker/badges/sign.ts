@@ -96,7 +96,7 @@ async function requireSigningBadge(
   return badge;
 }
 
-/** Checks that a badge is active and has begun (contract sections 12 and 24). @returns null if it may sign */
+/** Checks that a badge is active and has begun. @returns null if it may sign */
 function refusalOf(badge: SigningBadge, now: number): ErrorCode | null {
   const code = refusalOfState(stateAt(badge, now));
   return code === null && badge.startsAt !== null && now < badge.startsAt ? "EARLY_BADGE" : code;

@@ -9,7 +9,7 @@ import type { Context } from "../context.ts";
 import { findIssuedBadge } from "../storage/issued-badges.ts";
 import type { IssuedBadge } from "../storage/rows.ts";
 
-/** A badge's view for callers, and its change number, which is its `ETag` (contract section 24). */
+/** A badge's view for callers, and its change number, which is its `ETag`. */
 export interface ShownBadge {
   view: BadgeView;
   change: number;
@@ -28,7 +28,7 @@ export async function showBadge(context: Context, applicationId: ApplicationId, 
 }
 
 /**
- * Applies one transition to a badge (contract sections 12, 15 and 24).
+ * Applies one transition to a badge.
  *
  * @throws ApiError
  * @throws Unavailable

@@ -56,7 +56,7 @@ export type ProofFailure =
   | "stale-nonce"
   | "stale-iat";
 
-/** The public code of each failure (contract section 15). */
+/** The public code of each failure. */
 export const PROOF_FAILURE_CODES = {
   oversized: "INVALID_PROOF",
   "several-headers": "INVALID_PROOF",

@@ -10,7 +10,7 @@ type HistoryView = z.infer<typeof historyPage>["history"][number];
 /** Cursors have the ID of a page's last row. */
 export const HISTORY_CURSOR = cursorCodec("history", z.string());
 
-/** @returns a page of the history, newest first (contract section 23), and the ID after which the next page starts */
+/** @returns a page of the history, newest first, and the ID after which the next page starts */
 export async function pageHistory(
   { db }: Context,
   query: HistoryQuery,

@@ -11,7 +11,7 @@ import { hasPass } from "./pass-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { jsonResponse, pageResponse } from "./response.ts";
 
-/** Routes that return an application's settings, the people with access to it, and its counts (contract section 19). */
+/** Routes that return an application's settings, the people with access to it, and its counts. */
 export const applicationRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
     const settings = await findSettings(c.get("context").db, authenticatedApplicationId(c));

@@ -6,7 +6,7 @@ import { parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { jsonResponse } from "./response.ts";
 
-/** The history's context of a change (contract section 23). @param reason of a `PATCH`: from its body */
+/** The history's context of a change. @param reason of a `PATCH`: from its body */
 export function auditContext(c: HonoContext<HttpEnv>, reason: string | null = null): AuditContext {
   return { actor: c.get("actor") ?? { kind: "device" }, requestId: c.get("requestId"), reason };
 }
@@ -37,7 +37,7 @@ export function readIfMatch(c: HonoContext<HttpEnv>): readonly number[] | null {
 /** The `ETag` of a badge: its change number. */
 const entityTag = (change: number): string => `"${change}"`;
 
-/** A badge, with the change number that a later call sends as `If-Match` (contract section 24). */
+/** A badge, with the change number that a later call sends as `If-Match`. */
 export function badgeResponse(c: HonoContext<HttpEnv>, { view, change }: ShownBadge): Response {
   const response = jsonResponse(c, view);
   response.headers.set("ETag", entityTag(change));

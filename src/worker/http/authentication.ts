@@ -77,7 +77,7 @@ export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Applicat
   return application;
 }
 
-/** Identifies the application and the invitation that a visitor's call names (contract section 27). */
+/** Identifies the application and the invitation that a visitor's call names. */
 export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ application: Application; token: string }> {
   const credentials = readCredentials(c);
   const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");
@@ -104,7 +104,7 @@ export async function requireServer(
   return caller.application;
 }
 
-/** Identifies a door by its secret, or an application's server or a person by theirs (contract section 26). */
+/** Identifies a door by its secret, or an application's server or a person by theirs. */
 export async function requireListener(c: HonoContext<HttpEnv>): Promise<callers.StatusListener> {
   const listener = await callers.requireListener(c.get("context"), readCredentials(c));
   c.set("application", listener.application.id);
@@ -121,7 +121,7 @@ function admitServer(c: HonoContext<HttpEnv>, { application, consoleUser }: call
 }
 
 /**
- * The application's server, which may name the person it calls for (contract section 23).
+ * The application's server, which may name the person it calls for.
  *
  * @param name percent-encoded UTF-8; null without a name
  * @throws ApiError INVALID_ACTOR

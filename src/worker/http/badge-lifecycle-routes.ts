@@ -18,7 +18,7 @@ const TIME_FIELDS: FieldErrors = {
   startsAt: { invalid: "INVALID_STARTSAT" },
 };
 
-/** Routes with which an application's server follows and ends badges (contract sections 12, 13, 15 and 24). */
+/** Routes with which an application's server follows and ends badges. */
 export const badgeLifecycleRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) => {
     const number = requireBadgeNumber(c.req.param("id"));

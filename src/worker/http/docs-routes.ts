@@ -21,7 +21,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** The reference, as a document and as a page (contract section 11): static assets, made by `src/dev/docs-assets.ts`. */
+/** The reference, as a document and as a page: static assets, made by `src/dev/docs-assets.ts`. */
 export const docsRoutes = new Hono<HttpEnv>()
   .get("/openapi.json", (c) => assetResponse(c, `public, max-age=${PUBLIC_CACHE_SECONDS}`))
   .get("/docs", async (c) => {

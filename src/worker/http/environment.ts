@@ -22,7 +22,7 @@ export interface HttpEnv {
     anyOrigin?: true;
     /** The body, after it was read. */
     body?: Uint8Array<ArrayBuffer>;
-    /** Application and client address of a limited call, and its counts (contract section 7). */
+    /** Application and client address of a limited call, and its counts. */
     limitedAddress?: LimitedAddress;
     /** The history's actor of a server-side call; absent if a device calls. */
     actor?: Actor;

@@ -9,7 +9,7 @@ import { authenticatedApplicationId, authenticateServer } from "./middleware.ts"
 import { readCursor, readQuery } from "./queries.ts";
 import { jsonResponse, pageResponse } from "./response.ts";
 
-/** Routes that list webhook events and send them again (contract section 19). */
+/** Routes that list webhook events and send them again. */
 export const eventRoutes = new Hono<HttpEnv>()
   .get("/v1/events", authenticateServer, readQuery(statePageQuery(EVENT_STATES)), async (c) => {
     const { per_page: perPage, cursor, state = null } = c.req.valid("query");

@@ -7,7 +7,7 @@ import { requireBadgeNumber } from "./params.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { pageResponse } from "./response.ts";
 
-/** The route that lists who did what (contract section 23). */
+/** The route that lists who did what. */
 export const historyRoutes = new Hono<HttpEnv>().get(
   "/v1/history",
   authenticateServer,

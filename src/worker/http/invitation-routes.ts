@@ -36,7 +36,7 @@ const INVITATION_FIELDS: FieldErrors = {
 };
 
 /**
- * Routes with which an application's server invites visitors (contract sections 5 and 24), and visitors read their
+ * Routes with which an application's server invites visitors, and visitors read their
  * invitations (section 27).
  */
 export const invitationRoutes = new Hono<HttpEnv>()

@@ -9,7 +9,7 @@ import { authenticatedApplicationId, authenticateServer } from "./middleware.ts"
 import { readCursor, readQuery } from "./queries.ts";
 import { pageResponse, rawResponse } from "./response.ts";
 
-/** Routes with which doors learn of changes within seconds, and staff list the doors (contract section 26). */
+/** Routes with which doors learn of changes within seconds, and staff list the doors. */
 export const liveRoutes = new Hono<HttpEnv>()
   .get("/v1/live", async (c) => {
     const listener = await requireListener(c);

@@ -9,7 +9,7 @@ import { withRefusalLimit } from "./rate-limits.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
 import { requireUser } from "./user-token.ts";
 
-/** Routes with which users manage their own badges from any device (contract section 22). */
+/** Routes with which users manage their own badges from any device. */
 export const ownBadgeRoutes = new Hono<HttpEnv>()
   .use("/v1/user/badges", anyOrigin)
   .use("/v1/user/badges/:id/suspend", anyOrigin)

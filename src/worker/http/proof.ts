@@ -12,7 +12,7 @@ import { limitAddress } from "./rate-limits.ts";
 export type CheckedProof = AcceptedProof | RefusedProof;
 
 /**
- * Checks the proof of a call (contract section 15).
+ * Checks the proof of a call.
  *
  * @param proof the `DPoP` header
  */

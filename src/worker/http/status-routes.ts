@@ -8,7 +8,7 @@ import { anyOrigin, publicResponse, rawResponse } from "./response.ts";
 
 const PATH = "/v1/applications/:applicationId/status/:n";
 
-/** Routes for doors, with the lists of ended badges (contract section 14). */
+/** Routes for doors, with the lists of ended badges. */
 export const statusRoutes = new Hono<HttpEnv>().use(PATH, anyOrigin).get(PATH, async (c) => {
   if (c.req.query("time") !== undefined) throw new ApiError("NOT_IMPLEMENTED");
   const list = requireListNumber(c.req.param("n"));

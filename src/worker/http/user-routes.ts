@@ -10,7 +10,7 @@ import type { HttpEnv } from "./environment.ts";
 import { authenticatedApplication, authenticateServer } from "./middleware.ts";
 import { jsonResponse } from "./response.ts";
 
-/** Routes with which an application's server blocks and erases users (contract sections 12 and 24). */
+/** Routes with which an application's server blocks and erases users. */
 export const userRoutes = new Hono<HttpEnv>()
   .get("/v1/users/:id", authenticateServer, async (c) => {
     const userId = c.req.param("id") ?? "";

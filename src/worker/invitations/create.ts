@@ -36,7 +36,7 @@ interface InvitingCaller {
 export type CreatedInvitation = { id: string; number: number } | { code: ErrorCode };
 
 /**
- * Reserves a number for each invitation until it is claimed, revoked or expires (contract section 5). With an
+ * Reserves a number for each invitation until it is claimed, revoked or expires. With an
  * Idempotency-Key, a repeated request gets the same invitations, even after they have ended (contract section 12).
  *
  * @param requests null for an invalid request

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { findDescription } from "../storage/invitation-description.ts";
 
 /**
- * Describes an invitation to the holder of its token (contract section 27), and consumes nothing. It does not return
+ * Describes an invitation to the holder of its token, and consumes nothing. It does not return
  * the user who claimed it, only the invitation's own name.
  *
  * @throws ApiError UNKNOWN_INVITATION

@@ -14,7 +14,7 @@ export interface RevokedInvitation {
 }
 
 /**
- * Ends a pending invitation; its number is available again (contract section 5).
+ * Ends a pending invitation; its number is available again.
  *
  * @param id the token; the application's server may also use the number while it is reserved (contract section 12)
  * @throws ApiError
@@ -34,7 +34,7 @@ export async function revokeInvitation(
 }
 
 /**
- * Deletes the name and user of an invitation, and revokes it if it is pending (contract section 24).
+ * Deletes the name and user of an invitation, and revokes it if it is pending.
  *
  * @param id the token, or the number while it is reserved
  * @returns the number that it reserves or reserved

@@ -9,7 +9,7 @@ import type { Context } from "../context.ts";
 import { Unavailable } from "../platform.ts";
 import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
 
-/** Content of the response of `GET /v1/live` (contract section 26). */
+/** Content of the response of `GET /v1/live`. */
 export interface Delta {
   /** The delta covers the changes after this one. */
   since: number;

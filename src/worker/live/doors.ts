@@ -11,7 +11,7 @@ export const DOOR_CURSOR = cursorCodec("doors", z.string());
 
 type DoorView = z.infer<typeof doorPage>["doors"][number];
 
-/** @returns a page of the doors that have a secret (contract section 26), and the name after which the next page starts */
+/** @returns a page of the doors that have a secret, and the name after which the next page starts */
 export async function pageDoors(
   { db, live }: Pick<Context, "db" | "live">,
   applicationId: ApplicationId,

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { emptyDelta, signDelta } from "./delta.ts";
 
 /**
- * Holds a call until a badge's status has changed (contract section 26).
+ * Holds a call until a badge's status has changed.
  *
  * @param have the last change that the caller has
  * @returns a compact JWS

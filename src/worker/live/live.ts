@@ -25,7 +25,7 @@ interface Waiting extends Attachment {
 }
 
 /**
- * The listeners for changes of status in one application (contract section 26); the object is named by the
+ * The listeners for changes of status in one application; the object is named by the
  * application's ID. It has a hibernating WebSocket for each call that the Worker holds, so it sleeps between changes.
  * It always reads the changes from D1, so a lost wake-up, an eviction or a restored D1 loses nothing.
  */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** Who listens, as the Worker tells the object. `have`: the last change that it has. */
+/** What the Worker passes to the object about a listener. `have` is the last change that it has. */
 export const listener = z.object({
   door: z.object({ id: z.string(), name: z.string() }).nullable(),
   have: z.int().nonnegative(),

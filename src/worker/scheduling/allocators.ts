@@ -6,7 +6,7 @@ import { log } from "../log.ts";
 import { listApplications } from "../storage/application-list.ts";
 import { findRecipients } from "../storage/command-rows.ts";
 
-/** Wakes allocators for which the script has left commands (contract section 21). @throws Unavailable */
+/** Wakes allocators for which the script has left commands. @throws Unavailable */
 export async function wakeForCommands(context: Context): Promise<void> {
   for (let after = ""; ; ) {
     const recipients = await findRecipients(context.db, after, TICK_CHUNK_APPLICATIONS);

@@ -22,7 +22,7 @@ const tickRow = z.object({
 });
 
 /**
- * One home's scheduler (contract section 17), named by the home's number: cron calls it every minute, in an invocation
+ * One home's scheduler, named by the home's number: cron calls it every minute, in an invocation
  * of its own, so that no home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of
  * number ranges.
  */

@@ -37,7 +37,7 @@ const row = z
 const rangeOf = ({ firstNumber: first, lastNumber: last }: Registration) => ({ first, last });
 
 /**
- * The register of number ranges (contract section 17), which home 1's scheduler keeps in its own storage, so that it
+ * The register of number ranges, which home 1's scheduler keeps in its own storage, so that it
  * survives a restore of D1. It alone assigns ranges, in one local transaction. D1 has a copy for an object that lost
  * its storage. An application gets its numbers only after they are registered here.
  */

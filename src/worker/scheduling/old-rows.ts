@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { type Checkpoint, type PurgedChunk, purgeEvents, purgeHistory } from "../storage/retention.ts";
 
 /**
- * Deletes old rows (contract section 18). Each tick scans the next rows of each table, and starts again after the last
+ * Deletes old rows. Each tick scans the next rows of each table, and starts again after the last
  * one. So the cost of a tick does not depend on the number of rows. The allocator deletes old invitations.
  */
 

@@ -15,7 +15,7 @@ export interface Tick {
 
 /**
  * Moves D1's heartbeat on. If the row is behind, D1 was restored to an older state; after missed ticks it may have
- * been. Then every allocator of the home compares itself with D1 (contract section 21). Replicas are not trusted until
+ * been. Then every allocator of the home compares itself with D1. Replicas are not trusted until
  * all have.
  *
  * @param before undefined for the first tick, and after the object lost its storage

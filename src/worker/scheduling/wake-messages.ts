@@ -45,7 +45,7 @@ const wakeApplication = (context: Context | undefined, applicationId: Applicatio
   context && Promise.all([context.allocator.wake(applicationId, false), enqueueDueEvents(context)]);
 
 /**
- * Makes each recipient carry out its waiting commands of the script (contract section 21). The tick retries failures.
+ * Makes each recipient carry out its waiting commands of the script. The tick retries failures.
  *
  * @param contextOf a home's context; undefined if the home is not bound
  */

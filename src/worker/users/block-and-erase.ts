@@ -5,7 +5,7 @@ import type { Application } from "../applications/application-cache.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
 
-/** The response to a block or an unblock; `revoked`: badge numbers (contract section 12). */
+/** The response to a block or an unblock; `revoked`: badge numbers. */
 export interface BlockedUserView {
   userId: string;
   blocked: boolean;
@@ -26,7 +26,7 @@ export async function changeBlock(
   return { userId, blocked: kind === "block", revoked: numbers.map(String) };
 }
 
-/** Erases a user; the badges stay under an alias (contract section 24). @throws Unavailable */
+/** Erases a user; the badges stay under an alias. @throws Unavailable */
 export async function eraseUser(
   context: Context,
   application: Application,

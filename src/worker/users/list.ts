@@ -26,7 +26,7 @@ export async function isUserBlocked(
 }
 
 /**
- * @returns a page of blocked users (contract section 24), and the user after whom the next page starts; null on the
+ * @returns a page of blocked users, and the user after whom the next page starts; null on the
  * last page
  */
 export async function pageBlockedUsers(

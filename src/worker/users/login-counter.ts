@@ -16,7 +16,7 @@ interface Pending {
 const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
 
 /**
- * Counts logins of applications whose tokens are only observed (contract section 22). An isolate adds up logins and
+ * Counts logins of applications whose tokens are only observed. An isolate adds up logins and
  * writes the sums now and then, after a response. Sums that are not written when the isolate ends are lost.
  */
 export class LoginCounter {

@@ -5,7 +5,7 @@ import { MAX_OWN_BADGES } from "../../shared/limits.ts";
 import type { Context } from "../context.ts";
 import { findListedOfUser } from "../storage/issued-badges.ts";
 
-/** The user's active and suspended badges, newest first (contract section 22). One round trip. */
+/** The user's active and suspended badges, newest first. One round trip. */
 export async function listOwnBadges(
   { db, now }: Context,
   applicationId: ApplicationId,

@@ -27,7 +27,7 @@ interface RefusedUser {
 export const ACCEPTED: UserCheck = { isAccepted: true };
 
 /**
- * Checks that the user whom a login names has logged in to the application (contract section 22). With `--observe` the
+ * Checks that the user whom a login names has logged in to the application. With `--observe` the
  * login continues at once, and its token is checked and counted afterwards.
  *
  * @returns the refusal, which an invitation that vouches for its user overrides: see `refusalOfUser`

@@ -17,7 +17,7 @@ import {
 } from "../storage/webhook-backlog.ts";
 import { enqueueAll } from "./delivery-message.ts";
 
-/** The tick's work on events, so that no event depends on its queue message (contract section 8). */
+/** The tick's work on events, so that no event depends on its queue message. */
 
 /**
  * Enqueues due events whose message was lost, or whose retry was too far ahead for the queue. They stay due until they

@@ -10,7 +10,7 @@ import { cursorCodec } from "../cursor.ts";
 import { type EndpointState, type EventRow, listEvents, replayEvent } from "../storage/webhook-list.ts";
 import { enqueueDeliveries } from "./delivery-message.ts";
 
-/** An event as the application's server sees it (contract section 19); times are UTC with milliseconds. */
+/** An event as the application's server sees it; times are UTC with milliseconds. */
 type EventView = z.infer<typeof eventPage>["events"][number];
 
 /** Cursors have the ID of a page's last event. */

@@ -21,7 +21,7 @@ import {
 } from "./support.ts";
 
 describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
-  it("gets the next fresh number, ordinal, change number and login sequence number, and tells of itself once", () =>
+  it("a new badge gets the next fresh number, ordinal, change number and login sequence number, and one event", () =>
     inAllocator((open) => {
       const scene = open();
       const told = decideBadge(scene, DEVICE, request({ metadata: '{"os":"iOS"}', keyThumbprint: "key-1" }));
@@ -37,7 +37,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       expect(scene.actions).toEqual([]);
     }));
 
-  it("of each further user of a device gets a number of its own and becomes the current one", () =>
+  it("each further user of a device gets a badge with another number, which becomes the current one", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -46,7 +46,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       expect([1001, 1010, 1011].map((number) => scene.issued(number)?.loginSequence)).toEqual([1, 2, 3]);
     }));
 
-  it("is requested twice in one group, and issued once", () =>
+  it("a badge that is requested twice in one group is issued once", () =>
     inAllocator((open) => {
       const scene = open();
       expect(decideBadge(scene, DEVICE, request())).toMatchObject({ kind: "created", number: 1010 });
@@ -72,7 +72,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
     }),
   );
 
-  it("counts for the hour's limit, and a login does not (contract section 7)", () =>
+  it("a new badge counts for the hour's limit, but a login does not (contract section 7)", () =>
     inAllocator((open) => {
       const rules = { ...RULES, newBadgesPerHour: 1 };
       const scene = open();
@@ -85,7 +85,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       expect(later.counters).toMatchObject({ hour: NOW / HOUR, hourUsed: 1 });
     }));
 
-  it("carries its signing key if it is the first one with it (contract section 21)", () =>
+  it("the entry of the first badge with a signing key contains the key (contract section 21)", () =>
     inAllocator((open) => {
       const known = open();
       decideBadge(known, DEVICE, request());
@@ -95,7 +95,7 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
       expect([...(first.entries[0]?.changes.keys ?? []), first.counters.lastSigningKey]).toEqual([RULES.signingKey, 5]);
     }));
 
-  it("carries every such key if its callers do not know the same one yet (contract sections 9 and 21)", () =>
+  it("an entry contains every new signing key if its callers know different ones (contract sections 9 and 21)", () =>
     inAllocator((open) => {
       const scene = open();
       const newer = { ...RULES.signingKey, id: 6 };
@@ -115,7 +115,7 @@ function blocking(scene: Scene, userId: string): Scene {
 }
 
 describe("a login (contract sections 1, 2 and 12)", () => {
-  it("of the device's current badge stores nothing", () =>
+  it("a login with the device's current badge stores nothing", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -123,7 +123,7 @@ describe("a login (contract sections 1, 2 and 12)", () => {
       expect(scene.changes("badge").updated).toEqual([]);
     }));
 
-  it("makes the badge the device's current one without a change number", () =>
+  it("a login makes its badge the device's current one without a change number", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -133,7 +133,7 @@ describe("a login (contract sections 1, 2 and 12)", () => {
       expect(scene.counters.lastChange).toBe(40);
     }));
 
-  it("replaces metadata that differs, which is a change, and keeps it when none is sent", () =>
+  it("a login replaces metadata that differs, which is a change, and keeps it when none is sent", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ metadata: '{"os":"iOS"}' });
@@ -149,7 +149,7 @@ describe("a login (contract sections 1, 2 and 12)", () => {
     ["suspended", { state: "suspended" }, "SUSPENDED_BADGE"],
     ["revoked", { state: "revoked", endedAt: NOW }, "REVOKED_BADGE"],
     ["expired", { expiresAt: NOW }, "EXPIRED_BADGE"],
-  ] as const)("of a badge that is %s is refused, whether or not its user is blocked", (_, more, code) =>
+  ] as const)("a login with a badge that is %s is refused, whether or not its user is blocked", (_, more, code) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge(more);
@@ -181,7 +181,7 @@ describe("a login (contract sections 1, 2 and 12)", () => {
     ["while the badge is to be rebound", { keyThumbprint: "a", rebindUntil: NOW + 1 }, {}, "b"],
     ["not when that has ended", { keyThumbprint: "a", rebindUntil: NOW }, {}, "a"],
     ["not by --bind-until when it is bound to another key", { keyThumbprint: "a" }, { bindUntil: NOW + 1 }, "a"],
-  ])("binds the badge to another key %s (contract section 15)", (_, more, rules, bound) =>
+  ])("a login binds the badge to another key %s (contract section 15)", (_, more, rules, bound) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge(more);
@@ -192,7 +192,7 @@ describe("a login (contract sections 1, 2 and 12)", () => {
   );
 });
 
-describe("a step in the life of a badge (contract sections 12, 15 and 24)", () => {
+describe("a change of a badge's state (contract sections 12, 15 and 24)", () => {
   const take = (scene: Scene, step: Transition, ifChange: number[] | null = null) =>
     decideTransition(scene, SERVER, { kind: "transition", number: 1001, transition: step, ifChange, ownedBy: null });
 
@@ -215,7 +215,7 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
     ["suspend", { state: "suspended" }],
     ["resume", {}],
     ["revoke", { state: "revoked", endedAt: NOW }],
-  ] as const)("%s again changes nothing and tells nobody", (kind, more) =>
+  ] as const)("%s again changes nothing and creates no event", (kind, more) =>
     inAllocator((open) => {
       const scene = open();
       const before = scene.loadBadge(more);
@@ -238,7 +238,7 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
     }),
   );
 
-  it("needs a change number of If-Match, the owner of section 22, and a badge that was issued", () =>
+  it("a transition is refused with another change number, for another user's badge, and for a badge that was not issued", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -257,7 +257,7 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
       expect(take(scene, { kind: "suspend" }, [9, 10])).toMatchObject({ kind: "badge" });
     }));
 
-  it("reschedule moves start and end, each apart, and refuses a start that is not before the end", () =>
+  it("reschedule sets start and end independently, and refuses a start that is not before the end", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ expiresAt: NOW + HOUR });
@@ -279,7 +279,7 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
       expect(scene.actions).toEqual([rescheduled, rescheduled, "badge:expired", rescheduled, "badge:resumed"]);
     }));
 
-  it("rebind opens 24 hours, changes nothing that callers see, and begins them again when repeated", () =>
+  it("rebind opens a window of 24 hours, changes nothing that callers see, and restarts the window when repeated", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ rebindUntil: NOW - 1 });
@@ -289,7 +289,7 @@ describe("a step in the life of a badge (contract sections 12, 15 and 24)", () =
       expect([scene.counters.lastChange, scene.events, scene.actions]).toEqual([40, [], ["badge:rebound"]]);
     }));
 
-  it("by the clock names the service in history (contract section 23)", () =>
+  it("an expiry by the clock has the service as its actor (contract section 23)", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ expiresAt: NOW });

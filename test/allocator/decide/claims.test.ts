@@ -3,7 +3,7 @@ import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import { claimOf, DEVICE, DIGEST, device, eventsOf, HOUR, inAllocator, NOW, PHONE, refused } from "./support.ts";
 
 describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
-  it("makes the reserved number the badge, with the invitation's name and times, and consumes the token", () =>
+  it("a claim turns the reserved number into a badge with the invitation's name and times, and consumes the token", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ name: "Ada", badgeStartsAtTime: NOW + 1, badgeExpiresAtTime: NOW + HOUR });
@@ -27,7 +27,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
       expect(scene.counters.rangeSegments).toEqual([{ first: 1000, size: 100, used: 10 }]);
     }));
 
-  it("claimed again by the same user device is a login; by another device a conflict", () =>
+  it("a second claim by the same user device is a login; by another device it is a conflict", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation();
@@ -43,7 +43,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
     ["revoked, and past its time", { state: "revoked", endedAt: NOW, expiresAtTime: NOW }, "REVOKED_INVITATION"],
     ["expired", { state: "expired", endedAt: NOW }, "EXPIRED_INVITATION"],
     ["claimed by somebody else", { state: "claimed", claimDevice: PHONE, claimUserId: "bob" }, "CLAIMED_INVITATION"],
-  ] as const)("of an invitation that is %s is refused", (_, more, code) =>
+  ] as const)("a claim of an invitation that is %s is refused", (_, more, code) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation(more);
@@ -52,12 +52,12 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
     }),
   );
 
-  it("of an unknown one is refused", () =>
+  it("a claim of an unknown invitation is refused", () =>
     inAllocator((open) => {
       expect(decideBadge(open(), DEVICE, claimOf())).toEqual(refused("UNKNOWN_INVITATION"));
     }));
 
-  it("past its time is refused, and its expiry recorded, so that it stays expired", () =>
+  it("a claim after the invitation's end is refused, and records the expiry, so that it stays expired", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ expiresAtTime: NOW });
@@ -71,7 +71,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
       ]);
     }));
 
-  it("consumes nothing when it names another user than the invitation, or a blocked one, in this order", () =>
+  it("a claim for another user than the invitation's, or for a blocked user, is refused in this order and consumes nothing", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ userId: "bob" });
@@ -81,7 +81,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
       expect(scene.changes("invitation").updated).toEqual([]);
     }));
 
-  it("needs no user token if the invitation was created with the secret (contract section 22)", () =>
+  it("a claim needs no user token if the invitation was created with the secret (contract section 22)", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ withSecret: false });
@@ -113,7 +113,7 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
   it.each([
     ["active", {}],
     ["expired", { expiresAt: NOW - 1 }],
-  ])("which is %s retires that one for ever, and the events name it", (_, more) =>
+  ])("a claim retires the device's badge for ever if that is %s, and the events name it", (_, more) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ loginSequence: 3, ...more });
@@ -136,7 +136,7 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
     }),
   );
 
-  it("which is revoked gets a new one only by an invitation of the server, and the old one stays revoked", () =>
+  it("a device with a revoked badge gets a new one only by the server's invitation, and the old one stays revoked", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ state: "revoked", endedAt: NOW - HOUR });
@@ -156,7 +156,7 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
       expect(eventsOf(vouchedFor)[0]?.data).not.toHaveProperty("replacedBadgeId");
     }));
 
-  it("which is suspended is refused, and the invitation is not consumed", () =>
+  it("a claim by a device with a suspended badge is refused, and the invitation is not consumed", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ state: "suspended" });
@@ -193,7 +193,7 @@ describe("a claim by a user device that has a badge (contract sections 2, 12 and
     }),
   );
 
-  it("while it is to be rebound, any proved key replaces it", () =>
+  it("a badge in its rebind window can be replaced with any proved key", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ keyThumbprint: "a", rebindUntil: NOW + 1 });

@@ -50,7 +50,7 @@ describe("the changes of a row in one group", () => {
 });
 
 describe("an entry (contract section 21)", () => {
-  it("is none when nothing was changed", () =>
+  it("there is no entry when nothing was changed", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -58,7 +58,7 @@ describe("an entry (contract section 21)", () => {
       expect(scene.entries).toEqual([]);
     }));
 
-  it("retires the badge that gives up its user device before the badge that takes it (contract section 2)", () =>
+  it("an entry retires the replaced badge before it adds the badge that takes its user device (contract section 2)", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -69,7 +69,7 @@ describe("an entry (contract section 21)", () => {
       expect(badges[0]?.columns).toHaveProperty("supersededAt");
     }));
 
-  it("names no column that is null in a new row, and of a changed one only what differs", () =>
+  it("an entry has no null columns of a new row, and only the changed columns of a changed row", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ loginSequence: 3 });
@@ -82,7 +82,7 @@ describe("an entry (contract section 21)", () => {
       expect(updated).toEqual([{ key: 1001, columns: { loginSequence: 5 } }]);
     }));
 
-  it("gives a number that was freed and reserved again in one group to its new invitation alone (contract section 5)", () =>
+  it("a number that was freed and reserved again in one group belongs only to its new invitation (contract section 5)", () =>
     inAllocator((open) => {
       const scene = open(FULL);
       scene.loadInvitation();
@@ -95,7 +95,7 @@ describe("an entry (contract section 21)", () => {
       expect(scene.tables.invitation(DIGEST)?.state).toBe("revoked");
     }));
 
-  it("says where the range ends now that it has grown", () =>
+  it("an entry after the range has grown has its new end", () =>
     inAllocator((open) => {
       const scene = open(FULL);
       decideBadge(scene, DEVICE, request({ rules: { ...RULES, range: { first: 1000, last: 1149 } } }));

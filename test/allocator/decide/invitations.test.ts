@@ -34,7 +34,7 @@ const digest = (name: string) => invitationDigest.parse(name);
 const FULL = { rangeSegments: [{ first: 1000, size: 100, used: 100 }] };
 
 describe("inviting (contract sections 5, 12 and 24)", () => {
-  it("reserves a number for each invitation, which is no badge yet and no event", () =>
+  it("inviting reserves a number for each invitation, without a badge or an event", () =>
     inAllocator((open) => {
       const scene = open();
       expect(invite(scene, { digest: digest("a") }, { digest: digest("b"), userId: "bob" })).toEqual({
@@ -51,7 +51,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       ]);
     }));
 
-  it("repeated with the same Idempotency-Key gets the same invitation, even an ended one, and reserves no number", () =>
+  it("a request with the same Idempotency-Key gets the same invitation, even an ended one, and reserves no number", () =>
     inAllocator((open) => {
       for (const state of ["pending", "claimed", "revoked", "expired"] as const) {
         const scene = open();
@@ -68,7 +68,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
     { name: "Ada" },
     { userId: "bob" },
     { creatorDevice: device("other") },
-  ])("again with the same key and another body is refused: %o", (more) =>
+  ])("a request with the same Idempotency-Key and another body is refused: %o", (more) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation();
@@ -76,7 +76,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
     }),
   );
 
-  it("looks the key up before it compares times with the clock, and says which time has passed", () =>
+  it("inviting looks up the Idempotency-Key before it compares times with the clock, and says which time has passed", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ expiresAtTime: NOW });
@@ -85,7 +85,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       expect(invite(scene, late)).toEqual({ kind: "invitations", results: [{ code: "INVALID_BADGEEXPIRESAT" }] });
     }));
 
-  it("without the secret counts for the hour's limit, and with it does not (contract section 7)", () =>
+  it("an invitation without the secret counts for the hour's limit, but one with the secret does not (contract section 7)", () =>
     inAllocator((open) => {
       const scene = open();
       const rules = { ...RULES, newBadgesPerHour: 1 };
@@ -99,7 +99,7 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       expect(scene.counters.hourUsed).toBe(1);
     }));
 
-  it("refuses those for which no number is left, and the whole call only if that is true of all", () =>
+  it("inviting refuses the invitations for which no number is left, and the whole call only if it refuses all", () =>
     inAllocator((open) => {
       const scene = open({ rangeSegments: [{ first: 1000, size: 100, used: 99 }] });
       const results = [{ number: 1099 }, { code: "NUMBERS_EXHAUSTED" }];
@@ -115,7 +115,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
   it.each([
     ["its token", DIGEST],
     ["its number", 1050],
-  ] as const)("by %s frees the number, with an event and history", (_, id) =>
+  ] as const)("revoking an invitation by %s frees the number, with an event and history", (_, id) =>
     inAllocator((open) => {
       const scene = open();
       const { expiresAt } = scene.loadInvitation({ userId: "alice" });
@@ -127,7 +127,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
     }),
   );
 
-  it("repeated by the token returns the same response; by the freed number it finds no invitation", () =>
+  it("revoking again by the token returns the same response; by the freed number it finds no invitation", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ state: "revoked", endedAt: NOW - 5 });
@@ -136,7 +136,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
       expect([scene.events, scene.changes("freedNumber").inserted]).toEqual([[], []]);
     }));
 
-  it("by another device than its creator's finds nothing, by the creator's it is revoked", () =>
+  it("the device that created an invitation can revoke it, but another device finds none", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ creatorDevice: device("creator") });
@@ -144,7 +144,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
       expect(revoke(scene, DIGEST, { kind: "device", device: device("creator") })).toMatchObject({ number: 1050 });
     }));
 
-  it("that is claimed is a conflict, by its token and by its number", () =>
+  it("revoking a claimed invitation is a conflict, by its token and by its number", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ state: "claimed" });
@@ -155,7 +155,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
   it.each([
     ["its token", DIGEST, "EXPIRED_INVITATION"],
     ["its number", 1050, "UNKNOWN_INVITATION"],
-  ] as const)("past its time by %s is refused, and the expiry recorded", (_, id, code) =>
+  ] as const)("revoking an invitation after its end by %s is refused, and records the expiry", (_, id, code) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ expiresAtTime: NOW - 7 });
@@ -167,7 +167,7 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
 });
 
 describe("what the clock made due (contract sections 5, 12 and 18)", () => {
-  it("is recorded with its events: expired badges, and invitations whose numbers are free again", () =>
+  it("expired badges and invitations are recorded with their events, and the invitations' numbers are free again", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge({ expiresAt: NOW });
@@ -181,7 +181,7 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
       expect(scene.events).toHaveLength(2);
     }));
 
-  it("continues in another transaction if one kind has more than a chunk", () =>
+  it("recording expiries continues in another transaction if one kind has more than a chunk", () =>
     inAllocator((open) => {
       const scene = open();
       for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
@@ -202,7 +202,7 @@ describe("erasing an invitation (contract section 24)", () => {
   it.each([
     ["its token", DIGEST],
     ["its number", 1050],
-  ] as const)("that is pending by %s revokes it, and deletes its name and user ID", (_, id) =>
+  ] as const)("erasing a pending invitation by %s revokes it, and deletes its name and user ID", (_, id) =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ name: "Ada", userId: "alice" });
@@ -214,7 +214,7 @@ describe("erasing an invitation (contract section 24)", () => {
     }),
   );
 
-  it("that has ended keeps its state, and is not found by its number, which is free", () =>
+  it("an erased invitation that had ended keeps its state, and is not found by its number, which is free", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ state: "expired", endedAt: NOW - 1, name: "Ada" });
@@ -228,7 +228,7 @@ describe("erasing an invitation (contract section 24)", () => {
 describe("which number is next (contract sections 1, 5 and 21)", () => {
   const take = (scene: Scene, more: Partial<Rules> = {}) => takeNumber(scene, { ...RULES, ...more });
 
-  it("is a fresh one before any that was freed", () =>
+  it("fresh numbers are used before freed ones", () =>
     inAllocator((open) => {
       const scene = open({ rangeSegments: [{ first: 1000, size: 100, used: 99 }] });
       scene.loadFreed(1001, 0);
@@ -236,7 +236,7 @@ describe("which number is next (contract sections 1, 5 and 21)", () => {
       expect(scene.changes("freedNumber").deleted).toEqual([1001]);
     }));
 
-  it("is a freed number only after its reuse delay, drawn at random", () =>
+  it("a freed number is used only after its reuse delay, drawn at random", () =>
     inAllocator((open) => {
       const scene = open(FULL);
       for (const [number, age] of [
@@ -250,7 +250,7 @@ describe("which number is next (contract sections 1, 5 and 21)", () => {
       expect(take(scene)).toBe(1003);
     }));
 
-  it("is one of the new part when the range has grown, also for a caller that knows the old end", () =>
+  it("after the range has grown, numbers come from the new part, also for a caller that knows the old end", () =>
     inAllocator((open) => {
       const scene = open(FULL);
       expect(take(scene)).toBeNull();

@@ -41,7 +41,7 @@ const erase = (scene: Scene) => decideErase(scene, SERVER, { kind: "erase", ...a
 const nobody = { kind: "user", userId: "alice", numbers: [] };
 
 describe("blocking a user (contract section 12)", () => {
-  it("revokes the user's badges in the order of issue, and no others, in one transaction", () =>
+  it("blocking revokes only the user's badges, in the order of issue, in one transaction", () =>
     inAllocator((open) => {
       const scene = open();
       loadBadges(scene);
@@ -52,7 +52,7 @@ describe("blocking a user (contract section 12)", () => {
       expect(scene.changes("blockedUser").inserted).toEqual([{ userId: "alice", blockedAt: NOW }]);
     }));
 
-  it("with more than an entry stores has the row that blocks in the last of its entries, each with its own events", () =>
+  it("a block that needs several entries has its row in the last one, and each entry has its own events", () =>
     inAllocator((open) => {
       const scene = open();
       const metadata = JSON.stringify({ os: "x".repeat(1000) });
@@ -74,7 +74,7 @@ describe("blocking a user (contract section 12)", () => {
       }
     }));
 
-  it("again changes nothing, also of one who was erased while blocked", () =>
+  it("blocking a user again changes nothing, also if the user was erased while blocked", () =>
     inAllocator((open) => {
       for (const userId of ["alice", "erased:1"]) {
         const scene = open();
@@ -85,7 +85,7 @@ describe("blocking a user (contract section 12)", () => {
 });
 
 describe("unblocking a user (contract sections 12 and 24)", () => {
-  it("allows new badges again, also of one who was erased while blocked; revoked ones stay revoked", () =>
+  it("unblocking allows new badges again, also if the user was erased while blocked; revoked ones stay revoked", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadBadge();
@@ -98,7 +98,7 @@ describe("unblocking a user (contract sections 12 and 24)", () => {
       expect(scene.issued(1001)?.state).toBe("revoked");
     }));
 
-  it("of a user who is not blocked changes nothing", () =>
+  it("unblocking a user who is not blocked changes nothing", () =>
     inAllocator((open) => {
       const scene = open();
       expect([unblock(scene), scene.entries]).toEqual([nobody, []]);
@@ -106,7 +106,7 @@ describe("unblocking a user (contract sections 12 and 24)", () => {
 });
 
 describe("a user's ten thousand badges that have not ended (contract section 7)", () => {
-  it("are the most: another login and another claim are refused, a revocation makes room", () =>
+  it("a user has at most 10,000 badges: another login or claim is refused until one is revoked", () =>
     inAllocator((open) => {
       const scene = open();
       for (let place = 1; place <= MAX_USER_BADGES; place++) {
@@ -123,7 +123,7 @@ describe("a user's ten thousand badges that have not ended (contract section 7)"
 });
 
 describe("erasing a person (contract section 24)", () => {
-  it("revokes the badges under the alias, without metadata and name, in every event and change too", () =>
+  it("erasing revokes the badges under the alias, without metadata and name, also in every event and change", () =>
     inAllocator((open) => {
       const scene = open();
       loadBadges(scene);
@@ -140,7 +140,7 @@ describe("erasing a person (contract section 24)", () => {
       expect(scene.actions.at(-1)).toBe("user:erased");
     }));
 
-  it("has no reason in the history, which would name the person again", () =>
+  it("an erasure has no reason in the history, because a reason might name the person", () =>
     inAllocator((open) => {
       const scene = open();
       loadBadges(scene);
@@ -149,7 +149,7 @@ describe("erasing a person (contract section 24)", () => {
       expect(scene.history.filter(({ reason }) => reason !== null)).toEqual([]);
     }));
 
-  it("takes the person out of events and history of the calls before it in the group, and of no others", () =>
+  it("erasing removes the person from events and history of earlier calls in the group, and nobody else", () =>
     inAllocator((open) => {
       const scene = open();
       const metadata = JSON.stringify({ os: "Ada's" });
@@ -183,7 +183,7 @@ describe("erasing a person (contract section 24)", () => {
       expect(said).toEqual([own, own, others, others]);
     }));
 
-  it("again, or of somebody unknown, is not in the history, and still has D1 looked through: an event may name them", () =>
+  it("erasing again, or somebody unknown, has no history row, but still scans D1, because an event may name the person", () =>
     inAllocator((open) => {
       const scene = open();
       expect(erase(scene)).toEqual({ kind: "erased", userId: "erased:1", erased: 0, isDone: true });
@@ -192,7 +192,7 @@ describe("erasing a person (contract section 24)", () => {
       expect(scene.tables.hasErasure("erased:1")).toBe(true);
     }));
 
-  it("puts the alias into invitations and the block, which keeps the digest, and leaves no name there", () =>
+  it("erasing replaces the user with the alias in invitations and the block, which keeps the digest, and leaves no name", () =>
     inAllocator((open) => {
       const scene = open();
       scene.loadInvitation({ userId: "alice", name: "Ada", state: "claimed", claimUserId: "alice" });

@@ -47,7 +47,7 @@ async function launch(folder: string, port: number, words: string[] = []): Promi
   });
   const ended = once(child, "exit").then(() => child.exitCode);
   const output = collect(child);
-  await untilPrinted(child, output, "Make applications of your own");
+  await untilPrinted(child, output, "Create your own applications");
   const demo = demoSchema.parse(JSON.parse(readFileSync(join(folder, "state", "demo-application.json"), "utf8")));
   return {
     origin: `http://localhost:${port}`,
