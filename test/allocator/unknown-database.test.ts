@@ -98,6 +98,26 @@ describe("D1's head that the log does not know (contract section 21)", () => {
   });
 });
 
+describe("a republication of what both sides have (contract sections 21 and 24)", () => {
+  it("leaves a person in the history who was erased and came back, and sends no delivered event again", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
+    await issueTo(application, "phone", "alice");
+    await callServer(application, "PATCH", "/v1/users/alice/erase");
+    moveClock(1000);
+    const number = await issueTo(application, "phone", "alice");
+    await takeStep(application, number, "suspend");
+    await callServer(application, "PATCH", "/v1/users/alice/block");
+    await runSql("UPDATE webhook_event SET state = 'delivered' WHERE application_id = ?1", application.id);
+    const named = "SELECT action FROM history WHERE application_id = ?1 AND user_id = 'alice' ORDER BY id";
+    const before = (await runSql(named, application.id)).results;
+    expect(before).toHaveLength(3);
+    expect(await reconcile(application, { republish: true })).toMatchObject({ republished: true });
+    expect((await runSql(named, application.id)).results).toEqual(before);
+    expect(new Set((await eventRows(application)).map(({ state }) => state))).toEqual(new Set(["delivered"]));
+    await expectInSync(application);
+  });
+});
+
 describe("a badge that D1 alone has (contract section 21)", () => {
   it("is replaced by a republication, and its number is never drawn: it was issued to somebody", async () => {
     const application = await createApplication({ size: 3 });

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
 import type { Counters, Mark } from "../counters.ts";
-import { NO_CHANGES, readChanges } from "../entry.ts";
+import { type Erasure, NO_CHANGES, readChanges } from "../entry.ts";
 import { entry } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 
@@ -93,6 +93,13 @@ export class Log {
     const recent = sql`(SELECT changes FROM ${entry} ORDER BY sequence DESC LIMIT ${limit})`;
     const query = sql<{ number: number }>`SELECT value AS number FROM ${recent}, json_each(changes, '$.withdrawn')`;
     return this.#orm.all<{ number: number }>(query).map(({ number }) => number);
+  }
+
+  /** Users who were erased by the entries after one, or whose erasure was done by then. */
+  erasuresAfter(sequence: number): Erasure[] {
+    const erasures = sql`json_each(${entry.changes}, '$.erasures')`;
+    const query = sql<{ erasure: string }>`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
+    return this.#orm.all<{ erasure: string }>(query).map((row) => JSON.parse(row.erasure));
   }
 
   /** What was logged, oldest first, in steps. */

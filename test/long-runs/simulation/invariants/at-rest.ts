@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
+import type { EntryChanges } from "../../../../src/worker/allocator/entry.ts";
 import { columnName } from "../column-name.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { OWNED_TABLES } from "../platform/d1.ts";
@@ -25,13 +26,14 @@ const NOTHING_LEFT = {
 
 /** What must be true when nothing is under way and nothing is due. */
 export function checkAtRest(world: World): void {
-  const { d1, verdict, plan, replica } = world;
+  const { d1, verdict, plan, replica, erased } = world;
   for (const [promise, sql] of Object.entries(NOTHING_LEFT)) {
     const left = d1.look(sql);
     verdict.expect(left.length === 0, promise, left);
   }
   for (const application of plan.applications) checkApplication(world, application);
   replica.checkAtRest();
+  erased.checkAtRest();
 }
 
 /** How often the log is replayed. */
@@ -60,6 +62,9 @@ function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan)
   const object = objects.get(id);
   if (!object) return;
   compare(world, id, object.sqlite);
+  checkLog(world, id, object.sqlite);
+  const erasures = object.sqlite.run("SELECT * FROM erasure").rows;
+  verdict.expect(erasures.length === 0, "an erasure comes to an end", id, erasures);
   if (world.replayDice.chance(REPLAY_CHANCE)) checkReplay(world, id, object.sqlite);
 }
 
@@ -87,6 +92,27 @@ function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): 
     verdict.expect(head?.[column] === shown, "D1's counters are the allocator's", id, name, head, value);
   }
   checkStatistics(verdict, id, allocator, String(head?.statistics));
+}
+
+/** D1's history is the log's, with an alias for whoever was erased later; and no command of the script is in the log twice. */
+function checkLog({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): void {
+  const rows = d1.of(id).look("SELECT id, action, badge, user_id FROM history WHERE application_id = ?", id);
+  const there = new Map(rows.map((row) => [row.id, row]));
+  const aliases = new Map<string, string>();
+  const commands = new Set<string>();
+  for (const { changes } of allocator.run("SELECT changes FROM entry ORDER BY sequence DESC").rows) {
+    const { history, erasures, results }: EntryChanges = JSON.parse(String(changes));
+    for (const { id, action, badge, userId } of history) {
+      const expected = { id, action, badge, user_id: userId === null ? null : (aliases.get(userId) ?? userId) };
+      const isSame = isDeepStrictEqual({ ...there.get(id) }, expected);
+      verdict.expect(isSame, "D1's history is the log's", expected, "in D1", there.get(id) ?? "");
+    }
+    for (const { userId, alias, isDone } of erasures) if (!isDone) aliases.set(userId, alias);
+    for (const { id: command } of results) {
+      verdict.expect(!commands.has(command), "a command of the script is carried out once", command);
+      commands.add(command);
+    }
+  }
 }
 
 const COUNTED = `SELECT
