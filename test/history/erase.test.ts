@@ -13,8 +13,8 @@ import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { restore, type Snapshot, takeSnapshot } from "../support/restoration.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { restore, type Snapshot, takeSnapshot } from "../support/restoration.ts";
 import { everythingStored } from "../support/stored.ts";
 
 useQuietLog();

@@ -49,7 +49,10 @@ export async function loadLimits(): Promise<(dice: Dice) => Record<string, numbe
   return (dice) => {
     const share = dice.oneOf(SMALL_SHARES);
     const values = Object.fromEntries(
-      Object.entries(CHOICES).map(([name, [usual, ...small]]) => [name, dice.chance(share) ? dice.oneOf(small) : usual]),
+      Object.entries(CHOICES).map(([name, [usual, ...small]]) => [
+        name,
+        dice.chance(share) ? dice.oneOf(small) : usual,
+      ]),
     );
     found(values);
     return values;

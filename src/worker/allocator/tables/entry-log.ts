@@ -98,7 +98,9 @@ export class Log {
   /** Users who were erased by the entries after one, or whose erasure was done by then. */
   erasuresAfter(sequence: number): Erasure[] {
     const erasures = sql`json_each(${entry.changes}, '$.erasures')`;
-    const query = sql<{ erasure: string }>`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
+    const query = sql<{
+      erasure: string;
+    }>`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
     return this.#orm.all<{ erasure: string }>(query).map((row) => JSON.parse(row.erasure));
   }
 

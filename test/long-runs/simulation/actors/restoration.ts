@@ -1,8 +1,8 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Dice } from "../../dice.ts";
+import { CLOSED } from "../invariants/replica.ts";
 import { type ApplicationPlan, HOUR, MINUTE, type Plan } from "../plan.ts";
 import type { World } from "../world.ts";
-import { CLOSED } from "../invariants/replica.ts";
 import type { Actors } from "./actors.ts";
 import { askAsNewUsers } from "./aftermath.ts";
 

@@ -78,7 +78,11 @@ export class Replica extends Member {
 
   /** Cursors expire (contract section 13). */
   #expectNewEpoch(epoch: string | undefined, head: Row | undefined): void {
-    this.world.verdict.expect(head?.epoch !== epoch, "whoever follows the feed of copied rows begins again", head ?? "");
+    this.world.verdict.expect(
+      head?.epoch !== epoch,
+      "whoever follows the feed of copied rows begins again",
+      head ?? "",
+    );
   }
 
   /** Whether an allocator was without rows at some moment of a time. */

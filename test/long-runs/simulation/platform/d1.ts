@@ -215,7 +215,9 @@ class D1Server extends Member {
     const { faults, timeline, plan } = this.world;
     const results = this.execute(statements, lateMilliseconds);
     if (plan.restorations === 0 || !faults.isOn) return results;
-    for (const stray of this.#strays.filter(({ at }) => at < this.#restoredAt && timeline.now - at < STRAY_MILLISECONDS)) {
+    for (const stray of this.#strays.filter(
+      ({ at }) => at < this.#restoredAt && timeline.now - at < STRAY_MILLISECONDS,
+    )) {
       try {
         this.execute(stray.statements, timeline.now - stray.at);
         this.#strays = this.#strays.filter((other) => other !== stray);
@@ -248,7 +250,9 @@ class D1Server extends Member {
       return { results: run(this.#copy, statements, false), bookmark: this.#copied };
     }
     const write = () =>
-      isEntry(statements) ? this.#executeEntry(statements, lateMilliseconds) : this.execute(statements, lateMilliseconds);
+      isEntry(statements)
+        ? this.#executeEntry(statements, lateMilliseconds)
+        : this.execute(statements, lateMilliseconds);
     const results = isRead ? run(this.#primary, statements, true) : write();
     return { results, bookmark: this.position };
   }
@@ -320,7 +324,8 @@ class D1Server extends Member {
 
 /** Whether a batch has entries of a log. One that copies or replaces rows begins with a fence, too. */
 function isEntry([fence, ...statements]: readonly Statement[]): boolean {
-  const isFence = fence?.sql.includes('INTO "application_head"') && !fence.parameters?.includes(Number.MAX_SAFE_INTEGER);
+  const isFence =
+    fence?.sql.includes('INTO "application_head"') && !fence.parameters?.includes(Number.MAX_SAFE_INTEGER);
   return isFence === true && statements.every(({ sql }) => !/^\s*SELECT/i.test(sql));
 }
 
