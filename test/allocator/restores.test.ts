@@ -254,6 +254,26 @@ describe("the script's commands (contract section 21)", () => {
     expect((await headOf(application)).lastChange).toBe(lastChange);
   });
 
+  it("are carried out once by two wake-ups, one of which is slow, and undo no later call", async () => {
+    const application = await createApplication();
+    const command = await putCommand(application, { kind: "block", userId: "alice" });
+    const gate = Promise.withResolvers<void>();
+    let reads = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      // What a wake-up reads after it has found the command open.
+      if (isAbout(statements, "from application_secret") && ++reads === 2) await gate.promise;
+      return send();
+    });
+    const wakes = [wake(application), wake(application)];
+    await Promise.race(wakes);
+    expect(await resultOf(command)).toMatchObject({ kind: "user", userId: "alice" });
+    expect((await callServer(application, "PATCH", "/v1/users/alice/unblock")).status).toBe(200);
+    moveClock(MINUTE);
+    gate.resolve();
+    await Promise.all(wakes);
+    expect((await login(application, "phone")).status).toBe(201);
+  });
+
   it("are not carried out again when D1 is restored to before they were, and undo no later call", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");

@@ -93,12 +93,13 @@ export class Administrator extends Member {
 
   /** Several commands, of which the script tells the object, perhaps more than once. */
   #commandAtOnce(application: ApplicationPlan): void {
-    const { isolates } = this.world;
-    const { id } = application;
     for (let count = this.#dice.between(1, 3); count > 0; count--) this.command(application);
-    for (let times = this.#dice.below(3); times > 0; times--) {
-      void isolates.enter((contextOf) => contextOf(homeOf(id)).allocator.wake(id, false)).catch(() => {});
-    }
+    for (let times = this.#dice.below(3); times > 0; times--) this.wake(application);
+  }
+
+  wake({ id }: ApplicationPlan): void {
+    const { isolates } = this.world;
+    void isolates.enter((contextOf) => contextOf(homeOf(id)).allocator.wake(id, false)).catch(() => {});
   }
 
   /** A command of the script, which the application's object carries out (contract section 21). */

@@ -104,6 +104,10 @@ async function restoreUnseen(world: World, dice: Dice): Promise<void> {
     await clients.call(name, { ...administrator.credentialsOf(application), userId: "erin" });
   }
   restoreTo(world, application, dice.between(before + 1, server.position - 1));
+  if (dice.chance(0.5)) return;
+  // Before the alarm comes.
+  await timeline.sleep(dice.between(MINUTE / 6, MINUTE / 2));
+  administrator.wake(application);
 }
 
 /** Until then a restoration of D1 could make both sides forget the same. */
