@@ -256,12 +256,16 @@ describe("the script's commands (contract section 21)", () => {
 
   it("are carried out once by two wake-ups, one of which is slow, and undo no later call", async () => {
     const application = await createApplication();
+    await putCommand(application, { kind: "block", userId: "bob" });
+    moveClock(1000);
     const command = await putCommand(application, { kind: "block", userId: "alice" });
     const gate = Promise.withResolvers<void>();
     let reads = 0;
+    let hasBegun = false;
     await aroundObjectD1(application, () => async (statements, send) => {
-      // What a wake-up reads after it has found the command open.
-      if (isAbout(statements, "from application_secret") && ++reads === 2) await gate.promise;
+      hasBegun ||= isAbout(statements, "INSERT INTO blocked_user");
+      // What the other wake-up reads if it has found both commands open, too.
+      if (isAbout(statements, "from application_secret") && ++reads === 2 && !hasBegun) await gate.promise;
       return send();
     });
     const wakes = [wake(application), wake(application)];

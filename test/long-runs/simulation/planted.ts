@@ -158,7 +158,6 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "{}",
   },
   "decides-while-D1-is-unknown": { file: REPLICATOR, from: "if (!head || !log.has(head)) {", to: "if (!head) {" },
-  "republishes-without-a-write": { file: REPUBLISH, from: "tables.touch();", to: "" },
   "leaves-newer-history": {
     file: REPUBLISH,
     from: "[DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]",

@@ -78,9 +78,7 @@ class Mover {
     to: Parameters<typeof fence>[3],
     statements: (session: D1DatabaseSession) => D1PreparedStatement[],
   ): Promise<void> {
-    const { db, applicationId, tables } = this.#parts;
-    // A write before each fence: after a restore, one of a superseded instance would succeed.
-    tables.touch();
+    const { db, applicationId } = this.#parts;
     try {
       await db.onceAtPrimary((session) =>
         session.batch([fence(session, applicationId, this.#at, to), ...statements(session)]),
