@@ -6,7 +6,7 @@ import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.t
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { isAbout } from "../support/faults.ts";
+import { isAbout, LOST } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
@@ -161,6 +161,20 @@ describe("a republication (contract section 21)", () => {
     await wake(application);
     await expectInSync(application);
     expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("that D1 does not begin changes nothing: calls go on", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    let isAway = true;
+    await aroundObjectD1(
+      application,
+      () => (statements, send) => (isAway && isAbout(statements, ENTRY) ? Promise.reject(LOST) : send()),
+    );
+    await reconcile(application, { republish: true }).catch(() => {});
+    isAway = false;
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    await expectInSync(application);
   });
 
   it("goes on when the response of a step is lost", async () => {

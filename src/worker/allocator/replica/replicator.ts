@@ -205,8 +205,12 @@ export class Replicator {
   async republish(): Promise<void> {
     const { openDatabase, applicationId, tables, log, now, notify } = this.#parts;
     this.#standing = { kind: "closed" };
-    await republish({ db: openDatabase(), applicationId, tables, log, now });
-    this.#standing = { kind: "unknown" };
+    try {
+      await republish({ db: openDatabase(), applicationId, tables, log, now });
+    } finally {
+      // If it failed, D1's head may be as it was, and calls go on.
+      this.#standing = { kind: "unknown" };
+    }
     notify();
   }
 }

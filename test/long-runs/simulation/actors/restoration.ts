@@ -128,7 +128,7 @@ const NOTICED_BY_ALL_MILLISECONDS = 5 * MINUTE;
  * section 21); meanwhile everybody goes on in vain.
  */
 async function restoreAncient(world: World, dice: Dice): Promise<void> {
-  const { timeline, plan, objects, d1, trace, faults, isolates, administrator, erased } = world;
+  const { timeline, plan, objects, d1, trace, faults, isolates, administrator } = world;
   const application = dice.pick(plan.applications);
   const stored = application && objects.get(application.id);
   if (!application || !stored) return;
@@ -137,7 +137,6 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
   objects.evict(application.id);
   stored.sqlite.run("DELETE FROM entry WHERE sequence < (SELECT max(sequence) FROM entry)");
   trace.add("seed", `the log of ${application.id} begins anew`);
-  erased.forget(application.id);
   const server = d1.of(application.id);
   const position = server.position - 1 - dice.below(server.position - server.earliest);
   restoreTo(world, application, Math.max(server.earliest, position));

@@ -109,7 +109,7 @@ export class Server extends Member {
     const what = this.#dice.below(14);
     if (what < 3) {
       const userId = this.#dice.oneOf(USERS);
-      const kind = what === 0 ? "block" : this.#dice.chance(0.3) ? "erase" : "unblock";
+      const kind = what === 0 ? "block" : this.#dice.chance(0.4) ? "erase" : "unblock";
       return this.#insist(kind, { ...credentials, userId });
     }
     const number = this.#dice.pick(book.numbersOf(this.#application.id)) ?? this.#application.firstNumber;

@@ -26,14 +26,13 @@ const NOTHING_LEFT = {
 
 /** What must be true when nothing is under way and nothing is due. */
 export function checkAtRest(world: World): void {
-  const { d1, verdict, plan, replica, erased } = world;
+  const { d1, verdict, plan, replica } = world;
   for (const [promise, sql] of Object.entries(NOTHING_LEFT)) {
     const left = d1.look(sql);
     verdict.expect(left.length === 0, promise, left);
   }
   for (const application of plan.applications) checkApplication(world, application);
   replica.checkAtRest();
-  erased.checkAtRest();
 }
 
 /** How often the log is replayed. */
@@ -95,7 +94,7 @@ function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): 
 }
 
 /** D1's history is the log's, with an alias for whoever was erased later; and no command of the script is in the log twice. */
-function checkLog({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): void {
+function checkLog({ d1, verdict, erased }: World, id: ApplicationId, allocator: Sqlite): void {
   const rows = d1.of(id).look("SELECT id, action, badge, user_id FROM history WHERE application_id = ?", id);
   const there = new Map(rows.map((row) => [row.id, row]));
   const aliases = new Map<string, string>();
@@ -107,7 +106,10 @@ function checkLog({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite):
       const isSame = isDeepStrictEqual({ ...there.get(id) }, expected);
       verdict.expect(isSame, "D1's history is the log's", expected, "in D1", there.get(id) ?? "");
     }
-    for (const { userId, alias, isDone } of erasures) if (!isDone) aliases.set(userId, alias);
+    for (const erasure of erasures.filter(({ isDone }) => !isDone)) {
+      aliases.set(erasure.userId, erasure.alias);
+      erased.checkLogged(id, erasure);
+    }
     for (const { id: command } of results) {
       verdict.expect(!commands.has(command), "a command of the script is carried out once", command);
       commands.add(command);

@@ -1,3 +1,5 @@
+import { eventIdTime } from "../../../../src/shared/identifiers.ts";
+import type { Erasure } from "../../../../src/worker/allocator/entry.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -18,12 +20,6 @@ const MENTIONS = [
     AND ?2 IN (command ->> '$.command.userId', command ->> '$.actor.name', result ->> '$.badge.userId')`,
 ].join(" UNION ALL ");
 
-interface Told {
-  applicationId: string;
-  userId: string;
-  before: number;
-}
-
 const USER_COLUMNS = ["user_id", "claim_user_id"];
 
 /** Users who were erased (contract section 24). Other checks go on knowing whose a row is: they see the user in place of the alias. */
@@ -31,8 +27,6 @@ export class Erased extends Member {
   /** By alias. */
   readonly #users = new Map<string, string>();
   readonly #everywhere = new Set<string>();
-  /** Erasures that a client was told of; `before`: what was made before this time, in milliseconds, names the user no more. */
-  #told: Told[] = [];
 
   /** An allocator logs an erasure. */
   note(applicationId: string, { userId, alias }: { userId: string; alias: string }): void {
@@ -61,23 +55,18 @@ export class Erased extends Member {
     return { table, before: before && this.known(before), after: after && this.known(after) };
   }
 
-  /** A client was told of an erasure. */
-  see({ request: { applicationId, userId }, from }: Granted<"erase">): void {
-    const erasure = { applicationId, userId, before: from - this.world.plan.clockErrorMilliseconds };
-    this.#told.push(erasure);
-    this.#check(erasure);
+  /** A client is told of an erasure. */
+  checkTold({ request: { applicationId, userId }, from }: Granted<"erase">): void {
+    this.#check(applicationId, userId, from - this.world.plan.clockErrorMilliseconds);
   }
 
-  /** D1 was restored to before the log begins, which has no erasure of that time any more. */
-  forget(applicationId: string): void {
-    this.#told = this.#told.filter((erasure) => erasure.applicationId !== applicationId);
+  /** Nothing is under way, and an erasure is in the log. */
+  checkLogged(applicationId: string, { userId, throughEvent }: Erasure): void {
+    this.#check(applicationId, userId, eventIdTime(throughEvent) - 2 * this.world.plan.clockErrorMilliseconds);
   }
 
-  checkAtRest(): void {
-    for (const erasure of this.#told) this.#check(erasure);
-  }
-
-  #check({ applicationId, userId, before }: Told): void {
+  /** @param before what was made before this time, in milliseconds, names the user no more */
+  #check(applicationId: string, userId: string, before: number): void {
     const { d1, replica, verdict, timeline } = this.world;
     if (replica.lacked(applicationId, timeline.now, timeline.now)) return;
     const left = d1.look(MENTIONS, applicationId, userId, before);

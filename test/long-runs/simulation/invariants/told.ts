@@ -37,7 +37,7 @@ export class Told extends Member {
     if (isGranted(attempt, "step") || isGranted(attempt, "rebind")) this.#checkStep(attempt);
     if (replica.lacked(request.applicationId, from, to)) return;
     if (isGranted(attempt, "block")) this.#checkBlock(attempt);
-    if (isGranted(attempt, "erase")) this.world.erased.see(attempt);
+    if (isGranted(attempt, "erase")) this.world.erased.checkTold(attempt);
     if (isGranted(attempt, "invite")) this.#checkInvite(attempt);
     if (isGranted(attempt, "revoke")) this.#checkRevoke(attempt);
     if (isGranted(attempt, "badge") && attempt.request.token !== null) this.#checkClaim(attempt, attempt.request.token);
