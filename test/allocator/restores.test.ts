@@ -256,6 +256,30 @@ describe("the script's commands (contract section 21)", () => {
     expect((await headOf(application)).lastChange).toBe(lastChange);
   });
 
+  it("two wake-ups, one of them slow, carry out a script command once, and undo no later call", async () => {
+    const application = await createApplication();
+    await putCommand(application, { kind: "block", userId: "bob" });
+    moveClock(1000);
+    const command = await putCommand(application, { kind: "block", userId: "alice" });
+    const gate = Promise.withResolvers<void>();
+    let reads = 0;
+    let hasBegun = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      hasBegun ||= isAbout(statements, "INSERT INTO blocked_user");
+      // What the other wake-up reads if it has found both commands open, too.
+      if (isAbout(statements, "from application_secret") && ++reads === 2 && !hasBegun) await gate.promise;
+      return send();
+    });
+    const wakes = [wake(application), wake(application)];
+    await Promise.race(wakes);
+    expect(await resultOf(command)).toMatchObject({ kind: "user", userId: "alice" });
+    expect((await callServer(application, "PATCH", "/v1/users/alice/unblock")).status).toBe(200);
+    moveClock(MINUTE);
+    gate.resolve();
+    await Promise.all(wakes);
+    expect((await login(application, "phone")).status).toBe(201);
+  });
+
   it("script commands are not carried out again after a restore of D1, and undo no later call", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");

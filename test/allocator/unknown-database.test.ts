@@ -6,7 +6,7 @@ import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.t
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { isAbout } from "../support/faults.ts";
+import { isAbout, LOST } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
@@ -98,6 +98,26 @@ describe("D1's head that the log does not know (contract section 21)", () => {
   });
 });
 
+describe("a republication of what both sides have (contract sections 21 and 24)", () => {
+  it("a republication keeps the history of a person who was erased and came back, and sends no delivered event again", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
+    await issueTo(application, "phone", "alice");
+    await callServer(application, "PATCH", "/v1/users/alice/erase");
+    moveClock(1000);
+    const number = await issueTo(application, "phone", "alice");
+    await takeStep(application, number, "suspend");
+    await callServer(application, "PATCH", "/v1/users/alice/block");
+    await runSql("UPDATE webhook_event SET state = 'delivered' WHERE application_id = ?1", application.id);
+    const named = "SELECT action FROM history WHERE application_id = ?1 AND user_id = 'alice' ORDER BY id";
+    const before = (await runSql(named, application.id)).results;
+    expect(before).toHaveLength(3);
+    expect(await reconcile(application, { republish: true })).toMatchObject({ republished: true });
+    expect((await runSql(named, application.id)).results).toEqual(before);
+    expect(new Set((await eventRows(application)).map(({ state }) => state))).toEqual(new Set(["delivered"]));
+    await expectInSync(application);
+  });
+});
+
 describe("a badge that D1 alone has (contract section 21)", () => {
   it("a republication replaces a badge that only D1 has, and its number is never drawn, because it was issued", async () => {
     const application = await createApplication({ size: 3 });
@@ -141,6 +161,20 @@ describe("a republication (contract section 21)", () => {
     await wake(application);
     await expectInSync(application);
     expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("a republication that D1 does not begin changes nothing, and calls continue", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    let isAway = true;
+    await aroundObjectD1(
+      application,
+      () => (statements, send) => (isAway && isAbout(statements, ENTRY) ? Promise.reject(LOST) : send()),
+    );
+    await reconcile(application, { republish: true }).catch(() => {});
+    isAway = false;
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    await expectInSync(application);
   });
 
   it("a republication continues when the response of a step is lost", async () => {

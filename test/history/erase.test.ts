@@ -14,6 +14,7 @@ import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { restore, type Snapshot, takeSnapshot } from "../support/restoration.ts";
 import { everythingStored } from "../support/stored.ts";
 
 useQuietLog();
@@ -196,6 +197,45 @@ describe("a person who gave commands of the script and is erased (contract secti
     await erase(application, user);
     expect(await tablesWith(user)).toEqual([]);
     expect(await tablesWith(other)).toContain("script_command");
+  });
+});
+
+describe("a person who was erased, and D1 is restored (contract sections 21 and 24)", () => {
+  /** A person in an event of their own and in a reason of somebody else's badge. */
+  async function mention() {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
+    const user = crypto.randomUUID();
+    await requestBadge(application, "phone", { userId: user });
+    const { body } = await requestBadge(application, "other", { userId: "bob" });
+    await asServer(application, "PATCH", `/v1/badges/${body.badgeId}/suspend`, { reason: `for ${user}` });
+    expect((await tablesWith(user)).toSorted()).toEqual(["badge", "history", "webhook_event"]);
+    return { application, user };
+  }
+
+  it("to before the erasure: nothing names the person again", async () => {
+    const { application, user } = await mention();
+    const snapshot = await takeSnapshot(application);
+    await erase(application, user);
+    await restore(application, snapshot);
+    await wake(application, true);
+    expect(await tablesWith(user)).toEqual([]);
+    await expectInSync(application);
+  });
+
+  it("to a moment at which it was being looked through, after the erasure's entry: nor then", async () => {
+    const { application, user } = await mention();
+    let snapshot: Snapshot | undefined;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "UPDATE webhook_event")) snapshot ??= await takeSnapshot(application);
+      return send();
+    });
+    await erase(application, user);
+    if (!snapshot) throw new Error("no event was looked at");
+    await restore(application, snapshot);
+    expect(await tablesWith(user)).toContain("webhook_event");
+    await wake(application, true);
+    expect(await tablesWith(user)).toEqual([]);
+    await expectInSync(application);
   });
 });
 

@@ -20,6 +20,7 @@ import type { Call, Result } from "./commands.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
 import {
   appendEmpty,
+  appendErased,
   type DecidedCall,
   decideGroup,
   type Group,
@@ -374,9 +375,10 @@ export class Engine {
   }
 
   async #continueErasures(): Promise<boolean> {
-    const { tables, openDatabase } = this.#parts;
+    const { tables, log, openDatabase, alarms, now } = this.#parts;
     if (tables.erasures(1).length === 0) return false;
-    await continueErasure(openDatabase(), this.applicationId, tables);
+    await continueErasure(openDatabase(), this.applicationId, tables, (done) => appendErased(log, done, now()));
+    await alarms.ensureComparison(now());
     return true;
   }
 

@@ -47,6 +47,8 @@ export interface Erasure {
   userId: string;
   alias: string;
   throughEvent: string;
+  /** True: the entry only says that the search is done; a D1 restored to before it is searched again. */
+  isDone?: true;
 }
 
 /**

@@ -2,7 +2,7 @@ import { newRandomId } from "../../shared/identifiers.ts";
 import { type Calls, isResult, names, type WaitingCall } from "./calls.ts";
 import type { CallOutcome, Result } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
-import { NO_CHANGES } from "./entry.ts";
+import { type Erasure, NO_CHANGES } from "./entry.ts";
 import { scriptResultOf } from "./script-result.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
@@ -116,6 +116,12 @@ export function withdrawNumbers(
 /** Logs an entry that changes nothing. @param now milliseconds */
 export function appendEmpty(log: Log, now: number): void {
   append(log, [{ counters: requireHead(log).counters, changes: NO_CHANGES }], [], now);
+}
+
+/** Logs that D1 was looked through for an erased user. @param now milliseconds */
+export function appendErased(log: Log, erasure: Erasure, now: number): void {
+  const changes = { ...NO_CHANGES, erasures: [{ ...erasure, isDone: true as const }] };
+  append(log, [{ counters: requireHead(log).counters, changes }], [], now);
 }
 
 /** @returns the last entry's sequence number; null if there is none */

@@ -6,8 +6,8 @@ import type { Dice } from "../dice.ts";
 
 const PATH = join(import.meta.dirname, "../../../src/shared/limits.ts");
 
-/** Limits that are so small in some seeds that a few rows meet them: pages, groups, entries. */
-const CHOICES: Readonly<Record<string, readonly [number, ...number[]]>> = {
+/** Limits as they are, and so small that a few rows meet them: pages, groups, entries. */
+const CHOICES: Readonly<Record<string, readonly [usual: number, smallest: number, ...small: number[]]>> = {
   COPY_PAGE_ROWS: [2000, 1, 2, 3],
   REPUBLISH_PAGE_ROWS: [500, 1, 2],
   VERIFY_PAGE_ROWS: [1000, 1, 3],
@@ -17,7 +17,8 @@ const CHOICES: Readonly<Record<string, readonly [number, ...number[]]>> = {
   MAX_GROUP_CALLS: [100, 1, 2],
 };
 
-const SMALL_CHANCE = 0.5;
+/** How many of a seed's limits are small. */
+const SMALL_SHARES = [0, 0.5, 0.9] as const;
 
 /** Has limits that a seed chooses. Called before anything of the service is loaded. */
 export function makeLimitsVariable(): void {
@@ -46,10 +47,11 @@ export async function loadLimits(): Promise<(dice: Dice) => Record<string, numbe
   const found: unknown = Reflect.get(await import("../../../src/shared/limits.ts"), "setLimits");
   if (!isSetter(found)) throw new Error("limits cannot be set");
   return (dice) => {
+    const share = dice.oneOf(SMALL_SHARES);
     const values = Object.fromEntries(
-      Object.entries(CHOICES).map(([name, choices]) => [
+      Object.entries(CHOICES).map(([name, [usual, ...small]]) => [
         name,
-        dice.chance(SMALL_CHANCE) ? dice.oneOf(choices) : choices[0],
+        dice.chance(share) ? dice.oneOf(small) : usual,
       ]),
     );
     found(values);

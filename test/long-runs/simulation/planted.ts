@@ -158,11 +158,10 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "{}",
   },
   "decides-while-D1-is-unknown": { file: REPLICATOR, from: "if (!head || !log.has(head)) {", to: "if (!head) {" },
-  "republishes-without-a-write": { file: REPUBLISH, from: "tables.touch();", to: "" },
-  "leaves-newer-events": {
+  "leaves-newer-history": {
     file: REPUBLISH,
-    from: 'DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),',
-    to: "[],",
+    from: "[DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]",
+    to: "[]",
   },
   "does-not-send-the-logs-events": {
     file: REPUBLISH,
@@ -216,6 +215,23 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     file: GROUP,
     from: "if (freed) transaction.deleteFreed(freed);",
     to: "if (!freed) transaction.insertFreed({ number, freedAt: 0 });",
+  },
+  // A user is erased.
+  "erases-once": {
+    file: REPLICATOR,
+    from: "for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);",
+    to: "",
+  },
+  "forgets-an-erasures-end": { file: ENGINE, from: "(done) => appendErased(log, done, now())", to: "() => {}" },
+  "lifts-an-erased-users-block": {
+    file: "allocator/decide/erase.ts",
+    from: "transaction.insertBlock({ ...block, userId: alias, userDigest });",
+    to: "",
+  },
+  "leaves-the-claimer": {
+    file: "allocator/decide/erase.ts",
+    from: "eraseClaimed(transaction, badge.invitation, userId, alias);",
+    to: "",
   },
   // Section 4, and what else is promised.
   "carries-commands-out-side-by-side": {

@@ -47,6 +47,12 @@ async function live(world: World): Promise<void> {
 }
 
 async function comeToRest(world: World, actors: Actors): Promise<void> {
+  const { timeline, isolates, plan, administrator } = world;
+  // Until then the objects of these applications compare themselves for ever.
+  while (plan.applications.map((application) => administrator.goOnRepublishing(application)).includes(true)) {
+    await isolates.sweep();
+    await timeline.sleep(MINUTE);
+  }
   await drain(world);
   checkAtRest(world);
   await actors.follow();

@@ -6,6 +6,7 @@ import { Ground } from "./ground.ts";
 import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
 import { Deliveries } from "./invariants/deliveries.ts";
+import { Erased } from "./invariants/erased.ts";
 import { History } from "./invariants/history.ts";
 import { Replica } from "./invariants/replica.ts";
 import { Rows } from "./invariants/rows.ts";
@@ -33,6 +34,7 @@ export class World extends Ground {
   readonly network = new Network(this);
 
   readonly book: Book = new Book(this);
+  readonly erased: Erased = new Erased(this);
   readonly replica: Replica = new Replica(this);
   readonly rows: Rows = new Rows(this);
   readonly history: History = new History(this);

@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import type { Database } from "../../storage/database.ts";
+import type { Erasure } from "../entry.ts";
 import { erasure } from "../tables/schema.ts";
 import type { Tables } from "../tables/tables.ts";
 import { eraseFromEvents } from "./erase-events.ts";
@@ -24,8 +25,18 @@ export interface Chunk {
 /** How IDs of the history begin. They sort after those of events, so one mark says how far a search has come. */
 const HISTORY = "his_";
 
-/** One chunk of one erasure: of the events, then of the history. Three round trips at most. @throws Unavailable */
-export async function continueErasure(db: Database, applicationId: ApplicationId, tables: Tables): Promise<void> {
+/**
+ * One chunk of one erasure: of the events, then of the history. Three round trips at most.
+ *
+ * @param noteDone is called after the last chunk, in the transaction that forgets the erasure
+ * @throws Unavailable
+ */
+export async function continueErasure(
+  db: Database,
+  applicationId: ApplicationId,
+  tables: Tables,
+  noteDone: (erasure: Erasure) => void,
+): Promise<void> {
   const [job] = tables.erasures(1);
   if (!job) return;
   const { alias, userId, afterEvent: after, throughEvent } = job;
@@ -35,6 +46,12 @@ export async function continueErasure(db: Database, applicationId: ApplicationId
     : ((await eraseFromEvents(db, { ...chunk, through: throughEvent })) ?? HISTORY);
   const { orm } = tables;
   const isThis = and(eq(erasure.alias, alias), eq(erasure.afterEvent, after));
-  if (end === undefined) orm.delete(erasure).where(isThis).run();
-  else orm.update(erasure).set({ afterEvent: end }).where(isThis).run();
+  if (end !== undefined) {
+    orm.update(erasure).set({ afterEvent: end }).where(isThis).run();
+    return;
+  }
+  orm.transaction(() => {
+    orm.delete(erasure).where(isThis).run();
+    noteDone({ userId, alias, throughEvent });
+  });
 }

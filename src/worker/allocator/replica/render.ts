@@ -319,7 +319,8 @@ export class RenderedEntries {
     add(NOTE_REFUSED, inserted);
     add(NOTE_WITHDRAWN, withdrawn);
     const erase = (from: readonly Statement<ErasureValues, never>[]) => {
-      for (const { userId, alias } of erasures) {
+      for (const { userId, alias, isDone } of erasures) {
+        if (isDone) continue;
         for (const one of from) statements.push(one.bind(session, { applicationId, userId, alias }));
       }
     };

@@ -123,7 +123,11 @@ export class Replicator {
     }
     if (head.sequence < newest.sequence) {
       // Where this instance's last batch began, D1 may never have had what follows: then it is not sent again.
-      if (head.entry !== this.#sentFrom) log.renewAfter(head.sequence, now());
+      if (head.entry !== this.#sentFrom) {
+        log.renewAfter(head.sequence, now());
+        // What was looked through for erased users since is as it was before.
+        for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);
+      }
       this.#readableFrom = newest.sequence;
       if (newest.sequence - head.sequence > 1) {
         logLine("warn", { event: "catching-up", application: applicationId, at: head.sequence, to: newest.sequence });
@@ -204,8 +208,12 @@ export class Replicator {
   async republish(): Promise<void> {
     const { openDatabase, applicationId, tables, log, now, notify } = this.#parts;
     this.#standing = { kind: "closed" };
-    await republish({ db: openDatabase(), applicationId, tables, log, now });
-    this.#standing = { kind: "unknown" };
+    try {
+      await republish({ db: openDatabase(), applicationId, tables, log, now });
+    } finally {
+      // If it failed, D1's head may be as it was, and calls go on.
+      this.#standing = { kind: "unknown" };
+    }
     notify();
   }
 }

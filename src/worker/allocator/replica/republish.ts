@@ -1,11 +1,11 @@
 import { type SQL, sql } from "drizzle-orm";
-import { historyId } from "../../../shared/history.ts";
-import { type ApplicationId, eventIdPrefix, newRandomId } from "../../../shared/identifiers.ts";
+import { historyIdPrefix } from "../../../shared/history.ts";
+import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
 import { REPUBLISH_PAGE_ROWS } from "../../../shared/limits.ts";
-import { history, statusList, webhookEvent } from "../../../shared/schema.ts";
+import { history, statusList } from "../../../shared/schema.ts";
 import { Unavailable } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
-import { type Placeholders, statement } from "../../storage/statement.ts";
+import { statement } from "../../storage/statement.ts";
 import type { Counters, Mark } from "../counters.ts";
 import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../entry.ts";
 import { rowsAfter } from "../tables/bulk.ts";
@@ -78,9 +78,7 @@ class Mover {
     to: Parameters<typeof fence>[3],
     statements: (session: D1DatabaseSession) => D1PreparedStatement[],
   ): Promise<void> {
-    const { db, applicationId, tables } = this.#parts;
-    // A write before each fence: after a restore, one of a superseded instance would succeed.
-    tables.touch();
+    const { db, applicationId } = this.#parts;
     try {
       await db.onceAtPrimary((session) =>
         session.batch([fence(session, applicationId, this.#at, to), ...statements(session)]),
@@ -160,26 +158,21 @@ async function insertRows(parts: RepublishParts, mover: Mover, table: RowTable):
 const toValue = (value: unknown): Value =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : null;
 
-const DELETE_NEWER = [
-  (p: Placeholders<{ applicationId: ApplicationId; from: string }>) =>
-    sql`DELETE FROM ${webhookEvent} WHERE ${webhookEvent.applicationId} = ${p.applicationId} AND ${webhookEvent.id} >= ${p.from}`,
-  (p: Placeholders<{ applicationId: ApplicationId; from: string }>) =>
-    sql`DELETE FROM ${history} WHERE ${history.applicationId} = ${p.applicationId} AND ${history.id} >= ${p.from}
-      AND ${history.badge} IS NOT NULL`,
-].map((build) => statement<{ applicationId: ApplicationId; from: string }, SQL>(build));
+/** History of settings and secrets, which the log does not have, names neither a badge nor a user. */
+const DELETE_NEWER_HISTORY = statement<{ applicationId: ApplicationId; from: string }, SQL>(
+  (p) => sql`DELETE FROM ${history} WHERE ${history.applicationId} = ${p.applicationId} AND ${history.id} >= ${p.from}
+    AND (${history.badge} IS NOT NULL OR ${history.userId} IS NOT NULL)`,
+);
 
 /**
- * Events and history since the log begins are those of the log, in D1 too. Older ones stay, and those between a backup and the
- * log's beginning are lost.
+ * Events and history of the log are sent again. D1's older ones stay, and those between a backup and the log's beginning are lost.
+ * History is sent in its order, because an erasure concerns what was there before it: a person may have come back since.
  */
 async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<void> {
   const { applicationId, log } = parts;
-  const since = log.oldest() ?? parts.now();
+  const from = historyIdPrefix(log.oldest() ?? parts.now());
   const through = log.head()?.sequence ?? 0;
-  const froms = [eventIdPrefix(since), historyId(since)];
-  await mover.move((session) =>
-    DELETE_NEWER.map((each, index) => each.bind(session, { applicationId, from: froms[index] ?? "" })),
-  );
+  await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
   for (const { changes } of log.walk(through)) {
     const { history: rows, events, erasures, keys, results, endedDay } = changes;
     await mover.move((session) =>

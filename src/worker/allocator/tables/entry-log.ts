@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
 import type { Counters, Mark } from "../counters.ts";
-import { NO_CHANGES, readChanges } from "../entry.ts";
+import { type Erasure, NO_CHANGES, readChanges } from "../entry.ts";
 import { entry } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 
@@ -103,6 +103,15 @@ export class Log {
     const recent = this.#orm.select({ changes: entry.changes }).from(entry).orderBy(newest).limit(limit).as("recent");
     const query = sql`SELECT value AS withdrawn FROM ${recent}, json_each(${recent.changes}, '$.withdrawn')`;
     return this.#orm.all<{ withdrawn: number }>(query).map(({ withdrawn }) => withdrawn);
+  }
+
+  /** Users who were erased by the entries after one, or whose erasure was done by then. */
+  erasuresAfter(sequence: number): Erasure[] {
+    const erasures = sql`json_each(${entry.changes}, '$.erasures')`;
+    const query = sql<{
+      erasure: string;
+    }>`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
+    return this.#orm.all<{ erasure: string }>(query).map((row) => JSON.parse(row.erasure));
   }
 
   /** What was logged, oldest first, in steps. */

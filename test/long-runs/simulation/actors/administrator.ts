@@ -1,8 +1,10 @@
+import { homeOf } from "../../../../src/shared/homes.ts";
 import { INITIAL_HEAD } from "../../../../src/shared/initial-head.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../../../src/shared/script-commands.ts";
 import { columnName } from "../column-name.ts";
 import { digestOf, rootKeyOf } from "../invariants/history.ts";
+import { CLOSED } from "../invariants/replica.ts";
 import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
 import type { Statement } from "../platform/d1.ts";
@@ -26,6 +28,9 @@ export class Administrator extends Member {
   #keys = 0;
   #secrets = 0;
   #commands = 0;
+  /** An object that loses its storage while D1's rows are replaced has lost them. */
+  readonly #mayRepublish = this.world.plan.restorations === 0 || !this.world.plan.forgetful;
+  readonly #asked: { id: string; command: AllocatorCommand }[] = [];
 
   create(application: ApplicationPlan): void {
     const { id, firstNumber, numbersAtFirst, webhookUrl, events, reuseAfterSeconds, verifiesUsers } = application;
@@ -68,8 +73,8 @@ export class Administrator extends Member {
       () => this.#growRange(application),
       () => this.set(application, "require_proof", this.#dice.chance(0.4)),
       () => this.set(application, "bind_until", this.#dice.oneOf(ends)),
-      () => this.#command(application),
-      () => this.#command(application),
+      () => this.command(application),
+      () => this.#commandAtOnce(application),
     ] as const;
     this.#dice.oneOf(acts)();
   }
@@ -86,8 +91,19 @@ export class Administrator extends Member {
     this.#write(application, `sets ${column} to ${value}`, { sql, parameters: [value, application.id] });
   }
 
+  /** Several commands, of which the script tells the object, perhaps more than once. */
+  #commandAtOnce(application: ApplicationPlan): void {
+    for (let count = this.#dice.between(1, 3); count > 0; count--) this.command(application);
+    for (let times = this.#dice.below(3); times > 0; times--) this.wake(application);
+  }
+
+  wake({ id }: ApplicationPlan): void {
+    const { isolates } = this.world;
+    void isolates.enter((contextOf) => contextOf(homeOf(id)).allocator.wake(id, false)).catch(() => {});
+  }
+
   /** A command of the script, which the application's object carries out (contract section 21). */
-  #command(application: ApplicationPlan): void {
+  command(application: ApplicationPlan): void {
     const { book, timeline } = this.world;
     const number = this.#dice.pick(book.numbersOf(application.id)) ?? application.firstNumber;
     const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
@@ -99,7 +115,9 @@ export class Administrator extends Member {
       { kind: "block", userId },
       { kind: "unblock", userId },
       { kind: "unblock", userId },
+      { kind: "erase", userId },
       { kind: "reconcile", verify: true, republish: false, skip: 0 },
+      { kind: "reconcile", verify: true, republish: this.#mayRepublish, skip: 0 },
     ]);
     this.#ask(application, command);
   }
@@ -109,12 +127,39 @@ export class Administrator extends Member {
     this.#ask(application, { kind: "reconcile", verify: true, republish: true, skip: 0 });
   }
 
+  /** What was interrupted is asked for again. @returns whether it was */
+  goOnRepublishing(application: ApplicationPlan): boolean {
+    const { d1 } = this.world;
+    const sql = "SELECT 1 FROM application_head WHERE application_id = ? AND readable_from = ?";
+    const isOpen = d1.look(sql, application.id, CLOSED).length === 0;
+    const isAsked = this.#asked.some(
+      ({ id, command }) => id === application.id && command.kind === "reconcile" && command.republish,
+    );
+    if (isOpen || !isAsked) return false;
+    this.republish(application);
+    return true;
+  }
+
   #ask({ id }: ApplicationPlan, command: AllocatorCommand): void {
-    const request = JSON.stringify({ command, actor: { kind: "administrator", name: "ada" } });
+    this.#asked.push({ id, command });
+    const name = this.#dice.oneOf(["ada", "alice"] as const);
+    const request = JSON.stringify({ command, actor: { kind: "administrator", name } });
     const created = { created_at: this.world.timeline.now };
     const row = { id: `command ${++this.#commands}`, recipient: id, command: request, ...created };
     this.world.trace.add("administrator", `asks for ${JSON.stringify(command)}`);
     this.world.d1.of(id).execute([insertInto("script_command", row)]);
+  }
+
+  /** How often users were to be erased. */
+  get erasures(): number {
+    return this.#asked.filter(({ command }) => command.kind === "erase").length;
+  }
+
+  /** Whether a block of a user was ever to be lifted. */
+  hasUnblocked({ applicationId, userId }: { applicationId: string; userId: string }): boolean {
+    return this.#asked.some(
+      ({ id, command }) => id === applicationId && command.kind === "unblock" && command.userId === userId,
+    );
   }
 
   #growRange(application: ApplicationPlan): void {

@@ -49,22 +49,28 @@ async function passMinutes(world: World, dice: Dice): Promise<void> {
   }
 }
 
-/** New users ask, and D1 goes away while their badges are decided and written. */
-async function askWhileD1Leaves(
-  { timeline, faults, clients }: World,
-  dice: Dice,
+/** Each device asks for a badge of each user. */
+export async function askAsNewUsers(
+  { clients }: World,
   { id: applicationId, devices }: ApplicationPlan,
+  userIds: readonly string[],
 ): Promise<void> {
   const requests = devices.flatMap(({ udid, key }) => {
     const more = { token: null, metadata: null, key, bookmark: null };
-    return NEW_USERS.map((userId) => ({ applicationId, udid, userId, user: userId, ...more }));
+    return userIds.map((userId) => ({ applicationId, udid, userId, user: userId, ...more }));
   });
-  const calls = requests.map((request) => clients.call("badge", request));
+  await Promise.all(requests.map((request) => clients.call("badge", request)));
+}
+
+/** New users ask, and D1 goes away while their badges are decided and written. */
+async function askWhileD1Leaves(world: World, dice: Dice, application: ApplicationPlan): Promise<void> {
+  const { timeline, faults } = world;
+  const asked = askAsNewUsers(world, application, NEW_USERS);
   await timeline.sleep(dice.below(MAX_MILLISECONDS_TO_DECIDE));
   faults.away.add("d1");
   await timeline.sleep(OUTAGE_MILLISECONDS);
   faults.away.delete("d1");
-  await Promise.all(calls);
+  await asked;
 }
 
 async function repeatAtAlarm(

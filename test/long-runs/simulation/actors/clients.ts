@@ -8,7 +8,7 @@ import { type CallName, type CallResult, carryOut, type GrantedBy, type RequestO
 const PATIENCE_MILLISECONDS = 120_000;
 
 /** Calls whose object writes an entry, or knows that D1 is where its list ends. */
-const CHANGES: readonly CallName[] = ["step", "rebind", "block", "unblock", "revoke"];
+const CHANGES: readonly CallName[] = ["step", "rebind", "block", "unblock", "erase", "revoke"];
 
 /** What the trace does not show of calls: what is in all of them, and bytes that no seed decides. */
 const UNSHOWN = ["applicationId", "secret", "bookmark", "publicKey", "cursor"];

@@ -1,9 +1,13 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Dice } from "../../dice.ts";
+import { CLOSED } from "../invariants/replica.ts";
 import { type ApplicationPlan, HOUR, MINUTE, type Plan } from "../plan.ts";
 import type { World } from "../world.ts";
 import type { Actors } from "./actors.ts";
+import { askAsNewUsers } from "./aftermath.ts";
 
+/** About as long as a call of a new user takes. */
+const MILLISECONDS_OF_CALL = 50;
 /** How long it may take until everything is there again, in milliseconds: it is noticed within two minutes. */
 const NOTICED_MILLISECONDS = 3 * MINUTE;
 
@@ -25,12 +29,13 @@ export async function liveThroughRestorations(world: World, actors: Actors, roun
   const span = dice.oneOf([50, plan.thinkMilliseconds, plan.acts * plan.thinkMilliseconds, 3 * MINUTE]);
   for (let count = dice.between(1, 3); count > 0; count--) {
     await timeline.sleep(dice.below(span));
-    if (isOfObjects) loseOne(world, dice);
+    if (isOfObjects) await loseOne(world, dice);
     else restoreOne(world, dice);
   }
   await done;
   trace.add("seed", "from here on nothing fails again");
   faults.isOn = false;
+  if (!isOfObjects && dice.chance(0.5)) await restoreUnseen(world, dice);
   for (let waited = 0; waited < NOTICED_MILLISECONDS; waited += MINUTE) {
     await timeline.sleep(MINUTE);
     await isolates.sweep();
@@ -40,31 +45,69 @@ export async function liveThroughRestorations(world: World, actors: Actors, roun
 
 /** What a round of restorations has. */
 export function kindOfRound(dice: Dice, { forgetful }: Plan): "ancient" | "lost" | "restored" {
-  if (dice.chance(0.12)) return "ancient";
-  return forgetful && dice.chance(0.4) ? "lost" : "restored";
+  if (dice.chance(0.15)) return "ancient";
+  return forgetful && dice.chance(0.6) ? "lost" : "restored";
 }
 
-function loseOne({ plan, objects }: World, dice: Dice): void {
-  const application = dice.pick(plan.applications);
-  if (application) objects.lose(application.id);
+/** An object loses its storage, also while users who are new ask for badges: their calls are repeated at the object that copies. */
+async function loseOne(world: World, dice: Dice): Promise<void> {
+  const application = dice.pick(world.plan.applications);
+  if (!application) return;
+  if (dice.chance(0.7)) void askAsNewUsers(world, application, [`newcomer at ${world.timeline.now}`]);
+  await world.timeline.sleep(dice.below(MILLISECONDS_OF_CALL));
+  world.objects.lose(application.id);
 }
 
 /** Time Travel goes back for 30 days, and the log one day more. */
 const KEPT_MILLISECONDS = 30 * 24 * HOUR;
 
 /** To one of the last moments, or to any; since objects forgot something, not to one before that. */
-function restoreOne({ plan, timeline, d1, trace, history, replica, faults }: World, dice: Dice): void {
+function restoreOne(world: World, dice: Dice): void {
+  const { plan, timeline, d1 } = world;
   const application = dice.pick(plan.applications);
   if (!application) return;
-  const home = homeOf(application.id);
-  const server = d1.at(home);
+  const server = d1.of(application.id);
   const moments = server.position - server.earliestSince(timeline.now - KEPT_MILLISECONDS);
   const position = server.position - dice.below(dice.chance(0.5) ? Math.min(moments, 10) : moments);
-  trace.add("seed", `D1 of home ${home} is restored to commit ${position} of ${server.position}`);
+  restoreTo(world, application, position);
+}
+
+/** @param position or an earlier one, if a republication was under way then: nobody but an administrator would go on with it */
+function restoreTo({ d1, trace, faults, history, replica }: World, { id }: ApplicationPlan, position: number): void {
+  const home = homeOf(id);
+  const server = d1.at(home);
   faults.struck++;
-  server.restore(position);
+  for (let at = position; at >= server.earliest; at--) {
+    trace.add("seed", `D1 of home ${home} is restored to commit ${at} of ${server.position}`);
+    server.restore(at);
+    if (server.look("SELECT 1 FROM application_head WHERE readable_from = ?", CLOSED).length === 0) break;
+  }
   history.restored(home);
   replica.restored(home);
+}
+
+/**
+ * D1 is restored to a moment after the last tick's heartbeat, so no tick can notice, and nobody calls. A command that the tick had
+ * carried out may look open again.
+ */
+async function restoreUnseen(world: World, dice: Dice): Promise<void> {
+  const { plan, timeline, isolates, d1, administrator, clients } = world;
+  const application = dice.pick(plan.applications);
+  if (!application) return;
+  await timeline.sleep(MINUTE);
+  await isolates.sweep();
+  administrator.command(application);
+  const server = d1.of(application.id);
+  const before = server.position;
+  await isolates.sweep();
+  for (const name of dice.shuffled(["block", "unblock", "erase"] as const)) {
+    await clients.call(name, { ...administrator.credentialsOf(application), userId: "erin" });
+  }
+  restoreTo(world, application, dice.between(before + 1, server.position - 1));
+  if (dice.chance(0.5)) return;
+  // Before the alarm comes.
+  await timeline.sleep(dice.between(MINUTE / 6, MINUTE / 2));
+  administrator.wake(application);
 }
 
 /** Until then a restoration of D1 could make both sides forget the same. */
@@ -85,7 +128,7 @@ const NOTICED_BY_ALL_MILLISECONDS = 5 * MINUTE;
  * section 21); meanwhile everybody goes on in vain.
  */
 async function restoreAncient(world: World, dice: Dice): Promise<void> {
-  const { timeline, plan, objects, d1, trace, history, replica, faults, isolates, administrator } = world;
+  const { timeline, plan, objects, d1, trace, faults, isolates, administrator } = world;
   const application = dice.pick(plan.applications);
   const stored = application && objects.get(application.id);
   if (!application || !stored) return;
@@ -93,26 +136,19 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
   await isolates.sweep();
   objects.evict(application.id);
   stored.sqlite.run("DELETE FROM entry WHERE sequence < (SELECT max(sequence) FROM entry)");
-  const home = homeOf(application.id);
-  const server = d1.at(home);
+  trace.add("seed", `the log of ${application.id} begins anew`);
+  const server = d1.of(application.id);
   const position = server.position - 1 - dice.below(server.position - server.earliest);
-  trace.add(
-    "seed",
-    `the log of ${application.id} begins anew, and D1 is restored to commit ${position} of ${server.position}`,
-  );
-  faults.struck++;
-  server.restore(Math.max(server.earliest, position));
-  history.restored(home);
-  replica.restored(home);
+  restoreTo(world, application, Math.max(server.earliest, position));
   faults.isOn = dice.chance(0.5);
   await timeline.sleep(NOTICED_BY_ALL_MILLISECONDS);
-  // The other allocators of this home have what D1 lacks.
-  await isolates.sweep();
+  // The other allocators of this home have what D1 lacks. While things fail, nobody waits for a tick.
+  void isolates.sweep();
   await timeline.sleep(NOTICED_BY_ALL_MILLISECONDS);
   if (!faults.isOn) checkClosed(world, application);
   administrator.republish(application);
   for (let waited = 0; waited < NOTICED_BY_ALL_MILLISECONDS; waited += MINUTE) {
-    await isolates.sweep();
+    void isolates.sweep();
     await timeline.sleep(MINUTE);
   }
   faults.isOn = false;

@@ -37,7 +37,7 @@ export async function askEverythingAgain(world: World, party: Party): Promise<vo
   if (application.numbersAtFirst <= SMALL_RANGE_NUMBERS && dice.chance(0.4)) await useUpRange(world, party);
 }
 
-async function askForBadges({ book, clients, verdict, history }: World, { application }: Party): Promise<void> {
+async function askForBadges({ book, clients, verdict, history, erased }: World, { application }: Party): Promise<void> {
   const all = book.of("badge", { applicationId: application.id });
   for (const attempts of Map.groupBy(all, ({ request }) => `${request.udid} ${request.userId}`).values()) {
     const told = attempts.findLast((attempt) => isGranted(attempt, "badge"));
@@ -48,7 +48,8 @@ async function askForBadges({ book, clients, verdict, history }: World, { applic
     const granted = outcome.kind === "granted" ? outcome.granted : null;
     const isRefused =
       outcome.kind === "refused" && /_BADGE$|^BLOCKED_USER$|^INVALID_(PROOF|USERTOKEN)$/.test(outcome.reason);
-    const isKept = granted?.kind === "existing" || isRefused || !told;
+    const mayBeNew = !told || erased.has(last.request.applicationId, last.request.userId);
+    const isKept = granted?.kind === "existing" || isRefused || mayBeNew;
     verdict.expect(isKept, "whoever was answered a badge is answered it again", last.request, outcome);
     const isStored = !granted || history.during("badge", { number: granted.number, metadata }).length > 0;
     verdict.expect(isStored, "the newest metadata is stored", last.request, outcome);

@@ -11,7 +11,9 @@ const INVITATIONS_AT_ONCE = 3;
 /** Keys are few, so that one is used for several requests. */
 const IDEMPOTENCY_KEYS = ["visit-1", "visit-2"] as const;
 
-/** An application's server: invites, hands tokens to devices, revokes, ends badges, blocks users, reads lists and changes. */
+const USERS = ["alice", "bob", "carol"] as const;
+
+/** An application's server: invites, hands tokens to devices, revokes, ends badges, blocks and erases users, reads lists and changes. */
 export class Server extends Member {
   readonly #dice: Dice;
   readonly #application: ApplicationPlan;
@@ -38,7 +40,7 @@ export class Server extends Member {
       return;
     }
     const what = this.#dice.below(10);
-    if (what < 1) return this.#inviteOneDevice();
+    if (what < 1) return this.#dice.chance(0.5) ? this.#inviteOneDevice() : this.#inviteEachDevice();
     if (what < 5 || this.#tokens.length === 0) {
       return this.#invite(this.#dice.shuffled(this.#devices).slice(0, this.#dice.between(1, 3)));
     }
@@ -72,6 +74,7 @@ export class Server extends Member {
       applicationId,
       secret: this.#dice.chance(0.7) ? secret : null,
       udid: "server",
+      userId: this.#dice.chance(0.2) ? this.#dice.oneOf(USERS) : null,
       expiresAtTime: soon(),
       badgeExpiresAtTime: this.#dice.chance(0.25) ? soon() : null,
       idempotencyKey: this.#dice.chance(0.3) ? this.#dice.oneOf(IDEMPOTENCY_KEYS) : null,
@@ -93,14 +96,21 @@ export class Server extends Member {
     await device?.presentAll();
   }
 
-  /** Suspends, resumes, revokes, sets an end, lets a badge be bound to another key, blocks or unblocks. */
+  /** Each device gets an invitation of its own, and all users open theirs at once: claims of several devices in one group. */
+  async #inviteEachDevice(): Promise<void> {
+    await Promise.all(this.#devices.map((device) => this.#invite([device])));
+    await Promise.all(this.#devices.map((device) => device.presentAll()));
+  }
+
+  /** Suspends, resumes, revokes, sets an end, lets a badge be bound to another key, blocks, unblocks or erases. */
   async #actOnBadge(): Promise<void> {
     const { timeline, plan, book } = this.world;
     const credentials = this.#credentials();
     const what = this.#dice.below(14);
     if (what < 3) {
-      const userId = this.#dice.oneOf(["alice", "bob", "carol"] as const);
-      return this.#insist(what === 0 ? "block" : "unblock", { ...credentials, userId });
+      const userId = this.#dice.oneOf(USERS);
+      const kind = what === 0 ? "block" : this.#dice.chance(0.4) ? "erase" : "unblock";
+      return this.#insist(kind, { ...credentials, userId });
     }
     const number = this.#dice.pick(book.numbersOf(this.#application.id)) ?? this.#application.firstNumber;
     if (what > 11) return this.#insist("rebind", { ...credentials, number });
@@ -108,7 +118,8 @@ export class Server extends Member {
     const expiresAt = this.#dice.chance(0.2) ? null : timeline.now + this.#dice.oneOf(aheads);
     const kinds = ["suspend", "suspend", "resume", "resume", "revoke"] as const;
     const step = what < 6 ? ({ kind: "reschedule", expiresAt } as const) : { kind: this.#dice.oneOf(kinds) };
-    await this.#insist("step", { ...credentials, number, step });
+    const reason = `asked by ${this.#dice.oneOf(USERS)}`;
+    await this.#insist("step", { ...credentials, number, step, ...(this.#dice.chance(0.3) && { reason }) });
   }
 
   async #revoke(): Promise<void> {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
+import type { EntryChanges } from "../../../../src/worker/allocator/entry.ts";
 import { columnName } from "../column-name.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { OWNED_TABLES } from "../platform/d1.ts";
@@ -60,6 +61,9 @@ function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan)
   const object = objects.get(id);
   if (!object) return;
   compare(world, id, object.sqlite);
+  checkLog(world, id, object.sqlite);
+  const erasures = object.sqlite.run("SELECT * FROM erasure").rows;
+  verdict.expect(erasures.length === 0, "an erasure comes to an end", id, erasures);
   if (world.replayDice.chance(REPLAY_CHANCE)) checkReplay(world, id, object.sqlite);
 }
 
@@ -87,6 +91,30 @@ function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): 
     verdict.expect(head?.[column] === shown, "D1's counters are the allocator's", id, name, head, value);
   }
   checkStatistics(verdict, id, allocator, String(head?.statistics));
+}
+
+/** D1's history is the log's, with an alias for whoever was erased later; and no command of the script is in the log twice. */
+function checkLog({ d1, verdict, erased }: World, id: ApplicationId, allocator: Sqlite): void {
+  const rows = d1.of(id).look("SELECT id, action, badge, user_id FROM history WHERE application_id = ?", id);
+  const there = new Map(rows.map((row) => [row.id, row]));
+  const aliases = new Map<string, string>();
+  const commands = new Set<string>();
+  for (const { changes } of allocator.run("SELECT changes FROM entry ORDER BY sequence DESC").rows) {
+    const { history, erasures, results }: EntryChanges = JSON.parse(String(changes));
+    for (const { id, action, badge, userId } of history) {
+      const expected = { id, action, badge, user_id: userId === null ? null : (aliases.get(userId) ?? userId) };
+      const isSame = isDeepStrictEqual({ ...there.get(id) }, expected);
+      verdict.expect(isSame, "D1's history is the log's", expected, "in D1", there.get(id) ?? "");
+    }
+    for (const erasure of erasures.filter(({ isDone }) => !isDone)) {
+      aliases.set(erasure.userId, erasure.alias);
+      erased.checkLogged(id, erasure);
+    }
+    for (const { id: command } of results) {
+      verdict.expect(!commands.has(command), "a command of the script is carried out once", command);
+      commands.add(command);
+    }
+  }
 }
 
 const COUNTED = `SELECT

@@ -51,7 +51,9 @@ export class Bindings extends Member {
     const settings = this.#settings(request.applicationId, from - STALE_MILLISECONDS, to);
     const binds =
       request.key !== null && settings.every(({ bind_until: until }) => isAhead(until, to + this.#clockError));
-    const isBound = spans.some((span) => span.to >= from && span.row.key_thumbprint !== null);
+    // A restored D1 may lack it.
+    const since = this.world.replica.decidedSince(request.applicationId, from, to);
+    const isBound = spans.some((span) => span.to >= since && span.row.key_thumbprint !== null);
     verdict.expect(!binds || isBound, "while first proofs bind, a login with one binds its badge", request, spans);
   }
 

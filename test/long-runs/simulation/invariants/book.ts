@@ -97,7 +97,9 @@ export class Book extends Member {
   demandOf(applicationId: ApplicationId): number {
     const badges = this.of("badge", { applicationId });
     const userDevices = new Set(badges.map(({ request }) => `${request.udid} ${request.userId}`));
-    return userDevices.size + this.of("invite", { applicationId }).length;
+    // Whoever was erased gets another one.
+    const lives = 1 + this.of("erase", { applicationId }).length + this.world.administrator.erasures;
+    return userDevices.size * lives + this.of("invite", { applicationId }).length;
   }
 
   /**

@@ -69,7 +69,9 @@ export class History extends Member {
   restored(home: number): void {
     this.#restorations.push({ home, at: this.world.timeline.now });
     for (const table of SERVICE_TABLES) {
-      const rows = this.world.d1.at(home).look(`SELECT * FROM ${table} WHERE application_id <> ?`, STRANGER);
+      const { d1, erased } = this.world;
+      const found = d1.at(home).look(`SELECT * FROM ${table} WHERE application_id <> ?`, STRANGER);
+      const rows = found.map((row) => erased.known(row));
       const there = new Map(rows.map((row) => [nameOfRow(table, row), row]));
       const isOpen = ({ to, row }: Span) =>
         to === Number.POSITIVE_INFINITY && homeOf(applicationId.parse(row.application_id)) === home;
@@ -144,7 +146,8 @@ export class History extends Member {
   /** As it is now: it ends once. */
   invitation(applicationId: ApplicationId, token: string): Row | undefined {
     const sql = "SELECT * FROM invitation WHERE digest = ? AND application_id = ?";
-    return this.world.d1.look(sql, digestOf(token), applicationId)[0];
+    const [row] = this.world.d1.look(sql, digestOf(token), applicationId);
+    return row && this.world.erased.known(row);
   }
 
   /**

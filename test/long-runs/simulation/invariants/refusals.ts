@@ -29,6 +29,7 @@ const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTru
   BLOCKED_USER: ["only a blocked user is told so", isBlocked],
   ENDED_BADGE: ["only an ended badge refuses a step", hasEnded],
   UNKNOWN_BADGE: ["an issued badge is known", hasNoBadge],
+  WRONG_USER: [INVITATION, isInvitedAsAnother],
   CLAIMED_INVITATION: [INVITATION, hasInvitationIn("claimed")],
   REVOKED_INVITATION: [INVITATION, hasInvitationIn("revoked")],
   EXPIRED_INVITATION: [INVITATION, hasInvitationIn("expired")],
@@ -151,9 +152,21 @@ function hasInvitationIn(state: string): IsTrue {
     const { request } = attempt;
     if (!("token" in request) || request.token === null) return false;
     const invitation = world.history.invitation(request.applicationId, request.token);
-    const isOwn = invitation !== undefined && isOf(attempt, "badge") && isClaimOf(invitation, attempt.request);
+    const isOwn =
+      invitation !== undefined &&
+      isOf(attempt, "badge") &&
+      isClaimOf(invitation, attempt.request) &&
+      !world.erased.has(request.applicationId, attempt.request.userId);
     return isWhileLacking(world, attempt) || (invitation?.state === state && !isOwn);
   };
+}
+
+/** Whether the invitation is for another user. */
+function isInvitedAsAnother(world: World, attempt: Attempt<CallName>): boolean {
+  if (!isOf(attempt, "badge") || attempt.request.token === null) return false;
+  const { applicationId, token, userId } = attempt.request;
+  const isOther = world.history.invitation(applicationId, token)?.user_id !== userId;
+  return isOther || world.erased.has(applicationId, userId) || isWhileLacking(world, attempt);
 }
 
 /** By the clock of the isolate that it reaches. */
@@ -162,10 +175,11 @@ function isLate(end: "expiresAtTime" | "badgeExpiresAtTime"): IsTrue {
     "expiresAtTime" in request && (request[end] ?? Infinity) <= to + plan.clockErrorMilliseconds;
 }
 
-function hasOtherRequest({ book }: World, { request }: Attempt<CallName>): boolean {
+function hasOtherRequest({ book, erased }: World, { request }: Attempt<CallName>): boolean {
   if (!("idempotencyKey" in request)) return false;
-  const { applicationId, idempotencyKey, expiresAtTime, badgeExpiresAtTime } = request;
+  const { applicationId, idempotencyKey, expiresAtTime, badgeExpiresAtTime, userId } = request;
+  if (userId !== null && erased.has(applicationId, userId)) return true;
   const isOther = (other: typeof request) =>
-    other.expiresAtTime !== expiresAtTime || other.badgeExpiresAtTime !== badgeExpiresAtTime;
+    other.expiresAtTime !== expiresAtTime || other.badgeExpiresAtTime !== badgeExpiresAtTime || other.userId !== userId;
   return book.of("invite", { applicationId, idempotencyKey }).some((attempt) => isOther(attempt.request));
 }

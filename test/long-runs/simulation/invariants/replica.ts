@@ -1,5 +1,6 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
+import type { EntryChanges } from "../../../../src/worker/allocator/entry.ts";
 import { Member } from "../member.ts";
 import { type Change, OWNED_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -18,7 +19,7 @@ interface Move {
 }
 
 /** What the head says while an administrator has D1's rows replaced, or is still to decide. */
-const CLOSED = Number.MAX_SAFE_INTEGER;
+export const CLOSED = Number.MAX_SAFE_INTEGER;
 
 /**
  * D1 beside the allocators' logs: D1 stores entries in their order, each once, and after a restoration again what it did then
@@ -34,14 +35,17 @@ export class Replica extends Member {
   /** The highest sequence number that D1 has had. */
   readonly #highest = new Map<string, number>();
   readonly #gaps: Gap[] = [];
-  readonly #losses: Gap[] = [];
+  readonly #losses: (Gap & { epoch: string })[] = [];
+  /** The epoch that readers last saw. */
+  readonly #seenEpochs = new Map<string, string>();
   /** Numbers that were withdrawn, and whose they were. */
   readonly #burned = new Map<number, string>();
   readonly #epochs = new Map<string, Set<string>>();
 
   /** An allocator logs an entry. */
   noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
-    const { withdrawn }: { withdrawn: number[] } = JSON.parse(changes);
+    const { withdrawn, erasures }: Pick<EntryChanges, "withdrawn" | "erasures"> = JSON.parse(changes);
+    for (const erasure of erasures) if (!erasure.isDone) this.world.erased.note(applicationId, erasure);
     for (const number of withdrawn) this.#burned.set(number, applicationId);
     const isPlanted = withdrawn.every((number) =>
       this.world.planter.planted.some((planted) => planted.number === number),
@@ -59,13 +63,26 @@ export class Replica extends Member {
 
   /** An allocator has lost its rows: it responds when it has copied them from D1. */
   noteLoss(applicationId: string): void {
-    this.#losses.push({ applicationId, from: this.world.timeline.now, to: Infinity });
+    const head = this.#headOf(applicationId);
+    const epoch = Number(head?.last_change) > 0 ? String(head?.epoch) : "";
+    this.#losses.push({ applicationId, from: this.world.timeline.now, to: Infinity, epoch });
   }
 
   noteCopied(applicationId: string): void {
     for (const loss of this.#losses) {
-      if (loss.applicationId === applicationId && loss.to === Infinity) loss.to = this.world.timeline.now;
+      if (loss.applicationId !== applicationId || loss.to !== Infinity) continue;
+      loss.to = this.world.timeline.now;
+      this.#expectNewEpoch(loss.epoch, this.#headOf(applicationId));
     }
+  }
+
+  /** Cursors expire (contract section 13). */
+  #expectNewEpoch(epoch: string | undefined, head: Row | undefined): void {
+    this.world.verdict.expect(
+      head?.epoch !== epoch,
+      "whoever follows the feed of copied rows begins again",
+      head ?? "",
+    );
   }
 
   /** Whether an allocator was without rows at some moment of a time. */
@@ -102,12 +119,12 @@ export class Replica extends Member {
 
   /** A home's D1 was restored. */
   restored(home: number): void {
-    const { plan, timeline } = this.world;
+    const { plan } = this.world;
     for (const { id } of plan.applications.filter((application) => homeOf(application.id) === home)) {
-      const isBehind = this.#sequenceOf(id) < (this.#highest.get(id) ?? 0);
-      const isOpen = this.#gaps.some(({ applicationId, to }) => applicationId === id && to === Infinity);
-      if (isBehind && !isOpen) this.#gaps.push({ applicationId: id, from: timeline.now, to: Infinity });
-      if (!isBehind) this.#close(id);
+      const head = this.#headOf(id);
+      const isBehind = Number(head?.sequence) < (this.#highest.get(id) ?? 0);
+      if (isBehind || (head && !isReadable(head))) this.#open(id);
+      else this.#close(id);
     }
   }
 
@@ -128,8 +145,19 @@ export class Replica extends Member {
     const { before, after } = move;
     const id = String(after.application_id);
     this.#epochs.set(id, (this.#epochs.get(id) ?? new Set()).add(String(after.epoch)));
-    if (Number(after.readable_from) === CLOSED) return true;
+    if (Number(after.readable_from) === CLOSED) {
+      this.#open(id);
+      return true;
+    }
     if (before.entry === after.entry) return false;
+    const isLogged = this.#logged.get(id)?.some((entry) => entry.id === before.entry);
+    const isRepublished = Number(before.readable_from) === CLOSED && !isLogged;
+    if (isRepublished) this.#expectNewEpoch(this.#seenEpochs.get(id), after);
+    this.#seenEpochs.set(id, String(after.epoch));
+    // Whoever copies the rows begins with another epoch.
+    const isFlagged = before.epoch === after.epoch && Number(before.readable_from) !== CLOSED;
+    const isKept = !isFlagged || !isReadable(after) || isReadable(before, after);
+    verdict.expect(isKept, "D1 keeps readers out until it has all that it had", before, after);
     return this.#isRepeated(id, move, lateMilliseconds);
   }
 
@@ -146,7 +174,8 @@ export class Replica extends Member {
     verdict.expect(isCovered || isFromBefore, "readers do not see D1 while it is behind", after, highest);
     if (plan.restorations > 0) this.#compareRows(id, after);
     this.#highest.set(id, Math.max(highest, sequence));
-    if (sequence >= highest) this.#close(id);
+    // It is readable again when it also has what was logged since, of which nobody was told yet.
+    if (sequence >= highest && isReadable(after)) this.#close(id);
     return Number(before.sequence) < highest;
   }
 
@@ -178,6 +207,11 @@ export class Replica extends Member {
     }
   }
 
+  #open(id: string): void {
+    const isOpen = this.#gaps.some(({ applicationId, to }) => applicationId === id && to === Infinity);
+    if (!isOpen) this.#gaps.push({ applicationId: id, from: this.world.timeline.now, to: Infinity });
+  }
+
   #close(id: string): void {
     for (const gap of this.#gaps) {
       if (gap.applicationId === id && gap.to === Infinity) gap.to = this.world.timeline.now;
@@ -185,10 +219,16 @@ export class Replica extends Member {
   }
 
   #sequenceOf(id: ApplicationId): number {
-    const sql = "SELECT sequence FROM application_head WHERE application_id = ?";
-    return Number(this.world.d1.of(id).look(sql, id)[0]?.sequence);
+    return Number(this.#headOf(id)?.sequence);
+  }
+
+  #headOf(id: string): Row | undefined {
+    return this.world.d1.look("SELECT * FROM application_head WHERE application_id = ?", id)[0];
   }
 }
+
+/** Whether readers may read at a head, by its flag or by that of the head before it. */
+const isReadable = (flag: Row, head: Row = flag): boolean => Number(flag.readable_from) <= Number(head.sequence);
 
 /** Where a transaction has moved a head; null: it has changed none, or made it. */
 function moveOf(changes: readonly Change[]): Move | null {

@@ -1,3 +1,4 @@
+import { applicationId } from "../../../../src/shared/identifiers.ts";
 import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import { HOUR } from "../plan.ts";
@@ -13,7 +14,7 @@ const FIXED = {
   webhook_event: ["application_id", "payload"],
 };
 /** What callers see of a badge, apart from its number. */
-const SEEN_COLUMNS = ["ordinal", "state", "expires_at", "ended_at", "metadata", "key_thumbprint"];
+const SEEN_COLUMNS = ["ordinal", "alias", "state", "expires_at", "ended_at", "metadata", "key_thumbprint"];
 
 /** How long delivered events are kept (contract section 18). */
 const EVENT_RETENTION_MILLISECONDS = 30 * 24 * HOUR;
@@ -34,8 +35,10 @@ export class Rows extends Member {
   readonly #owners = new Map<number, string>();
 
   see(all: readonly Change[], lateMilliseconds: number): void {
-    const { replica, history } = this.world;
-    const changes = all.filter(({ before, after }) => (after ?? before)?.application_id !== STRANGER);
+    const { replica, history, erased } = this.world;
+    const changes = all
+      .filter(({ before, after }) => (after ?? before)?.application_id !== STRANGER)
+      .map((change) => erased.knownChange(change));
     verdictOnStrangers(this.world, all);
     const isRepeated = replica.see(changes, lateMilliseconds);
     for (const change of changes) history.see(change);
@@ -48,7 +51,7 @@ export class Rows extends Member {
       const { table } = change;
       if (table === "badge") this.#checkBadge(change, isFolded(changes));
       if (table === "invitation") this.#checkInvitation(change);
-      if (table === "blocked_user") this.#checkBlock(change);
+      if (table === "blocked_user") this.#checkBlock(change, changes);
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "script_command") this.#checkCommand(change);
     }
@@ -64,7 +67,7 @@ export class Rows extends Member {
   }
 
   #checkBadge(change: Change, isInSteps: boolean): void {
-    const { d1, timeline, plan } = this.world;
+    const { history, timeline, plan } = this.world;
     const { before, after } = change;
     if (before === null && after !== null) this.#checkRest(change, after);
     if (isIssued(before)) {
@@ -84,9 +87,9 @@ export class Rows extends Member {
     const isSuperseded = after.superseded_at !== null || after.state !== "replaced";
     this.#expect(change, isSuperseded, "a badge that was replaced is retired");
     if (!isIssued(before) && after.state === "active") {
-      const sql = "SELECT * FROM blocked_user WHERE application_id = ? AND user_id = ?";
-      const isAllowed = d1.look(sql, application_id ?? null, user_id ?? null).length === 0;
-      this.#expect(change, isAllowed, "no transaction issues a badge to a blocked user");
+      const values = { application_id: application_id ?? null, user_id: user_id ?? null };
+      const isBlocked = history.during("blocked_user", values, timeline.now).some(({ to }) => to > timeline.now);
+      this.#expect(change, !isBlocked, "no transaction issues a badge to a blocked user");
     }
     const owner = `${device} ${user_id}`;
     const known = this.#owners.get(Number(number)) ?? owner;
@@ -107,7 +110,7 @@ export class Rows extends Member {
 
   /** An invitation ends once, for a reason, and until then its number is reserved for it. */
   #checkInvitation(change: Change): void {
-    const { timeline, plan, book, d1 } = this.world;
+    const { timeline, plan, book, d1, erased } = this.world;
     const { before, after } = change;
     const isEnded = before !== null && before.state !== "pending";
     const stays = isSame(change, isEnded ? [...FIXED.invitation, "state", "ended_at"] : FIXED.invitation);
@@ -117,7 +120,8 @@ export class Rows extends Member {
     const has = (tokens: string[]) => tokens.some((token) => digestOf(token) === after.digest);
     // What nobody was told of, the service ends itself.
     const isAsked = has(book.of("revoke").map(({ request }) => request.token)) || !has(book.tokens);
-    const [badge] = d1.look("SELECT * FROM badge WHERE number = ?", after.number ?? null);
+    const [found] = d1.look("SELECT * FROM badge WHERE number = ?", after.number ?? null);
+    const badge = found && erased.known(found);
     const isIts = badge?.invitation === after.digest;
     const isClaimers = badge?.device === after.claim_device && badge?.user_id === after.claim_user_id;
     const isPossible = {
@@ -129,10 +133,20 @@ export class Rows extends Member {
     this.#expect(change, isPossible === true, "a number is reserved until its invitation ends, for a reason", badge);
   }
 
-  /** Also while D1 has only a part of the block's entries. */
-  #checkBlock(change: Change): void {
-    if (change.before !== null || change.after === null) return;
-    const { application_id = null, user_id = null } = change.after;
+  /** Also while D1 has only a part of the block's entries. A block outlives an erasure, under an alias (contract section 24). */
+  #checkBlock(change: Change, changes: readonly Change[]): void {
+    const { book, replica, administrator } = this.world;
+    const { application_id = null, user_id = null } = change.after ?? change.before ?? {};
+    if (change.after === null) {
+      const isAlias = (other: Change) =>
+        other.table === "blocked_user" && other.before === null && other.after?.user_id === user_id;
+      const wanted = { applicationId: applicationId.parse(application_id), userId: String(user_id) };
+      const since = replica.loggedAt(changes);
+      const isAsked = book.of("unblock", wanted).some(({ to }) => to >= since) || administrator.hasUnblocked(wanted);
+      this.#expect(change, changes.some(isAlias) || isAsked, "a block is lifted only when somebody asks for it");
+      return;
+    }
+    if (change.before !== null) return;
     const sql = `SELECT * FROM badge WHERE application_id = ? AND user_id = ? AND ordinal IS NOT NULL
       AND state IN ('active', 'suspended')`;
     const live = this.world.d1.look(sql, application_id, user_id);
@@ -141,7 +155,8 @@ export class Rows extends Member {
 
   #checkCommand(change: Change): void {
     const { before, after } = change;
-    if (!after?.result) return;
+    // Apart from users who were erased, results stay.
+    if (!after?.result || before?.result) return;
     if (String(after.command).includes('"reconcile"')) {
       // What says only how D1 and the allocator compare may be said again.
       const { differences } = JSON.parse(String(after.result));
@@ -153,7 +168,7 @@ export class Rows extends Member {
       this.#expect(change, isLacking || !differences || differences.count === 0, "a comparison finds no difference");
       return;
     }
-    const isFirst = before?.result === null && !this.#carriedOut.has(String(after.id));
+    const isFirst = !this.#carriedOut.has(String(after.id));
     this.#expect(change, isFirst, "a command of the script is carried out once");
     this.#carriedOut.add(String(after.id));
   }
@@ -167,8 +182,8 @@ export class Rows extends Member {
       this.#expect(change, isOld, "an event goes when it was delivered and is 30 days old");
       return;
     }
-    const isKept = before === null || isSame(change, FIXED.webhook_event);
-    this.#expect(change, isKept, "an event's payload never changes");
+    const isKept = before === null || isSame(change, FIXED.webhook_event) || isErased(change);
+    this.#expect(change, isKept, "an event's payload changes only when its user is erased");
     const isAlone = before?.state !== "delivered" || isSame(change, ["state", "due_at"]);
     this.#expect(change, isAlone, "a delivered event is left alone");
     const isTaken = after?.state !== "delivered" || this.world.deliveries.accepted.has(String(after.id));
@@ -217,7 +232,8 @@ export class Rows extends Member {
       // Of an entry that D1 may have had before, events wait as `held` where the application has no URL.
       if (state === "held" && !this.#hasUrl(application_id)) return [];
       const { data } = JSON.parse(String(after.payload));
-      const what = event === "badge:created" ? [event, data.id, data.userId, id] : [event, data.id, data.change];
+      const userId = this.world.erased.nameOf(data.userId);
+      const what = event === "badge:created" ? [event, data.id, userId, id] : [event, data.id, data.change];
       return [what.join(" "), ...(data.replacedBadgeId ? [`replacing ${data.replacedBadgeId}`] : [])];
     });
     const owed = changes.flatMap((change) => this.#owedFor(change));
@@ -268,6 +284,10 @@ const withoutChange = (event: string): string => event.replace(/^(\S+ \d+) \d+$/
 
 const isSame = ({ before, after }: Change, columns: readonly string[]): boolean =>
   columns.every((column) => before?.[column] === after?.[column]);
+
+/** Whether an event's body has got an alias in place of a user. */
+const isErased = ({ before, after }: Change): boolean =>
+  before?.application_id === after?.application_id && String(after?.payload).includes('"userId":"erased:');
 
 /** The state that callers see, apart from an expiry that nobody has noted. A reserved badge has none. */
 function formatState(row: Row | null): string {

@@ -46,6 +46,10 @@ const OTHER_COPY_CHANCE = 0.1;
 /** How often a read finds that all copies have just stopped: chosen by the seed. */
 const STOP_CHANCES = [0, 0.05, 0.2] as const;
 
+/** How often the network keeps a copy of an entry's batch, and how long at most, in milliseconds. */
+const STRAY_CHANCE = 0.2;
+const STRAY_MILLISECONDS = 600_000;
+
 /** Of the transaction that runs. */
 let changes: Change[] = [];
 /** What a restoration changes is no transaction of anybody. */
@@ -75,13 +79,22 @@ function makeHome() {
   return { primary, copy };
 }
 
+/** JSON in a column, which SQLite has just made, is a text in the row. */
+function parseRow(text: string): Row | null {
+  const row: Row | null = JSON.parse(text);
+  for (const [name, value] of Object.entries(row ?? {})) {
+    if (row !== null && typeof value === "object" && value !== null) row[name] = JSON.stringify(value);
+  }
+  return row;
+}
+
 /** SQLite itself tells of every changed row, whoever changed it. */
 function watch({ db }: Sqlite, table: string): void {
   const columns = db.prepare(`SELECT * FROM ${table}`).columns();
   db.function("is_watched", () => Number(isWatched));
   const json = (row: string) => `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(", ")})`;
   db.function(`changed_${table}`, (before, after) => {
-    changes.push({ table, before: JSON.parse(String(before)), after: JSON.parse(String(after)) });
+    changes.push({ table, before: parseRow(String(before)), after: parseRow(String(after)) });
     return null;
   });
   for (const [event, before, after] of [
@@ -142,6 +155,8 @@ class D1Server extends Member {
   /** Commits before the last restoration, which no copy has any more, and when that was, in milliseconds. */
   #oldest = 0;
   #restoredAt = Number.NEGATIVE_INFINITY;
+  /** Batches that come once more, and when they came first, in milliseconds. */
+  #strays: { statements: readonly Statement[]; at: number }[] = [];
   /** The first moment to which it may be restored. */
   earliest = 0;
 
@@ -191,6 +206,29 @@ class D1Server extends Member {
     return results;
   }
 
+  /**
+   * The batch of an entry, which the network may bring once more: after a restoration, just when D1 is again at the entry before it.
+   *
+   * @throws Error when a statement fails; then nothing was changed
+   */
+  #executeEntry(statements: readonly Statement[], lateMilliseconds: number): Result[] {
+    const { faults, timeline, plan } = this.world;
+    const results = this.execute(statements, lateMilliseconds);
+    if (plan.restorations === 0 || !faults.isOn) return results;
+    for (const stray of this.#strays.filter(
+      ({ at }) => at < this.#restoredAt && timeline.now - at < STRAY_MILLISECONDS,
+    )) {
+      try {
+        this.execute(stray.statements, timeline.now - stray.at);
+        this.#strays = this.#strays.filter((other) => other !== stray);
+      } catch {
+        // D1 is not where it began: it is still under way.
+      }
+    }
+    if (this.#dice.chance(STRAY_CHANCE)) this.#strays.push({ statements, at: timeline.now });
+    return results;
+  }
+
   /** Whether it was restored so long ago at most, in milliseconds. */
   wasRestoredWithin(milliseconds: number): boolean {
     return this.world.timeline.now - milliseconds <= this.#restoredAt;
@@ -211,7 +249,11 @@ class D1Server extends Member {
       this.#follow(bookmark);
       return { results: run(this.#copy, statements, false), bookmark: this.#copied };
     }
-    const results = isRead ? run(this.#primary, statements, true) : this.execute(statements, lateMilliseconds);
+    const write = () =>
+      isEntry(statements)
+        ? this.#executeEntry(statements, lateMilliseconds)
+        : this.execute(statements, lateMilliseconds);
+    const results = isRead ? run(this.#primary, statements, true) : write();
     return { results, bookmark: this.position };
   }
 
@@ -278,6 +320,13 @@ class D1Server extends Member {
       if (!db.applyChangeset(changeset, { filter })) throw new Error("a copy is not what it was made from");
     }
   }
+}
+
+/** Whether a batch has entries of a log. One that copies or replaces rows begins with a fence, too. */
+function isEntry([fence, ...statements]: readonly Statement[]): boolean {
+  const isFence =
+    fence?.sql.includes('INTO "application_head"') && !fence.parameters?.includes(Number.MAX_SAFE_INTEGER);
+  return isFence === true && statements.every(({ sql }) => !/^\s*SELECT/i.test(sql));
 }
 
 export function run(database: Sqlite, statements: readonly Statement[], isPrimary: boolean) {

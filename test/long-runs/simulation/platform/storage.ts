@@ -171,7 +171,8 @@ export class ObjectStorage extends Member {
     const most = fault === "late" ? SLOW_FLUSH_MILLISECONDS : FLUSH_MILLISECONDS;
     timeline.after(this.#dice.below(most), () => {
       if (this.#flush !== flush) return;
-      if (this.#isSuperseded || fault === "before") return this.#die();
+      // What was written in one step with what failed is lost with it.
+      if (this.#broken || this.#isSuperseded || fault === "before") return this.#die();
       this.#sqlite.db.exec("COMMIT");
       this.#flush = null;
       if (this.#alarm) this.#keepAlarm(this.#alarm.at);

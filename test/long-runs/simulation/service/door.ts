@@ -17,7 +17,7 @@ import { parseBookmark } from "../../../../src/worker/http/bookmark.ts";
 import { createInvitations } from "../../../../src/worker/invitations/create.ts";
 import { revokeInvitation } from "../../../../src/worker/invitations/revoke.ts";
 import { Unavailable } from "../../../../src/worker/platform.ts";
-import { changeBlock } from "../../../../src/worker/users/block-and-erase.ts";
+import { changeBlock, eraseUser } from "../../../../src/worker/users/block-and-erase.ts";
 
 interface Device {
   applicationId: ApplicationId;
@@ -53,8 +53,9 @@ type PageCall = Credentials & { cursor: string | null; perPage: number };
 /** With null instead of a secret, as a device. */
 type EitherCall = Device & { secret: string | null };
 
-/** Times are milliseconds. */
+/** Times are milliseconds; `userId`: whoever claims must name it. */
 type InvitationCall = EitherCall & {
+  userId: string | null;
   expiresAtTime: number;
   badgeExpiresAtTime: number | null;
   idempotencyKey: string | null;
@@ -92,9 +93,11 @@ function ofServer<Request extends Credentials, Granted>(
   };
 }
 
-const takeStep = ofServer(async (context, { applicationId, number, step }: BadgeCall & { step: Transition }) => {
+type StepCall = BadgeCall & { step: Transition; reason?: string | null };
+
+const takeStep = ofServer(async (context, { applicationId, number, step, reason = null }: StepCall) => {
   const change = { number, transition: step, ifChange: null, ownedBy: null };
-  return (await changeBadge(context, applicationId, change, BY_SERVER)).view;
+  return (await changeBadge(context, applicationId, change, { ...BY_SERVER, reason })).view;
 });
 
 /**
@@ -123,12 +126,12 @@ const CALLS = {
 
   async invite(context: Context, request: InvitationCall) {
     const { application, kind } = await authentication.identifyInviter(context, presented(request));
-    const { udid, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
+    const { udid, userId, badgeExpiresAtTime, expiresAtTime, idempotencyKey } = request;
     const device = await hashUdid(context.unsealedKeys, application, udid);
     const wanted = {
       expiresAt: new Date(expiresAtTime).toISOString(),
       badgeExpiresAt: badgeExpiresAtTime === null ? null : new Date(badgeExpiresAtTime).toISOString(),
-      ...{ badgeStartsAt: null, name: null, userId: null },
+      ...{ badgeStartsAt: null, name: null, userId },
     };
     const inviter = kind === "server" ? { kind } : { kind, device };
     const audit = kind === "server" ? BY_SERVER : BY_DEVICE;
@@ -174,6 +177,7 @@ const CALLS = {
   unblock: ofServer((context, { userId }: UserCall, application) =>
     changeBlock(context, application, userId, "unblock", BY_SERVER),
   ),
+  erase: ofServer((context, { userId }: UserCall, application) => eraseUser(context, application, userId, BY_SERVER)),
 };
 
 export interface BadgePage {
