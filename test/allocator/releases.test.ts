@@ -29,9 +29,16 @@ const records = Object.entries(import.meta.glob("./entries/*.json", { eager: tru
 
 let others = 0;
 
+/** When a recorded call was made, in milliseconds. */
+const timeOf = ({ until }: CallMessage): number => (until ?? Date.now()) - CALL_DEADLINE_MILLISECONDS;
+
+/** Moves the clock back to when the record was made: the ends of its badges must not have passed, nor the days that the log is kept. */
+const returnTo = (milliseconds: number) => vi.setSystemTime(milliseconds);
+
 /** An application in the place of the recorded one, which has another ID and other numbers; and its record. */
 async function standIn(recorded: ReleaseRecord): Promise<{ application: TestApplication; record: ReleaseRecord }> {
   const shift = ++others * 1000;
+  returnTo(Math.min(...recorded.calls.map(({ message }) => timeOf(message))));
   // Of the test before: an invitation is one application's only.
   await runSql("DELETE FROM invitation");
   const { firstNumber, lastNumber, applicationId } = recorded;
@@ -69,6 +76,7 @@ describe.each(records)(
     it("has left a log, all of which a restored D1 gets", async () => {
       const { application, record } = await standIn(recorded);
       await takeOverStorage(application, record);
+      returnTo(Math.max(...(record.storage.entry ?? []).map(({ kept_at }) => Number(kept_at))));
       await restore(application, new Map([["application_head", [record.head]]]));
       await wake(application, true);
       await expectInSync(application);
@@ -85,6 +93,7 @@ describe.each(records)(
       /** Numbers that were drawn then, and now. */
       const drawn = new Map<string, string>();
       for (const { message, outcome } of record.calls) {
+        returnTo(timeOf(message));
         const { command, ...rest } = callMessage.parse(JSON.parse(replaceNumbers(JSON.stringify(message), drawn)));
         const found = await allocatorOf(application).call(application.id, {
           ...rest,
