@@ -197,9 +197,10 @@ export const COMPARE_AFTER_MILLISECONDS = 60_000;
 /** How long entries are kept: one day longer than D1's Time Travel goes back. */
 export const LOG_DAYS = 31;
 /**
- * Above this size an allocator deletes its oldest entries early: its storage has room for 10 GB (Durable Objects:
- * Limits).
+ * Above either size an allocator deletes its oldest entries early: that of its log, and that of its storage, which has room
+ * for 10 GB (Durable Objects: Limits).
  */
+export const MAX_LOG_BYTES = 4_000_000_000;
 export const MAX_STORED_BYTES = 8_000_000_000;
 /** Entries that one alarm deletes. */
 export const PRUNE_ENTRIES = 1000;

@@ -1,16 +1,16 @@
 /**
- * Messages of D1 errors after which a statement may be repeated (D1 documentation, "Debug D1: retry"). The last three
- * occur locally, where the administration script and the service share a file: "internal error" is a lock at the end of
- * a transaction.
+ * Messages of local locks, where the administration script and the service share a file: "internal error" is a lock at
+ * the end of a transaction.
  */
+const LOCKED = ["SQLITE_BUSY", "database is locked", "internal error"];
+
+/** Messages of D1 errors after which a statement may be repeated (D1 documentation, "Debug D1: retry"). */
 const RETRYABLE = [
   "Network connection lost",
   "storage caused object to be reset",
   "reset because its code was updated",
   "Cannot resolve D1 DB due to transient issue",
-  "SQLITE_BUSY",
-  "database is locked",
-  "internal error",
+  ...LOCKED,
 ];
 
 /**
@@ -23,6 +23,15 @@ export function isRetryable(error: unknown): boolean {
     if ("retryable" in cause && cause.retryable === true) return true;
     const { message } = cause;
     if (RETRYABLE.some((text) => message.includes(text))) return true;
+  }
+  return false;
+}
+
+/** Whether the local database was locked. Deployed, D1 repeats reads itself (D1: Retry queries); locally nobody else does. */
+export function isLocked(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { message } = cause;
+    if (LOCKED.some((text) => message.includes(text))) return true;
   }
   return false;
 }

@@ -198,21 +198,25 @@ export const eventsCounted = (coolingDown: number): number => STATISTICS_EVENTS_
  */
 export const selectDeliveries = (orm: Builder, id: Bound, limit: Bound) => {
   const { applicationId, id: eventId, state, lastOutcome, dueAt } = webhookEvent;
+  const recorded = sql`json_group_array(${sql.identifier(lastOutcome.name)})`;
   const counted = (name: string, index: string, condition: SQLWrapper) => sql`
-    SELECT ${sql.raw(`'${name}'`)} AS state, json_group_array(last_outcome) AS outcomes FROM (
+    SELECT ${sql.raw(`'${name}'`)} AS named, ${recorded} AS outcomes FROM (
       SELECT ${lastOutcome} FROM ${webhookEvent} INDEXED BY ${sql.raw(index)} WHERE ${applicationId} = ${id} AND ${condition}
       LIMIT ${limit})`;
   const newest = (name: string, condition: SQLWrapper) => sql`
-    json_group_array(last_outcome) FILTER (WHERE ${condition}) AS ${sql.raw(name)}`;
+    ${recorded} FILTER (WHERE ${condition}) AS ${sql.raw(name)}`;
   const stopped = (name: string) => sql`${state} = ${sql.raw(`'${name}'`)} AND ${state} IN ('exhausted', 'held')`;
+  // Columns of the newest events: the subquery has no name.
+  const [newState, newDueAt] = [sql.identifier(state.name), sql.identifier(dueAt.name)];
+  const untried = sql`${newState} = 'pending' AND ${newDueAt} IS NULL`;
   return orm
-    .select({ state: sql<EventState>`state`.as("state"), outcomes: sql<string>`outcomes`.as("outcomes") })
+    .select({ state: sql<EventState>`named`.as("named"), outcomes: sql<string>`outcomes`.as("outcomes") })
     .from(sql`(
       WITH newest AS MATERIALIZED (
-        SELECT ${newest("delivered", sql`state = 'delivered'`)}, ${newest("untried", sql`state = 'pending' AND due_at IS NULL`)}
+        SELECT ${newest("delivered", sql`${newState} = 'delivered'`)}, ${newest("untried", untried)}
         FROM (SELECT ${state}, ${lastOutcome}, ${dueAt} FROM ${webhookEvent} WHERE ${applicationId} = ${id}
           ORDER BY ${eventId} DESC LIMIT ${limit}))
-      SELECT 'delivered' AS state, delivered AS outcomes FROM newest
+      SELECT 'delivered' AS named, delivered AS outcomes FROM newest
       UNION ALL SELECT 'pending', untried FROM newest
       UNION ALL ${counted("pending", "webhook_event_due", sql`${state} = 'pending' AND ${dueAt} IS NOT NULL`)}
       UNION ALL ${counted("exhausted", "webhook_event_stopped", stopped("exhausted"))}

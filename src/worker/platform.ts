@@ -21,19 +21,21 @@ export class Unavailable extends Error {
  * overload, which retries would increase.
  *
  * @param deadlineMilliseconds for all tries together
+ * @param mayRetry whether an error is worth another try
  * @throws Unavailable
  */
 export function retryPlatform<T>(
   dependency: string,
   call: () => Promise<T>,
   deadlineMilliseconds: number = PLATFORM_DEADLINE_MILLISECONDS,
+  mayRetry: (error: unknown) => boolean = isRetryable,
 ): Promise<T> {
   return withDeadline(dependency, deadlineMilliseconds, async (hasTimedOut) => {
     for (let attempt = 1; ; attempt++) {
       try {
         return await call();
       } catch (error) {
-        if (attempt >= PLATFORM_TRIES || !isRetryable(error)) throw new Unavailable(dependency, error);
+        if (attempt >= PLATFORM_TRIES || !mayRetry(error)) throw new Unavailable(dependency, error);
         await scheduler.wait(Math.random() * PLATFORM_RETRY_BASE_MILLISECONDS * 2 ** attempt);
         if (hasTimedOut()) throw new Unavailable(dependency, error);
       }

@@ -1,6 +1,6 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { DUE_CHUNK_ROWS, MAX_STORED_BYTES, PRUNE_ENTRIES } from "../../src/shared/limits.ts";
+import { DUE_CHUNK_ROWS, MAX_LOG_BYTES, MAX_STORED_BYTES, PRUNE_ENTRIES } from "../../src/shared/limits.ts";
 import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -93,6 +93,19 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 });
 
+/** As if the entries after the oldest one had so many bytes. */
+const fillLog = (application: TestApplication, bytes: number): Promise<void> =>
+  runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+    sql.exec(
+      `UPDATE entry SET logged_bytes = iif(sequence = (SELECT min(sequence) FROM entry), 17, 17 + ?) WHERE sequence IN
+        (SELECT min(sequence) FROM entry UNION SELECT max(sequence) FROM entry)`,
+      bytes,
+    );
+  });
+
+const shortened = ({ id }: TestApplication) =>
+  log.lines().filter(({ event, application }) => event === "log-shortened" && application === id);
+
 describe("the log's length (contract section 21)", () => {
   it("the log keeps 31 days: the alarm deletes older entries, but never the newest", async () => {
     const application = await createApplication();
@@ -123,9 +136,50 @@ describe("the log's length (contract section 21)", () => {
     });
     moveClock(DAY);
     await ring(application);
+    expect(shortened(application)).toHaveLength(1);
     expect(await loggedSequences(application)).toEqual([await sequenceOf(application)]);
     expect((await headOf(application)).logSince).toBe(Date.now());
     await expectInSync(application);
+  });
+
+  it("is at most 4 GB: then its oldest entries go, and a line says so once an hour", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    await takeStep(application, number, "suspend");
+    const newest = await sequenceOf(application);
+    const before = await loggedSequences(application);
+    expect(before.length).toBeGreaterThan(2);
+    moveClock(DAY);
+    await fillLog(application, MAX_LOG_BYTES);
+    await ring(application);
+    expect(await loggedSequences(application)).toEqual(before);
+    expect(shortened(application)).toEqual([]);
+    await fillLog(application, MAX_LOG_BYTES + 1);
+    await ring(application);
+    expect(await loggedSequences(application)).toEqual([newest]);
+    expect(shortened(application)).toMatchObject([{ level: "warn", days: 0 }]);
+    for (const pause of [HOUR - 1, 1]) {
+      moveClock(pause);
+      await takeStep(application, number, pause === 1 ? "suspend" : "resume");
+      await fillLog(application, MAX_LOG_BYTES + 1);
+      await ring(application);
+    }
+    expect(shortened(application)).toHaveLength(2);
+    await expectInSync(application);
+  });
+
+  it("counts the bytes of each entry, those of users' texts as UTF-8", async () => {
+    const application = await createApplication();
+    for (const userId of ["alice", "\u20ac".repeat(100), "carol"])
+      await issueTo(application, `phone of ${userId.length}`, userId);
+    const rows = await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) =>
+      sql.exec("SELECT counters, changes, calls, logged_bytes FROM entry ORDER BY sequence").toArray(),
+    );
+    const bytes = rows.map(
+      ({ counters, changes, calls }) => new TextEncoder().encode(`[${counters},${changes},${calls}]`).length,
+    );
+    const sums = bytes.map((_, index) => bytes.slice(0, index + 1).reduce((sum, each) => sum + each));
+    expect(rows.map(({ logged_bytes }) => logged_bytes)).toEqual(sums);
   });
 
   it("one alarm deletes a bounded number of entries, and the next alarm deletes the rest", async () => {

@@ -1,16 +1,17 @@
 import { runInDurableObject } from "cloudflare:test";
 import { vi } from "vitest";
 import { z } from "zod";
+import { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import type { CallMessage, CallOutcome } from "../../src/worker/allocator/commands.ts";
 import { boundPhone } from "../bound/support.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock } from "../invitations/support/clock.ts";
-import { allocatorOf, wake } from "../support/allocator.ts";
+import { allocatorOf, bindObject, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
-import { putCommand, reconcile } from "./support.ts";
+import { plantForeign, putCommand, reconcile } from "./support.ts";
 
 const row = z.record(z.string(), z.union([z.string(), z.number(), z.null()]));
 
@@ -35,8 +36,7 @@ export const NUMBER = /\b7654\d{6}\b/g;
 
 /** Has this release do one of everything: each command of the Worker, and each kind of change that an entry may have. */
 export async function recordRelease(): Promise<ReleaseRecord> {
-  const events =
-    "badge:created,badge:suspended,badge:resumed,badge:revoked,badge:replaced,invitation:revoked,invitation:expired";
+  const events = SUBSCRIBABLE_EVENTS.join();
   const application = await createApplication({
     ...{ firstNumber: FIRST_NUMBER, lastNumber: FIRST_NUMBER + 99 },
     reuseAfterSeconds: 0,
@@ -56,6 +56,7 @@ export async function recordRelease(): Promise<ReleaseRecord> {
     .first();
   await doEverything(application);
   spy.mockRestore();
+  await doWithoutCalls(application);
   const { id, firstNumber, lastNumber } = application;
   const stored = await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
     const tables = z
@@ -77,18 +78,25 @@ export async function recordRelease(): Promise<ReleaseRecord> {
   return releaseRecord.parse({ applicationId: id, firstNumber, lastNumber, head, ...stored, calls });
 }
 
+const logIn = async (application: TestApplication, udid: string, userId: string): Promise<string> =>
+  String((await requestBadge(application, udid, { userId, metadata: { os: "Android" } })).body.badgeId);
+
+/** The range grows, and the cached settings are too old to be used. */
+async function growRange({ id }: TestApplication, numbers: number): Promise<void> {
+  await runSql("UPDATE application SET last_number = last_number + ?2 WHERE id = ?1", id, numbers);
+  moveClock(MINUTE);
+}
+
 async function doEverything(application: TestApplication): Promise<void> {
   const server = (method: string, path: string, body?: object) =>
     call(method, path, { headers: { ...serverHeaders(application), udid: "server" }, ...(body && { body }) });
-  const logIn = async (udid: string, userId: string) =>
-    String((await requestBadge(application, udid, { userId, metadata: { os: "Android" } })).body.badgeId);
   const step = (number: string, name: string) => server("PATCH", `/v1/badges/${number}/${name}`, { reason: "as told" });
 
   const { badgeId } = await boundPhone(application);
-  const [first, second] = [await logIn("phone-1", "bob"), await logIn("phone-2", "bob")];
+  const [first, second] = [await logIn(application, "phone-1", "bob"), await logIn(application, "phone-2", "bob")];
   // A login that changes which badge of the device signs.
-  await logIn("phone-1", "carol");
-  await logIn("phone-1", "bob");
+  await logIn(application, "phone-1", "carol");
+  await logIn(application, "phone-1", "bob");
   for (const name of ["suspend", "resume", "revoke"]) await step(first, name);
   await server("PATCH", `/v1/badges/${second}`, { expiresAt: ahead(HOUR) });
   await step(badgeId, "rebind");
@@ -105,20 +113,36 @@ async function doEverything(application: TestApplication): Promise<void> {
     serverHeaders(application),
   );
 
-  await logIn("phone-4", "mallory");
+  await logIn(application, "phone-4", "mallory");
   await server("PATCH", "/v1/users/mallory/block", { reason: "lost" });
-  await logIn("phone-5", "mallory");
+  await logIn(application, "phone-5", "mallory");
   await server("PATCH", "/v1/users/mallory/unblock");
   await server("PATCH", "/v1/users/mallory/block");
   await server("PATCH", "/v1/users/mallory/erase");
 
   // The last numbers of the range, then one that was freed, then those by which the range grows.
   await reconcile(application, { skip: 100 });
-  await logIn("phone-6", "erin");
-  await runSql("UPDATE application SET last_number = last_number + 100 WHERE id = ?1", application.id);
-  // Until the cached settings are old.
-  moveClock(MINUTE);
-  await logIn("phone-7", "erin");
+  await logIn(application, "phone-6", "erin");
+  await growRange(application, 100);
+  await logIn(application, "phone-7", "erin");
+}
+
+/** What the clock brings, and what becomes of a number that D1 refuses: no Worker calls for either. */
+async function doWithoutCalls(application: TestApplication): Promise<void> {
+  const number = await logIn(application, "phone-8", "frank");
+  const headers = serverHeaders(application);
+  await call("PATCH", `/v1/badges/${number}`, { headers, body: { expiresAt: ahead(HOUR) } });
+  await invite(application, ahead(HOUR));
+  moveClock(HOUR);
+  await endAllocator(application);
+  await bindObject(application, () => ({ INVITATION_RETENTION_DAYS: "0" }));
+  await ring(application);
+
+  // All fresh numbers but two, of which another application has the first.
+  await reconcile(application, { skip: 100 });
+  await plantForeign(application.lastNumber + 101);
+  await growRange(application, 2);
+  for (const udid of ["phone-9", "phone-10"]) await logIn(application, udid, "grace");
 }
 
 /** What of a record a later release has to understand: tables, and the fields of entries and messages. */

@@ -3,6 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { version as release } from "../../package.json";
+import { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 import { newRandomId } from "../../src/shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../src/shared/limits.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
@@ -34,8 +35,7 @@ async function standIn(recorded: ReleaseRecord): Promise<{ application: TestAppl
   // Of the test before: an invitation is one application's only.
   await runSql("DELETE FROM invitation");
   const { firstNumber, lastNumber, applicationId } = recorded;
-  const events =
-    "badge:created,badge:suspended,badge:resumed,badge:revoked,badge:replaced,invitation:revoked,invitation:expired";
+  const events = SUBSCRIBABLE_EVENTS.join();
   const application = await createApplication({
     ...{ firstNumber: firstNumber + shift, lastNumber: lastNumber + shift, reuseAfterSeconds: 0 },
     ...{ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1, events },

@@ -7,6 +7,7 @@ import { aroundAllocators, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { LOCKED } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
@@ -81,7 +82,7 @@ describe("a platform call that never settles (contract section 11)", () => {
       tries++;
       if (tries === 1) await new Promise((resolve) => setTimeout(resolve, 9_000));
       else await new Promise(() => {});
-      throw Object.assign(new Error("Network connection lost."), { retryable: true });
+      throw LOCKED;
     });
     const refused = ask(application, "device", { ...bindDatabase(DB) });
     await timers.pass(9_000, () => tries === 1);

@@ -16,6 +16,7 @@ import {
   type Kind,
   LOST,
   type Moment,
+  READ_CASES,
   statusesOf,
 } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
@@ -67,7 +68,7 @@ describe("a request that fails half-way and is retried by the client (contract s
     { what: "whether there is a badge", text: "FROM badge", looks: 2 },
   ];
 
-  it.each(LOOKS.flatMap((look) => CASES.map((fault) => ({ ...look, ...fault }))))(
+  it.each(LOOKS.flatMap((look) => READ_CASES.map((fault) => ({ ...look, ...fault }))))(
     "D1 fails $moment it reads $what: $kind.name",
     async ({ text, looks, moment, kind }) => {
       const application = await createApplication({ webhookUrl: WEBHOOK_URL });

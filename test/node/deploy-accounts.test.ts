@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -21,7 +21,7 @@ const responseBody = z.object({ badgeId: z.string().optional(), error: z.string(
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** One account from its first minute on; each test goes on where the one before has ended. */
-describe("the first day on an account (contract section 25)", { timeout: 120_000 }, () => {
+describe("the first day on an account (contract section 25)", { timeout: 240_000 }, () => {
   let rehearsal: Rehearsal;
   let untouched = "";
 
@@ -178,14 +178,44 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     );
   });
 
-  it("changing a secret during a gradual deployment fails with what to do", async () => {
-    rehearsal.platform.account.state.isDeployingGradually = true;
-    const { code, stderr } = await admin("sealing-key", "rotate");
-    rehearsal.platform.account.state.isDeployingGradually = false;
-    expect({ code, stderr }).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("A gradual deployment is under way"),
+  /** As docs/operations.md has it, with production's environment. */
+  const wrangler = (...words: string[]) =>
+    promisify(execFile)(process.execPath, [WRANGLER_PROGRAM, ...words, "--env", "production"], {
+      cwd: rehearsal.repository,
+      env: { ...process.env, ...rehearsal.platform.environment, ...QUIET_WRANGLER, WRANGLER_LOG: "log" },
     });
+
+  const release = async () => (await fetch(`${rehearsal.platform.address}/health`)).headers.get("release");
+
+  it("gives a release a share of the traffic, changes no secret meanwhile, and ends that by deploy", async () => {
+    const deployed = await release();
+    expect(await admin("init")).toMatchObject({ code: 0 });
+    const old = /\(100%\) (\S+)/.exec((await wrangler("deployments", "status")).stdout)?.[1];
+    const added = /Version ID: (\S+)/.exec((await wrangler("versions", "upload")).stdout)?.[1];
+    expect(await release()).toBe(deployed);
+    await wrangler("versions", "deploy", `${added}@10%`, `${old}@90%`);
+    expect(await release()).toBe(deployed);
+    const refused = await admin("sealing-key", "rotate");
+    const advice = expect.stringContaining("A gradual deployment is under way");
+    expect(refused).toMatchObject({ code: 1, stderr: advice });
+    const { code, stderr } = await rehearsal.deploy();
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("several versions share the traffic"),
+    });
+    expect(await release()).toBe(deployed);
+  });
+
+  it("goes back to the version before, and forth again", async () => {
+    const before = await release();
+    appendFileSync(join(rehearsal.repository, "src/pass/words.ts"), "\n// another release\n");
+    expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
+    const after = await release();
+    expect(after).not.toBe(before);
+    await wrangler("rollback");
+    expect(await release()).toBe(before);
+    expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
+    expect(await release()).toBe(after);
   });
 
   it("after the loss of the Worker, the service works again with a copy of the sealing key (contract section 9)", async () => {
@@ -217,17 +247,8 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     );
     const login = (udid: string) => call(application, udid, "POST", "/v1/badge", { userId: "alice" });
     const { badgeId: first } = await login("phone-1");
-    const wrangler = (...words: string[]) =>
-      promisify(execFile)(
-        process.execPath,
-        [WRANGLER_PROGRAM, "d1", "time-travel", ...words, "--env", "production", "--json"],
-        {
-          cwd: repository,
-          env: { ...process.env, ...platform.environment, ...QUIET_WRANGLER, WRANGLER_LOG: "log" },
-        },
-      );
     const name = "badge-distribution-production";
-    const { stdout } = await wrangler("info", name);
+    const { stdout } = await wrangler("d1", "time-travel", "info", name, "--json");
     const { bookmark } = z.object({ bookmark: z.string() }).parse(JSON.parse(stdout));
 
     writeFileSync(join(repository, "migrations/9999_rehearsal.sql"), "CREATE TABLE rehearsal (id INTEGER);\n");
@@ -236,7 +257,7 @@ describe("the first day on an account (contract section 25)", { timeout: 120_000
     const { badgeId: second } = await login("phone-2");
     expect((await call(application, "", "PATCH", `/v1/badges/${first}/suspend`)).status).toBe(200);
 
-    await wrangler("restore", name, `--bookmark=${bookmark}`);
+    await wrangler("d1", "time-travel", "restore", name, `--bookmark=${bookmark}`, "--json");
     expect((await rehearsal.deploy("--check")).stderr).toContain("✗ Tables of home 1: would apply 1 migration\n");
     expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
     const told = async () => {

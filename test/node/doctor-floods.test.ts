@@ -1,9 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
+import type { Database } from "../../src/admin/platform/database.ts";
 import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { localHomes } from "./support/script.ts";
 
-const { database, admin, create } = await localHomes();
+const { homes, database, admin, create } = await localHomes();
+
+afterEach(() => void vi.restoreAllMocks());
 
 const report = z.object({ findings: z.array(z.object({ check: z.string(), state: z.string(), detail: z.string() })) });
 
@@ -12,6 +15,19 @@ async function finding(name: string) {
   const { stdout } = await admin("doctor", "--address", "http://127.0.0.1:9", "--json");
   return report.parse(JSON.parse(stdout)).findings.find(({ check }) => check === name);
 }
+
+/** From now on D1 reports this size with every result. */
+function setSize(of: Database, bytes: number): void {
+  const run = of.run.bind(of);
+  vi.spyOn(of, "run").mockImplementation(async (step) => {
+    const result = await run(step);
+    if (isSized(result)) result.meta.size_after = bytes;
+    return result;
+  });
+}
+
+const sized = z.object({ meta: z.object({ size_after: z.number() }) });
+const isSized = (result: unknown): result is z.infer<typeof sized> => sized.safeParse(result).success;
 
 describe("doctor (contract sections 7, 17 and 21)", () => {
   it("doctor names an application that has used up the new badges of this clock hour", async () => {
@@ -56,5 +72,19 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
       state: "ok",
       detail: "the fullest uses 0 % of the 10 GB that D1 holds",
     });
+  });
+
+  it("names each home that has 70 % of the 10 GB", async () => {
+    const [second] = homes.others;
+    if (!second) throw new Error("the tests have two homes");
+    setSize(second.database, 6_999_999_999);
+    expect(await finding("Homes")).toMatchObject({
+      state: "ok",
+      detail: "the fullest has 69 % of the 10 GB that D1 holds",
+    });
+    vi.restoreAllMocks();
+    setSize(second.database, 7_100_000_000);
+    const full = { state: "look", detail: "home 2: 71 % of the 10 GB that D1 holds" };
+    expect(await finding("Homes")).toMatchObject(full);
   });
 });

@@ -11,14 +11,8 @@ import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import {
-  application,
-  applicationHead,
-  badge,
-  freedNumber,
-  numberRange,
-  webhookEvent,
-} from "../../src/shared/schema.ts";
+import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
+import { application, applicationHead, badge, numberRange, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -232,16 +226,21 @@ describe("doctor (contract section 25)", () => {
     const states = ["held", "exhausted", "exhausted", "delivered"] as const;
     await homes.map(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
     const rangeSegments = [{ first: 500, size: 10, used: 10 }];
+    const statistics = { ...INITIAL_HEAD.statistics, freed: 1 };
     await homes.first.database.run((orm) =>
       orm.batch([
-        orm.update(applicationHead).set({ rangeSegments }).where(eq(applicationHead.applicationId, id)),
-        orm.insert(freedNumber).values({ applicationId: id, number: 505, freedAt: 1 }),
+        orm.update(applicationHead).set({ rangeSegments, statistics }).where(eq(applicationHead.applicationId, id)),
         orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
       ]),
     );
     const { stdout } = await admin("doctor", "--address", "http://127.0.0.1:9");
     expect(stdout).toContain("1 held, 2 exhausted");
     expect(stdout).toContain(`${id} (App): 90 % used`);
+    await homes.first.database.run((orm) =>
+      orm.update(webhookEvent).set({ state: "pending" }).where(eq(webhookEvent.state, "held")),
+    );
+    const overdue = await admin("doctor", "--address", "http://127.0.0.1:9");
+    expect(overdue.stdout).toContain("1 event due for over 10 minutes");
   });
 
   it.each([

@@ -27,6 +27,16 @@ const MOMENTS: readonly Moment[] = ["before", "after"];
 /** Each kind at each moment. */
 export const CASES = MOMENTS.flatMap((moment) => KINDS.map((kind) => ({ moment, kind })));
 
+export const LOCKED = new Error("D1_ERROR: database is locked: SQLITE_BUSY");
+
+/** Of a statement that only reads: D1 itself repeats it, and the service does so only while a local database is locked. */
+const READ_KINDS: readonly Kind[] = [
+  ...KINDS.map((kind) => (kind.error === LOST ? { ...kind, error: LOCKED } : kind)),
+  { name: "once, after D1's own tries", times: 1, error: LOST, isOvercome: false },
+];
+
+export const READ_CASES = MOMENTS.flatMap((moment) => READ_KINDS.map((kind) => ({ moment, kind })));
+
 /** What the client of a badge is answered, one try after the other, when the first one's work was done or not. */
 export function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[] {
   if (isOvercome) return [201, 200];

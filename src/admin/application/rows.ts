@@ -3,7 +3,7 @@ import { makeRootKey, makeSecret, makeSigningKey, type Sealer } from "../../shar
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../shared/initial-head.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
-import { application, applicationHead, applicationSecret, signingKey } from "../../shared/schema.ts";
+import { application, applicationHead, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { WantedNumbers } from "../number-range/card-range.ts";
@@ -50,13 +50,13 @@ export function insertRows(orm: Orm, wanted: NewApplication, material: Material,
   const { home: _home, credentials: _credentials, range: _range, highestDefault: _highest, ...settings } = wanted;
   const { firstNumber, lastNumber, registeredAt } = registration;
   const usableUntil = registeredAt + USABLE_HOURS * HOUR_MILLISECONDS;
-  const isFree = sql`WHERE NOT EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
+  const isFree = sql`WHERE NOT EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${applicationId})
     AND NOT ${overlapsAnother(sql`${firstNumber}`, sql`${lastNumber}`, applicationId)}
     AND unixepoch() * 1000 < ${usableUntil}
-    AND EXISTS (SELECT 1 FROM sealing_key WHERE version = ${sealingVersion})`;
+    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE ${sealingKey.version} = ${sealingVersion})`;
   const isFirstIn = (table: typeof applicationSecret | typeof signingKey | typeof applicationHead): SQL =>
-    sql`WHERE EXISTS (SELECT 1 FROM application WHERE id = ${applicationId})
-      AND NOT EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId})`;
+    sql`WHERE EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${applicationId})
+      AND NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.applicationId} = ${applicationId})`;
   const sealed = { sealedRootKey, sealingVersion };
   const owner = { ...settings, id: applicationId, firstNumber, lastNumber, ...sealed, createdAt };
   const secret = { ...material.secret.row, applicationId, role: "current", createdAt } as const;

@@ -1,24 +1,32 @@
-import * as z from "zod";
+import { and, asc, count, gt, lte, sql } from "drizzle-orm";
+import { badge } from "../../shared/schema.ts";
 import type { ApplicationRow } from "../application/record.ts";
-import type { Database } from "../platform/database.ts";
+import type { Database, Orm } from "../platform/database.ts";
 
 /** Badges read by one statement: D1 runs one at a time, and every caller of the home waits for it. */
 const CHUNK_BADGES = 10_000;
 
-/** `last` is the chunk's last number with the key. */
-const COUNT_CHUNK = `
-  SELECT signing_key_id AS keyId, count(*) AS numbers, max(number) AS last,
-    sum(ordinal IS NOT NULL AND state IN ('active', 'suspended')) AS badges,
-    sum(ordinal IS NOT NULL AND ended_at IS NULL AND key_thumbprint IS NULL) AS unbound
-  FROM (SELECT * FROM badge WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ${CHUNK_BADGES})
-  GROUP BY signing_key_id`;
-
-const chunkRows = z.array(
-  z.object({
-    ...{ keyId: z.number().nullable(), numbers: z.number(), last: z.number() },
-    ...{ badges: z.number(), unbound: z.number() },
-  }),
-);
+/** Counts a chunk of badges after a number by their keys. `last` is the chunk's last number with the key. */
+function countChunk(orm: Orm, after: number, lastNumber: number) {
+  const { number, signingKeyId, ordinal, state, endedAt, keyThumbprint } = badge;
+  const chunk = orm
+    .select({ number, signingKeyId, ordinal, state, endedAt, keyThumbprint })
+    .from(badge)
+    .where(and(gt(number, after), lte(number, lastNumber)))
+    .orderBy(asc(number))
+    .limit(CHUNK_BADGES)
+    .as("chunk");
+  return orm
+    .select({
+      keyId: chunk.signingKeyId,
+      numbers: count(),
+      last: sql<number>`max(${chunk.number})`,
+      badges: sql<number>`sum(${chunk.ordinal} IS NOT NULL AND ${chunk.state} IN ('active', 'suspended'))`,
+      unbound: sql<number>`sum(${chunk.ordinal} IS NOT NULL AND ${chunk.endedAt} IS NULL AND ${chunk.keyThumbprint} IS NULL)`,
+    })
+    .from(chunk)
+    .groupBy(chunk.signingKeyId);
+}
 
 /**
  * Counts an application's badges for each signing key, without those that are revoked or replaced, and its unbound badges
@@ -31,8 +39,7 @@ export async function countBadges(
   const byKey = new Map<number | null, number>();
   let unbound = 0;
   for (let after = firstNumber - 1; ; ) {
-    const { results } = await database.run((_, d1) => d1.prepare(COUNT_CHUNK).bind(after, lastNumber).all());
-    const rows = chunkRows.parse(results);
+    const rows = await database.run((orm) => countChunk(orm, after, lastNumber));
     for (const row of rows) {
       byKey.set(row.keyId, (byKey.get(row.keyId) ?? 0) + row.badges);
       unbound += row.unbound;

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import * as z from "zod";
+import { eq } from "drizzle-orm";
+import { heartbeat } from "../../shared/schema.ts";
 import { TICK_MESSAGE } from "../../shared/tick-message.ts";
 import type { Homes } from "../platform/homes.ts";
 import { queueSender } from "../platform/queue.ts";
@@ -9,14 +10,13 @@ import type { Deployment } from "./deployment.ts";
 const LIMIT_MILLISECONDS = 30_000;
 const POLL_MILLISECONDS = 500;
 
-const ticked = z.tuple([z.object({ tickedAt: z.number().nullable() })]);
-
 /** When the scheduler of each home last ticked, in milliseconds; null: never. */
 export const lastTicks = (homes: Homes): Promise<(number | null)[]> =>
   homes.map(async ({ database }) => {
-    const sql = "SELECT (SELECT ticked_at FROM heartbeat WHERE id = 1) AS tickedAt";
-    const { results } = await database.run((_, d1) => d1.prepare(sql).all());
-    return ticked.parse(results)[0].tickedAt;
+    const [row] = await database.run((orm) =>
+      orm.select({ tickedAt: heartbeat.tickedAt }).from(heartbeat).where(eq(heartbeat.id, 1)),
+    );
+    return row?.tickedAt ?? null;
   });
 
 /**

@@ -28,6 +28,8 @@ const queues = z.array(
 );
 const schedules = z.object({ schedules: z.array(z.object({ cron: z.string() })) });
 const subdomain = z.object({ enabled: z.boolean() });
+/** Newest first (API: Workers, Deployments). */
+const deployments = z.object({ deployments: z.array(z.object({ versions: z.array(z.unknown()) })) });
 const domains = z.array(z.object({ hostname: z.string(), service: z.string() }));
 
 /**
@@ -66,6 +68,8 @@ async function reasonToUpload(deployment: Deployment, build: string): Promise<st
   if (!deployed?.bindings.some(({ type }) => type === "d1")) return NOT_DEPLOYED;
   const current = deployed.bindings.find(({ name }) => name === RELEASE)?.text ?? "an upload by hand";
   if (current !== build) return `${current} is deployed, and this checkout is ${build}`;
+  const [latest] = (await deployment.find(deployments, `${script}/deployments`))?.deployments ?? [];
+  if (latest !== undefined && latest.versions.length > 1) return "several versions share the traffic";
   const [unconsumed] = await missingConsumers(deployment);
   if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
   const scheduled = await deployment.find(schedules, `${script}/schedules`);
@@ -101,7 +105,10 @@ const BUILD_DIGITS = 12;
 export const buildOf = (): string => `${RELEASE_NUMBER}+${fingerprint().slice(0, BUILD_DIGITS)}`;
 
 /** What the Worker and its assets are built from, which excludes the script, local development and types. */
-const SOURCES = ["src/worker", "src/shared", "src/console", "src/docs-page", "src/client", "package-lock.json"];
+const SOURCES = [
+  ...["src/worker", "src/shared", "src/console", "src/pass", "src/docs-page", "src/client"],
+  "package-lock.json",
+];
 
 /** SHA-256 in hexadecimal of all files that the Worker is built from, with their paths. */
 function fingerprint(): string {

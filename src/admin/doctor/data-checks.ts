@@ -1,4 +1,3 @@
-import * as z from "zod";
 import {
   HOME_WARNING_PERCENT,
   LOG_DAYS,
@@ -11,11 +10,13 @@ import { counted } from "../command-line/output.ts";
 import { formatCommand, type Session } from "../command-line/session.ts";
 import { lastTicks } from "../deploy/first-tick.ts";
 import { readDeployedRelease } from "../deploy/release.ts";
+import type { Orm } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { missingMigrations } from "../platform/migrations.ts";
 import { findNewest } from "../sealing-key/newest.ts";
 import { countOldValues, listSealingKeys } from "../sealing-key/usage.ts";
 import { type Check, failure, ok, warning } from "./checks.ts";
+import { countDeliveries, selectRanges, selectReachedBrakes, selectShortLogs } from "./home-queries.ts";
 
 /** An event that is due for longer is stuck, not just waiting for its turn. */
 const OVERDUE_MINUTES = 10;
@@ -39,25 +40,9 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
   ];
 }
 
-/** Runs a statement in every home. @returns all rows, each with the number of its home */
-async function queryHomes<Row extends z.ZodType>(
-  homes: Homes,
-  row: Row,
-  sql: string,
-  ...parameters: (string | number)[]
-): Promise<(z.output<Row> & { home: number })[]> {
-  const rows = z.array(row);
-  const found = await homes.map(async ({ number, database }) => {
-    const { results } = await database.run((_, d1) =>
-      d1
-        .prepare(sql)
-        .bind(...parameters)
-        .all(),
-    );
-    return rows.parse(results).map((each) => Object.assign({ home: number }, each));
-  });
-  return found.flat();
-}
+/** Runs a query in every home. @returns all rows */
+const queryHomes = async <Row>(homes: Homes, query: (orm: Orm) => Promise<Row[]>): Promise<Row[]> =>
+  (await homes.map(({ database }) => database.run(query))).flat();
 
 async function checkMigrations(homes: Homes, deployCommand: string) {
   const missing = await homes.map(({ database }) => database.run((_, d1) => missingMigrations(d1)));
@@ -115,13 +100,11 @@ async function checkSweep(homes: Homes) {
   );
 }
 
-const d1Time = z.object({ now: z.number() });
-
 async function checkClock(homes: Homes) {
   const before = Date.now();
-  const times = await queryHomes(homes, d1Time, "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now");
+  const times = await homes.map(({ database }) => database.readClock());
   const after = Date.now();
-  const skew = Math.max(...times.map(({ now }) => Math.max(before - now, now - after, 0)));
+  const skew = Math.max(...times.map((now) => Math.max(before - now, now - after, 0)));
   const seconds = Math.round(skew / 1000);
   if (seconds <= MAX_SKEW_SECONDS) return ok("this computer's and D1's agree");
   return warning(
@@ -130,17 +113,8 @@ async function checkClock(homes: Homes) {
   );
 }
 
-const deliveries = z.object({ overdue: z.number(), held: z.number(), exhausted: z.number() });
-/** Uses the indexes of undelivered events, which are few. */
-const COUNT_DELIVERIES = `
-  SELECT
-    (SELECT count(*) FROM webhook_event INDEXED BY webhook_event_due JOIN application ON application.id = application_id
-      WHERE state = 'pending' AND due_at <= ?1 AND disabled_at IS NULL AND webhook_event.created_at <= ?1) AS overdue,
-    count(*) FILTER (WHERE state = 'held') AS held, count(*) FILTER (WHERE state = 'exhausted') AS exhausted
-  FROM webhook_event INDEXED BY webhook_event_stopped WHERE state IN ('exhausted', 'held')`;
-
 async function checkDeliveries(session: Session) {
-  const counts = await queryHomes(session.homes, deliveries, COUNT_DELIVERIES, Date.now() - OVERDUE_MINUTES * 60_000);
+  const counts = await queryHomes(session.homes, (orm) => countDeliveries(orm, Date.now() - OVERDUE_MINUTES * 60_000));
   const sum = (name: "overdue" | "held" | "exhausted") => counts.reduce((total, each) => total + each[name], 0);
   const [overdue, held, exhausted] = [sum("overdue"), sum("held"), sum("exhausted")];
   if (overdue > 0) {
@@ -156,35 +130,23 @@ async function checkDeliveries(session: Session) {
   );
 }
 
-const range = z.object({ id: z.string(), name: z.string(), used: z.number(), size: z.number() });
-/** Computed from the allocator's counters, because counting badges would read them all. */
-const COUNT_USED = `
-  SELECT application.id, name, last_number - first_number + 1 AS size,
-    (SELECT coalesce(sum(part.value ->> 'used'), 0) FROM application_head JOIN json_each(application_head.range_segments) AS part
-      WHERE application_head.application_id = application.id)
-    - (SELECT count(*) FROM freed_number WHERE freed_number.application_id = application.id) AS used
-  FROM application WHERE disabled_at IS NULL`;
-
 async function checkRanges(session: Session) {
-  const ranges = await queryHomes(session.homes, range, COUNT_USED);
-  const percentOf = ({ used, size }: z.output<typeof range>) => (used / size) * 100;
-  const nearlyFull = ranges.filter((each) => percentOf(each) >= Math.min(...RANGE_WARNING_PERCENTS));
+  const ranges = (await queryHomes(session.homes, selectRanges)).map(({ id, name, ...range }) => {
+    const size = range.lastNumber - range.firstNumber + 1;
+    const used = range.segments.reduce((sum, segment) => sum + segment.used, 0) - range.counted.freed;
+    return { id, name, percent: (used / size) * 100 };
+  });
+  const nearlyFull = ranges.filter(({ percent }) => percent >= Math.min(...RANGE_WARNING_PERCENTS));
   if (nearlyFull.length === 0) return ok(counted(ranges.length, "application"));
   return warning(
-    nearlyFull.map((each) => `${each.id} (${each.name}): ${Math.floor(percentOf(each))} % used`).join("; "),
+    nearlyFull.map(({ id, name, percent }) => `${id} (${name}): ${Math.floor(percent)} % used`).join("; "),
     `Extend the range: ${formatCommand(session, "application update ID --last N")}.`,
   );
 }
 
-const brake = z.object({ id: z.string(), name: z.string(), limit: z.number() });
-/** Applications that have used up an hour's fresh numbers (contract section 7). Hours count from 1970-01-01 UTC. */
-const REACHED_BRAKES = `
-  SELECT application.id, name, new_badges_per_hour AS "limit" FROM application
-    JOIN application_head ON application_head.application_id = application.id
-  WHERE disabled_at IS NULL AND hour = ?1 AND hour_used >= new_badges_per_hour`;
-
 async function checkHourBrakes(session: Session) {
-  const reached = await queryHomes(session.homes, brake, REACHED_BRAKES, Math.floor(Date.now() / HOUR_MILLISECONDS));
+  const hour = Math.floor(Date.now() / HOUR_MILLISECONDS);
+  const reached = await queryHomes(session.homes, (orm) => selectReachedBrakes(orm, hour));
   if (reached.length === 0) return ok("no application has used up this hour's");
   return warning(
     reached.map(({ id, name, limit }) => `${id} (${name}): all ${limit} of this hour are used`).join("; "),
@@ -207,14 +169,10 @@ async function checkHomeSizes(session: Session) {
   );
 }
 
-const shortLog = z.object({ id: z.string(), name: z.string(), since: z.number() });
-const SHORT_LOGS = `
-  SELECT application.id, name, log_since AS since FROM application
-    JOIN application_head ON application_head.application_id = application.id WHERE log_since > ?1`;
-
 /** Allocators that had no room for 31 days of entries (contract section 21). */
 async function checkLogs(session: Session) {
-  const logs = await queryHomes(session.homes, shortLog, SHORT_LOGS, Date.now() - LOG_DAYS * DAY_MILLISECONDS);
+  const keptSince = Date.now() - LOG_DAYS * DAY_MILLISECONDS;
+  const logs = await queryHomes(session.homes, (orm) => selectShortLogs(orm, keptSince));
   if (logs.length === 0) return ok(`every allocator keeps ${LOG_DAYS} days of its log`);
   return warning(
     logs.map(({ id, name, since }) => `${id} (${name}): since ${isoTime(since)} only`).join("; "),

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { deployment as deploymentTable } from "../../shared/schema.ts";
 import type { Session } from "../command-line/session.ts";
@@ -31,10 +32,10 @@ async function checkBatch({ homes }: Session) {
   const before = await readDeployedRelease(database);
   if (before === undefined) return failure("D1 has no release", `Run ${DEPLOY}.`);
   const refused = await database
-    .run((_, d1) =>
-      d1.batch([
-        d1.prepare("UPDATE deployment SET deployed_at = deployed_at + 1 WHERE id = 1"),
-        d1.prepare("SELECT no_such_column FROM deployment"),
+    .run((orm) =>
+      orm.batch([
+        orm.update(deploymentTable).set({ deployedAt: before.deployedAt + 1 }),
+        orm.run(sql`SELECT no_such_column FROM ${deploymentTable}`),
       ]),
     )
     .then(

@@ -1,5 +1,6 @@
-import * as z from "zod";
+import { count, eq, sql } from "drizzle-orm";
 import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { application, applicationHead } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { APPLICATION } from "../application/record.ts";
 import { command, group, option } from "../command-line/command.ts";
@@ -49,19 +50,21 @@ export const homeCommands = group("home", {
   ],
 });
 
-/** The last ordinal of each application: counting would read every badge. */
-const COUNTS = `
-  SELECT count(*) AS applications, coalesce(sum((SELECT last_ordinal FROM application_head WHERE application_id = application.id)), 0)
-    AS badges FROM application`;
-
-const countRows = z.tuple([z.object({ applications: z.number(), badges: z.number() })]);
+/** Badges by the last ordinal of each application: counting would read every badge. */
+const COUNTS = { applications: count(), badges: sql<number>`coalesce(sum(${applicationHead.lastOrdinal}), 0)` };
 
 /**
  * A home as `home list --json` prints it. It counts all badges issued so far, including ended ones.
  */
 async function measureHome({ number, place, database }: Home) {
-  const { results, meta } = await database.run((_, d1) => d1.prepare(COUNTS).all());
-  const [{ applications, badges }] = countRows.parse(results);
+  const [[counts], { meta }] = await database.run((orm) =>
+    orm.batch([
+      orm.select(COUNTS).from(application).leftJoin(applicationHead, eq(applicationHead.applicationId, application.id)),
+      orm.run(sql`SELECT 1`),
+    ]),
+  );
+  const { applications, badges } = counts ?? { applications: 0, badges: 0 };
+  // D1 reports the size of the database with every result (D1: Return object).
   const bytes = meta.size_after;
   const share = bytes / MAX_DATABASE_BYTES;
   return { home: number, place, applications, badges, bytes, share };

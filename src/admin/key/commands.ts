@@ -83,14 +83,14 @@ const isKey = (applicationId: ApplicationId, kid: string) =>
 function insertSigningKey(orm: Orm, applicationId: ApplicationId, key: NewSigningKey, delaySeconds: number) {
   const row = {
     ...key,
-    id: sql`max(${key.id}, 1 + coalesce((SELECT max(id) FROM ${signingKey}), 0))`,
+    id: sql`max(${key.id}, 1 + coalesce((SELECT max(${signingKey.id}) FROM ${signingKey}), 0))`,
     applicationId,
     createdAt: sql`unixepoch() * 1000`,
     signsFrom: sql`(unixepoch() + ${delaySeconds}) * 1000`,
   };
-  const isNew = sql`FROM ${application} WHERE id = ${applicationId}
-    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${key.sealingVersion})
-    AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE application_id = ${applicationId} AND kid = ${key.kid})`;
+  const isNew = sql`FROM ${application} WHERE ${application.id} = ${applicationId}
+    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE ${sealingKey.version} = ${key.sealingVersion})
+    AND NOT EXISTS (SELECT 1 FROM ${signingKey} WHERE ${isKey(applicationId, key.kid)})`;
   return insertWhere(orm, signingKey, row, isNew);
 }
 

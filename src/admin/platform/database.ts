@@ -3,7 +3,6 @@ import type { D1Database } from "@cloudflare/workers-types";
 import { getTableColumns, is, SQL, sql } from "drizzle-orm";
 import { type DrizzleD1Database, drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import * as z from "zod";
 import { isRetryable } from "../../shared/retryable.ts";
 import { UserError } from "../command-line/errors.ts";
 
@@ -27,12 +26,12 @@ export class Database {
 
   /** D1's time, in milliseconds: this computer's clock may be wrong by hours. */
   async readClock(): Promise<number> {
-    const rows = await this.run((orm) => orm.all(sql`SELECT cast(unixepoch('subsec') * 1000 AS INTEGER) AS now`));
-    return clockRows.parse(rows)[0].now;
+    const { now } = await this.run((orm) =>
+      orm.get<{ now: number }>(sql`SELECT cast(unixepoch('subsec') * 1000 AS INTEGER) AS now`),
+    );
+    return now;
   }
 }
-
-const clockRows = z.tuple([z.object({ now: z.number() })]);
 
 const TRIES = 12;
 const FIRST_WAIT_MILLISECONDS = 40;

@@ -145,7 +145,7 @@ export async function removeSealingKey(homes: Homes, version: number): Promise<b
   const unused = SEALED.map(
     (table) => sql`NOT EXISTS (SELECT 1 FROM ${table} WHERE ${table.sealingVersion} = ${version})`,
   );
-  const hasNewer = sql`EXISTS (SELECT 1 FROM sealing_key AS newer WHERE newer.version > ${version})`;
+  const hasNewer = sql`EXISTS (SELECT 1 FROM ${sealingKey} WHERE ${sealingKey.version} > ${version})`;
   await homes.map(({ database }) =>
     database.run((orm) =>
       orm

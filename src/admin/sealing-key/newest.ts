@@ -4,7 +4,7 @@ import { sealingKey } from "../../shared/schema.ts";
 import { importSealingPublicKey, seal } from "../../shared/sealing.ts";
 import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import type { Database } from "../platform/database.ts";
+import { type Database, insertWhere } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 
 /**
@@ -54,13 +54,10 @@ export async function publishNewest(
   database: Database,
   { version, publicKey, createdAt }: typeof sealingKey.$inferSelect,
 ): Promise<boolean> {
-  const isNewest = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE version >= ${version})`;
+  const isNewest = sql`NOT EXISTS (SELECT 1 FROM ${sealingKey} WHERE ${sealingKey.version} >= ${version})`;
   const [, rows] = await database.run((orm) =>
     orm.batch([
-      orm
-        .insert(sealingKey)
-        .select(sql`SELECT ${version}, ${publicKey}, ${createdAt} WHERE ${isNewest}`)
-        .onConflictDoNothing(),
+      insertWhere(orm, sealingKey, { version, publicKey, createdAt }, sql`WHERE ${isNewest}`).onConflictDoNothing(),
       orm.select().from(sealingKey).where(eq(sealingKey.version, version)),
     ]),
   );

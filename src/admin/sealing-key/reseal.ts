@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { sql } from "drizzle-orm";
-import { sealingKey } from "../../shared/schema.ts";
+import { lt, max, sql } from "drizzle-orm";
+import { application, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import { seconds } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
@@ -74,18 +74,28 @@ async function stuckLine(homes: Homes, left: number, isServiceSeen: boolean): Pr
 
 /** Names of every kind of sealed value. */
 const NAMES = [
-  sql`SELECT 'secret ' || id || ' of ' || application_id AS name FROM application_secret`,
-  sql`SELECT 'signing key ' || kid || ' of ' || application_id AS name FROM signing_key`,
-  sql`SELECT 'root key of ' || id AS name FROM application`,
+  {
+    table: applicationSecret,
+    name: sql<string>`'secret ' || ${applicationSecret.id} || ' of ' || ${applicationSecret.applicationId}`,
+  },
+  {
+    table: signingKey,
+    name: sql<string>`'signing key ' || ${signingKey.kid} || ' of ' || ${signingKey.applicationId}`,
+  },
+  { table: application, name: sql<string>`'root key of ' || ${application.id}` },
 ];
 
 /** Names values of one home that are not sealed to the newest key. */
 async function nameOldValues(database: Database): Promise<string[]> {
-  const isOld = sql`sealing_version < (SELECT max(version) FROM ${sealingKey})`;
   const found = await Promise.all(
-    NAMES.map((select) =>
+    NAMES.map(({ table, name }) =>
       database.run((orm) =>
-        orm.all<{ name: string }>(sql`${select} WHERE ${isOld} ORDER BY sealing_version LIMIT ${MAX_NAMED_VALUES}`),
+        orm
+          .select({ name })
+          .from(table)
+          .where(lt(table.sealingVersion, orm.select({ version: max(sealingKey.version) }).from(sealingKey)))
+          .orderBy(table.sealingVersion)
+          .limit(MAX_NAMED_VALUES),
       ),
     ),
   );

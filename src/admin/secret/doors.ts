@@ -37,10 +37,11 @@ export async function addDoorSecret(
 ): Promise<AddedSecret> {
   await findApplication(database, applicationId);
   const { row, secret } = await makeConsoleSecret();
-  const ofApplication = sql`SELECT count(*) FROM ${doorSecret} WHERE application_id = ${applicationId}`;
-  const existsCondition = sql`EXISTS (SELECT 1 FROM ${doorSecret} WHERE application_id = ${applicationId} AND id = ${row.id})`;
-  const insertCondition = sql`FROM ${application} WHERE id = ${applicationId} AND (${ofApplication}) < ${MAX_DOOR_SECRETS}
-    AND (${ofApplication} AND name = ${name}) = 0 AND NOT ${existsCondition}`;
+  const ofApplication = sql`SELECT count(*) FROM ${doorSecret} WHERE ${doorSecret.applicationId} = ${applicationId}`;
+  const existsCondition = sql`EXISTS (SELECT 1 FROM ${doorSecret}
+    WHERE ${doorSecret.applicationId} = ${applicationId} AND ${doorSecret.id} = ${row.id})`;
+  const insertCondition = sql`FROM ${application} WHERE ${application.id} = ${applicationId} AND (${ofApplication}) < ${MAX_DOOR_SECRETS}
+    AND (${ofApplication} AND ${doorSecret.name} = ${name}) = 0 AND NOT ${existsCondition}`;
   const entry = { action: "secret:added", detail: { secretId: row.id, door: name } } as const;
   const historyRow = await newHistoryRow(database, applicationId, actor, entry);
   const added = { ...row, name, applicationId, createdAt: Date.now() };

@@ -80,8 +80,8 @@ export async function addSecret(
 ): Promise<AddedSecret> {
   await findApplication(database, applicationId);
   const { row, secret } = await makeSecret(await newestSealer(database), applicationId);
-  const insertCondition = sql`(SELECT count(*) FROM ${applicationSecret} WHERE application_id = ${applicationId}) < 2
-    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE version = ${row.sealingVersion})`;
+  const insertCondition = sql`(SELECT count(*) FROM ${applicationSecret} WHERE ${applicationSecret.applicationId} = ${applicationId}) < 2
+    AND EXISTS (SELECT 1 FROM ${sealingKey} WHERE ${sealingKey.version} = ${row.sealingVersion})`;
   const added = { ...row, role: "added", applicationId, createdAt: Date.now() } as const;
   const [secrets] = await insertSecret(database, applicationSecret, added, insertCondition, actor, {});
   if (secrets.some(({ id }) => id === row.id)) {
@@ -110,8 +110,9 @@ export async function addConsoleSecret(
   const { name } = holder;
   await findApplication(database, applicationId);
   const { row, secret } = await makeConsoleSecret();
-  const ofApplication = sql`SELECT count(*) FROM ${consoleSecret} WHERE application_id = ${applicationId}`;
-  const insertCondition = sql`(${ofApplication}) < ${MAX_CONSOLE_SECRETS} AND (${ofApplication} AND name = ${name}) = 0`;
+  const ofApplication = sql`SELECT count(*) FROM ${consoleSecret} WHERE ${consoleSecret.applicationId} = ${applicationId}`;
+  const insertCondition = sql`(${ofApplication}) < ${MAX_CONSOLE_SECRETS}
+    AND (${ofApplication} AND ${consoleSecret.name} = ${name}) = 0`;
   const added = { ...row, ...holder, applicationId, createdAt: Date.now() };
   const [, secrets] = await insertSecret(database, consoleSecret, added, insertCondition, actor, holder);
   if (secrets.some(({ id }) => id === row.id)) {
@@ -138,8 +139,8 @@ async function insertSecret<Table extends typeof applicationSecret | typeof cons
   detail: object,
 ): Promise<Secrets> {
   const { id, applicationId } = row;
-  const existsCondition = sql`EXISTS (SELECT 1 FROM ${table} WHERE application_id = ${applicationId} AND id = ${id})`;
-  const isNew = sql`FROM ${application} WHERE id = ${applicationId} AND ${insertCondition} AND NOT ${existsCondition}`;
+  const existsCondition = sql`EXISTS (SELECT 1 FROM ${table} WHERE ${table.applicationId} = ${applicationId} AND ${table.id} = ${id})`;
+  const isNew = sql`FROM ${application} WHERE ${application.id} = ${applicationId} AND ${insertCondition} AND NOT ${existsCondition}`;
   const entry = { action: "secret:added", detail: { secretId: id, ...detail } } as const;
   const historyRow = await newHistoryRow(database, applicationId, actor, entry);
   const [, , ...secrets] = await database.run((orm) =>

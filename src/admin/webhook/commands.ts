@@ -1,5 +1,4 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
-import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.ts";
 import { EVENT_STATES, type EventState, webhookEvent } from "../../shared/schema.ts";
@@ -55,12 +54,12 @@ export async function listEvents(
         .limit(most),
     );
   if (state === "exhausted" || state === "held") {
-    const newest = stoppedEventIds(applicationId, state, sql`ORDER BY id DESC LIMIT ${limit}`);
-    return (await read(sql`id IN (${newest})`, limit)).map(listedEvent);
+    const newest = stoppedEventIds(applicationId, state, sql`ORDER BY ${webhookEvent.id} DESC LIMIT ${limit}`);
+    return (await read(sql`${webhookEvent.id} IN (${newest})`, limit)).map(listedEvent);
   }
   // No index orders pending events by ID.
   if (state === "pending" && (await countPendingRows(database, applicationId)) < CHUNK_EVENTS) {
-    return (await read(sql`id IN (${pendingEventIds(applicationId)})`, limit)).map(listedEvent);
+    return (await read(sql`${webhookEvent.id} IN (${pendingEventIds(applicationId)})`, limit)).map(listedEvent);
   }
   const listed: ReturnType<typeof listedEvent>[] = [];
   const most = state === undefined ? Math.min(limit, CHUNK_EVENTS) : CHUNK_EVENTS;
@@ -75,11 +74,9 @@ export async function listEvents(
 /** How many rows it takes to read all pending events of an application, counted up to twice `CHUNK_EVENTS`. */
 async function countPendingRows(database: Database, applicationId: ApplicationId): Promise<number> {
   const rows = pendingEventRows(applicationId, CHUNK_EVENTS);
-  const [counted] = await database.run((orm) => orm.all(sql`SELECT ${rows} AS rows`));
-  return pendingRows.parse(counted).rows;
+  const counted = await database.run((orm) => orm.get<{ rows: number }>(sql`SELECT ${rows} AS rows`));
+  return counted.rows;
 }
-
-const pendingRows = z.object({ rows: z.number() });
 
 function eventTable(events: readonly ReturnType<typeof listedEvent>[]): string {
   const rows = events.map(({ id, event, state, attempts, lastStatus, createdAt }) => [

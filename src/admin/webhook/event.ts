@@ -73,11 +73,12 @@ export const DUE_FIRST = -1;
  * @param rest further conditions, order and limit
  */
 export const stoppedEventIds = (applicationId: ApplicationId, state: "exhausted" | "held", rest = sql``): SQL =>
-  sql`SELECT id FROM webhook_event INDEXED BY webhook_event_stopped WHERE state = ${state} AND state IN ('exhausted', 'held')
-    AND application_id = ${applicationId} ${rest}`;
+  sql`SELECT ${webhookEvent.id} FROM ${webhookEvent} INDEXED BY webhook_event_stopped
+    WHERE ${webhookEvent.state} = ${state} AND ${webhookEvent.state} IN ('exhausted', 'held')
+    AND ${webhookEvent.applicationId} = ${applicationId} ${rest}`;
 
 /** A test event is never sent again. */
-export const REPEATABLE_CONDITION = sql`event <> 'webhook:test'`;
+export const REPEATABLE_CONDITION = sql`${webhookEvent.event} <> 'webhook:test'`;
 
 /** Events made due by one statement: it writes their rows and indexes, and D1 runs one statement at a time. */
 export const DUE_CHUNK_EVENTS = 500;
@@ -91,10 +92,10 @@ export function makeDue(orm: Orm, applicationId: ApplicationId, state: "held" | 
   const oldest = stoppedEventIds(
     applicationId,
     state,
-    sql`AND ${REPEATABLE_CONDITION} AND ${condition} ORDER BY id LIMIT ${DUE_CHUNK_EVENTS}`,
+    sql`AND ${REPEATABLE_CONDITION} AND ${condition} ORDER BY ${webhookEvent.id} LIMIT ${DUE_CHUNK_EVENTS}`,
   );
   return orm
     .update(webhookEvent)
     .set({ state: "pending", attempts: 0, dueAt: DUE_AT_ONCE })
-    .where(and(eq(webhookEvent.applicationId, applicationId), sql`id IN (${oldest})`));
+    .where(and(eq(webhookEvent.applicationId, applicationId), sql`${webhookEvent.id} IN (${oldest})`));
 }

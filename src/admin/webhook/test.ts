@@ -75,7 +75,8 @@ function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, cre
   const event = "webhook:test";
   const payload = JSON.stringify({ id, event, createdAt: isoTime(createdAt), data: {} });
   const row = { applicationId, id, event, payload, state: "pending", dueAt: DUE_FIRST, createdAt } as const;
-  const ofApplication = sql`FROM ${application} WHERE id = ${applicationId} AND webhook_url IS NOT NULL`;
+  const ofApplication = sql`FROM ${application}
+    WHERE ${application.id} = ${applicationId} AND ${application.webhookUrl} IS NOT NULL`;
   return insertWhere(orm, webhookEvent, row, ofApplication).onConflictDoNothing();
 }
 
@@ -83,7 +84,11 @@ function insertTestEvent(orm: Orm, applicationId: ApplicationId, id: string, cre
 async function untilSent(database: Database, applicationId: ApplicationId, id: string, deadline: number) {
   const isEvent = and(eq(webhookEvent.applicationId, applicationId), eq(webhookEvent.id, id));
   // Nobody waits for the result any more, so the event must not be sent. If it is being sent, it is leased, and stays.
-  const isUnsent = and(isEvent, eq(webhookEvent.state, "pending"), sql`lease_until <= unixepoch('subsec') * 1000`);
+  const isUnsent = and(
+    isEvent,
+    eq(webhookEvent.state, "pending"),
+    sql`${webhookEvent.leaseUntil} <= unixepoch('subsec') * 1000`,
+  );
   for (;;) {
     const isOver = Date.now() >= deadline;
     if (isOver) await database.run((orm) => orm.delete(webhookEvent).where(isUnsent));

@@ -1,11 +1,13 @@
 import {
   COMPARE_AFTER_MILLISECONDS,
   LOG_DAYS,
+  MAX_LOG_BYTES,
   MAX_STORED_BYTES,
   PRUNE_ENTRIES,
   RETRY_ALARM_MILLISECONDS,
 } from "../../shared/limits.ts";
-import { DAY_MILLISECONDS } from "../../shared/time.ts";
+import { DAY_MILLISECONDS, HOUR_MILLISECONDS, happenedWithin } from "../../shared/time.ts";
+import { log as logLine } from "../log.ts";
 import { readRetention } from "../scheduling/retention-days.ts";
 import type { Reply } from "./calls.ts";
 import type { Command } from "./commands.ts";
@@ -30,6 +32,8 @@ export class Alarms {
   #isChanged = false;
   /** Whether the last alarm left something undone. */
   #isUnfinished = false;
+  /** When `log-shortened` was last logged, in milliseconds. */
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(storage: DurableObjectStorage, tables: Tables, log: Log, env: Env) {
     this.#storage = storage;
@@ -111,12 +115,26 @@ export class Alarms {
   /** @returns whether there is more */
   async #prune(now: number, through: number, noteLogSince: (since: number) => Promise<void>): Promise<boolean> {
     const keptBefore = now - LOG_DAYS * DAY_MILLISECONDS;
-    if (this.#storage.sql.databaseSize <= MAX_STORED_BYTES) return this.#log.prune(keptBefore, through, PRUNE_ENTRIES);
-    this.#log.prune(null, through, PRUNE_ENTRIES);
+    if (!this.#isFull()) return this.#log.prune(keptBefore, through, PRUNE_ENTRIES);
+    const hasMore = this.#log.prune(null, through, PRUNE_ENTRIES);
     const since = this.#log.oldest() ?? now;
-    if (since > keptBefore) await noteLogSince(since);
-    // One step each time: the next change brings the next alarm.
-    return false;
+    if (since > keptBefore) {
+      this.#warn(since, now);
+      await noteLogSince(since);
+    }
+    return hasMore && this.#isFull();
+  }
+
+  /** Whether the log has no room for 31 days of entries. */
+  #isFull(): boolean {
+    return this.#log.bytes() > MAX_LOG_BYTES || this.#storage.sql.databaseSize > MAX_STORED_BYTES;
+  }
+
+  #warn(since: number, now: number): void {
+    if (happenedWithin(this.#warnedAt, now, HOUR_MILLISECONDS)) return;
+    this.#warnedAt = now;
+    const application = this.#tables.self()?.applicationId;
+    logLine("warn", { event: "log-shortened", application, days: Math.floor((now - since) / DAY_MILLISECONDS) });
   }
 
   /** Sets the alarm for what comes next; leaves it unset if nothing does. */

@@ -1,6 +1,7 @@
 import type { EventName } from "../../shared/events.ts";
 import type { HistoryAction, StoredHistory } from "../../shared/history.ts";
 import type { DayCount, signingKey } from "../../shared/schema.ts";
+import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 
 /** Tables whose rows the allocator owns, and the column that is the key, by the names of src/shared/schema.ts. */
 export const ROW_KEYS = {
@@ -8,7 +9,12 @@ export const ROW_KEYS = {
   invitation: "digest",
   blockedUser: "userId",
   freedNumber: "number",
-} as const;
+} as const satisfies {
+  badge: keyof BadgeRow;
+  invitation: keyof InvitationRow;
+  blockedUser: keyof BlockRow;
+  freedNumber: keyof FreedRow;
+};
 
 export type RowTable = keyof typeof ROW_KEYS;
 

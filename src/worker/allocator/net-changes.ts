@@ -1,3 +1,4 @@
+import type { BadgeRow } from "../storage/rows.ts";
 import { ROW_KEYS, type RowTable, type RowWrite, type Value } from "./entry.ts";
 
 /** Columns of a row, by their names in src/shared/schema.ts. */
@@ -31,7 +32,8 @@ export class NetChanges {
   /** Rows that give up a unique place come before rows that take it. */
   toWrites(): RowWrite[] {
     const changes = [...this.#changes.values()];
-    const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns.supersededAt != null);
+    const supersededAt = "supersededAt" satisfies keyof BadgeRow;
+    const gives = ({ op, columns }: NetChange) => op === "delete" || (op === "update" && columns[supersededAt] != null);
     return [...group(changes.filter(gives)), ...group(changes.filter((change) => !gives(change)))];
   }
 }

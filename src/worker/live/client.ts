@@ -1,14 +1,14 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { LIVE_HOLD_MILLISECONDS } from "../../shared/limits.ts";
+import { LIVE_HOLD_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
-import { retryPlatform, Unavailable } from "../platform.ts";
+import { Unavailable, withDeadline } from "../platform.ts";
 import type { Live } from "./live.ts";
 import { type Listener, type Message, message, type SeenDoor } from "./messages.ts";
 
 /**
- * Calls the objects that send doors the changes of a home's applications. Each try gets a new stub, because a broken
- * stub stays broken.
+ * Calls the objects that send doors the changes of a home's applications. Each call gets a new stub, because a broken
+ * stub stays broken. A call that does not reach its object is repeated by the platform, and any other by the door.
  */
 export class LiveClient {
   readonly #namespace: DurableObjectNamespace<Live>;
@@ -29,9 +29,7 @@ export class LiveClient {
     const until = Date.now() + LIVE_HOLD_MILLISECONDS;
     const query = new URLSearchParams({ application: applicationId, listener: JSON.stringify(listener) });
     const init = { headers: { Upgrade: "websocket" } };
-    const { webSocket: socket } = await retryPlatform("live", () =>
-      this.#stub(applicationId).fetch(`https://live/?${query}`, init),
-    );
+    const { webSocket: socket } = await once(() => this.#stub(applicationId).fetch(`https://live/?${query}`, init));
     if (!socket) throw new Unavailable("live", new Error("too many calls are held"));
     return firstMessage(socket, until - Date.now());
   }
@@ -47,7 +45,7 @@ export class LiveClient {
 
   /** @param ids of doors' secrets @throws Unavailable */
   seen(applicationId: ApplicationId, ids: string[]): Promise<SeenDoor[]> {
-    return retryPlatform("live", () => this.#stub(applicationId).seen(applicationId, ids));
+    return once(() => this.#stub(applicationId).seen(applicationId, ids));
   }
 
   #stub(applicationId: ApplicationId): DurableObjectStub<Live> {
@@ -57,6 +55,16 @@ export class LiveClient {
   }
 }
 
+/** @throws Unavailable */
+const once = <T>(call: () => Promise<T>): Promise<T> =>
+  withDeadline("live", PLATFORM_DEADLINE_MILLISECONDS, async () => {
+    try {
+      return await call();
+    } catch (error) {
+      throw new Unavailable("live", error);
+    }
+  });
+
 function firstMessage(socket: WebSocket, milliseconds: number): Promise<Message | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Message | null>();
   const timer = setTimeout(() => resolve(null), milliseconds);
@@ -64,7 +72,8 @@ function firstMessage(socket: WebSocket, milliseconds: number): Promise<Message 
     try {
       resolve(message.parse(JSON.parse(String(data))));
     } catch (error) {
-      reject(error);
+      // During a deployment the object may be of another release.
+      reject(new Unavailable("live", error));
     }
   });
   const fail = () => reject(new Unavailable("live", new Error("the object has ended")));

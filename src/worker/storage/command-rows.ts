@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
 import { scriptCommand } from "../../shared/schema.ts";
 import type { HomeResult, ScriptResult } from "../../shared/script-commands.ts";
 import type { Database } from "./database.ts";
@@ -49,11 +49,11 @@ const SELECT_RECIPIENTS = statement((p: Placeholders<{ after: string; limit: num
     sql`(SELECT ${recipient} FROM ${scriptCommand} WHERE ${scriptCommand.result} IS NULL AND ${recipient} > ${after}
       ORDER BY ${recipient} LIMIT 1)`;
   return query(
-    { recipient: sql<string>`each.recipient` },
+    { recipient: sql<string>`each.found` },
     (columns) => sql`
-    WITH RECURSIVE each (recipient) AS (
-      SELECT ${next(p.after)} UNION ALL SELECT ${next(sql`each.recipient`)} FROM each WHERE each.recipient IS NOT NULL)
-    SELECT ${columns} FROM each WHERE each.recipient IS NOT NULL LIMIT ${p.limit}`,
+    WITH RECURSIVE each (found) AS (
+      SELECT ${next(p.after)} UNION ALL SELECT ${next(sql`each.found`)} FROM each WHERE each.found IS NOT NULL)
+    SELECT ${columns} FROM each WHERE each.found IS NOT NULL LIMIT ${p.limit}`,
   );
 });
 
@@ -62,11 +62,14 @@ export async function findRecipients(db: Database, after: string, limit: number)
   return (await db.all(SELECT_RECIPIENTS, { after, limit })).map(({ recipient }) => recipient);
 }
 
-const DELETE_OLD = statement(
-  (p: Placeholders<{ before: number; limit: number }>) =>
-    sql`DELETE FROM ${scriptCommand} WHERE ${scriptCommand.id} IN (
-      SELECT old.id FROM ${scriptCommand} AS old WHERE old.created_at < ${p.before} LIMIT ${p.limit})`,
-);
+const DELETE_OLD = statement((p: Placeholders<{ before: number; limit: number }>) => {
+  const old = orm
+    .select({ id: scriptCommand.id })
+    .from(scriptCommand)
+    .where(lt(scriptCommand.createdAt, p.before))
+    .limit(p.limit);
+  return orm.delete(scriptCommand).where(inArray(scriptCommand.id, old));
+});
 
 /** Deletes old commands, for which no script waits. @returns their number */
 export const deleteOldCommands = (db: Database, before: number, limit: number): Promise<number> =>

@@ -1,11 +1,13 @@
 import { NEAR_DEADLINE_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { isLocked, isRetryable } from "../../shared/retryable.ts";
 import { log } from "../log.ts";
 import { retryPlatform, Unavailable, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
  * One home's D1, for one request, one batch of messages or one sweep. Counts round trips and retries transient
- * failures. So every write must be repeatable: it finds its work done, or does all of it in one transaction.
+ * failures. So every write must be repeatable: it finds its work done, or does all of it in one transaction. D1 itself
+ * retries a statement that only reads (D1: Retry queries), so `all` and `allAtPrimary` do not.
  *
  * All calls go to the primary, except `allAtNearest`. Badge calls use sessions (D1: Sessions API), whose bookmarks let
  * a replica serve the device's next call (contract section 16).
@@ -34,14 +36,18 @@ export class Database {
     this.#bookmark = bookmark;
   }
 
-  /** The rows of a statement. One round trip. */
+  /** The rows of a statement that only reads. One round trip. */
   all<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
-    return this.run((d1) => statement.all(d1, values));
+    const read = () => {
+      this.#primaryCalls++;
+      return statement.all(this.d1, values);
+    };
+    return retryPlatform("D1", read, PLATFORM_DEADLINE_MILLISECONDS, isLocked);
   }
 
-  /** The rows of a statement, read in a session. */
+  /** The same, read in a session. */
   allAtPrimary<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
-    return this.atPrimary((session) => statement.all(session, values));
+    return this.#atPrimary((session) => statement.all(session, values), isLocked);
   }
 
   /** Runs a statement that returns nothing. One round trip. @returns the number of changed rows */
@@ -103,13 +109,21 @@ export class Database {
    *
    * @throws Unavailable when D1 fails or does not respond in time
    */
-  async atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+  atPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+    return this.#atPrimary(query, isRetryable);
+  }
+
+  async #atPrimary<T>(
+    query: (session: D1DatabaseSession) => Promise<T>,
+    mayRetry: (error: unknown) => boolean,
+  ): Promise<T> {
     let session: D1DatabaseSession | undefined;
-    const result = await retryPlatform("D1", () => {
+    const call = () => {
       this.#primaryCalls++;
       session = this.d1.withSession("first-primary");
       return query(session);
-    });
+    };
+    const result = await retryPlatform("D1", call, PLATFORM_DEADLINE_MILLISECONDS, mayRetry);
     // Set here, because a try that finishes after the deadline does not get this far.
     this.#bookmark = session?.getBookmark() ?? null;
     return result;

@@ -29,6 +29,10 @@ type OfDevice = Placeholders<Omit<UserDevice, "userId">>;
 
 const issued = alias(badge, "issued");
 
+/** Names of a subquery's columns. */
+const number = sql.identifier(badge.number.name);
+const loginSequence = sql.identifier(badge.loginSequence.name);
+
 /** Badges of the device that no other badge has superseded. */
 const fromDevice = ({ applicationId, device }: OfDevice): SQL =>
   sql`FROM ${badge} AS ${issued} WHERE ${issued.applicationId} = ${applicationId} AND ${issued.device} = ${device}
@@ -38,7 +42,7 @@ const isBoundAs = (isBound: 0 | 1): SQL => sql`(${issued.keyThumbprint} IS NOT N
 
 /** The number and login sequence number of the badge with the highest above 1, by `badge_device_login`. */
 const last = (p: OfDevice, isBound: 0 | 1): SQL =>
-  sql`SELECT ${issued.number} AS number, ${issued.loginSequence} AS login_sequence ${fromDevice(p)} AND ${isBoundAs(isBound)}
+  sql`SELECT ${issued.number} AS ${number}, ${issued.loginSequence} AS ${loginSequence} ${fromDevice(p)} AND ${isBoundAs(isBound)}
     AND ${issued.loginSequence} > 1 ORDER BY ${issued.loginSequence} DESC LIMIT 1`;
 
 /** The number of the only badge, when none has a login sequence number above 1. Naming `user_id` makes SQLite search by `badge_user_device`. */
@@ -48,7 +52,7 @@ const only = (p: OfDevice, isBound: 0 | 1): SQL =>
 /** The number of the device's current badge. */
 const current = (p: OfDevice): SQL<number> =>
   sql`coalesce(
-    (SELECT number FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY login_sequence DESC LIMIT 1),
+    (SELECT ${number} FROM (SELECT * FROM (${last(p, 0)}) UNION ALL SELECT * FROM (${last(p, 1)})) ORDER BY ${loginSequence} DESC LIMIT 1),
     ${only(p, 0)}, ${only(p, 1)})`;
 
 /**
@@ -58,7 +62,7 @@ const current = (p: OfDevice): SQL<number> =>
 const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>): SQL =>
   sql`coalesce(
     (SELECT ${issued.number} ${fromDevice(p)} AND ${issued.keyThumbprint} = ${p.thumbprint} ORDER BY ${issued.loginSequence} DESC LIMIT 1),
-    (SELECT number FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT number FROM (${last(p, 1)})), ${only(p, 1)})`;
+    (SELECT ${number} FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT ${number} FROM (${last(p, 1)})), ${only(p, 1)})`;
 
 /** Result of a read at the nearest database, and where it comes from (contract section 16). */
 export interface NearestRead<Badge> {

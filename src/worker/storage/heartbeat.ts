@@ -21,19 +21,21 @@ export function isRecent(tickedAt: number | null, now: number): boolean {
   return age < MAX_REPLICA_AGE_SECONDS * 1000 && age > -REPLICA_CLOCK_SKEW_SECONDS * 1000;
 }
 
-const [sequence, tickedAt] = [heartbeat.sequence, heartbeat.tickedAt].map(({ name }) => sql.identifier(name));
+const [id, sequence, tickedAt] = [heartbeat.id, heartbeat.sequence, heartbeat.tickedAt].map(({ name }) =>
+  sql.identifier(name),
+);
 
 const TICK = statement(() =>
   query(
     { sequence: heartbeat.sequence },
-    (columns) => sql`INSERT INTO ${heartbeat} (id, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
-      ON CONFLICT (id) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
+    (columns) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
+      ON CONFLICT (${id}) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
   ),
 );
 
 /** One round trip. @returns the new sequence number */
 export async function beat(db: Database): Promise<number> {
-  const [row] = await db.all(TICK, {});
+  const [row] = await db.run((d1) => TICK.all(d1, {}));
   if (!row) throw new Error("the heartbeat is always returned");
   return row.sequence;
 }

@@ -1,4 +1,4 @@
-import { eq, sql } from "drizzle-orm";
+import { eq, getTableColumns, type SQLWrapper, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { numberRange } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
@@ -12,14 +12,19 @@ const SELECT = statement(() => orm.select().from(numberRange));
 /** All registrations. One round trip. */
 export const listRegistrations = (db: Database): Promise<Registration[]> => db.all(SELECT, {});
 
-const PUT = statement(
-  (p: Placeholders<{ rows: readonly Registration[] }>) => sql`
-    INSERT INTO ${numberRange} (application_id, first_number, last_number, registered_at)
-    SELECT value ->> 'applicationId', value ->> 'firstNumber', value ->> 'lastNumber', value ->> 'registeredAt'
-    FROM ${eachOf(p.rows)} WHERE true
-    ON CONFLICT (application_id) DO UPDATE SET first_number = excluded.first_number,
-      last_number = excluded.last_number, registered_at = excluded.registered_at`,
-);
+const PUT = statement((p: Placeholders<{ rows: readonly Registration[] }>) => {
+  const columns = getTableColumns(numberRange);
+  const { applicationId, ...others } = columns;
+  const list = (of: Record<string, { name: string }>, write: (column: SQLWrapper, field: string) => SQLWrapper) =>
+    sql.join(
+      Object.entries(of).map(([field, { name }]) => write(sql.identifier(name), field)),
+      sql`, `,
+    );
+  return sql`INSERT INTO ${numberRange} (${list(columns, (column) => column)})
+    SELECT ${list(columns, (_, field) => sql`value ->> ${field}`)} FROM ${eachOf(p.rows)} WHERE true
+    ON CONFLICT (${sql.identifier(applicationId.name)}) DO UPDATE
+    SET ${list(others, (column) => sql`${column} = excluded.${column}`)}`;
+});
 
 /** Rows per statement, so that their JSON stays below D1's limit for a bound value. */
 const CHUNK_ROWS = 5000;

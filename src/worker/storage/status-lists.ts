@@ -40,6 +40,8 @@ const offsetsOf = (joined: SQL): SQL<number[] | null> =>
 
 const offsetsIn = (value: string) => offsetsOf(sql`group_concat(list_offset) FILTER (WHERE value = ${value})`);
 
+const statusChange = sql.identifier(badge.statusChange.name);
+
 /**
  * Changes since the list was saved. Without the index, INDEXED BY makes the statement fail instead of reading other
  * badges.
@@ -50,11 +52,11 @@ const SELECT_CHANGED = statement((p: Placeholders<StatusListKey & { limit: numbe
       active: offsetsIn("active"),
       ended: offsetsIn("ended"),
       paused: offsetsIn("paused"),
-      through: sql<number>`coalesce(max(status_change), 0)`,
+      through: sql<number>`coalesce(max(${statusChange}), 0)`,
       rows: sql<number>`count(*)`,
     },
     (fields) => sql`SELECT ${fields} FROM (
-      SELECT ${badge.ordinal} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS status_change,
+      SELECT ${badge.ordinal} % ${STATUS_LIST_ENTRIES} AS list_offset, ${badge.statusChange} AS ${statusChange},
         CASE WHEN ${badge.state} IN ('revoked', 'replaced') THEN 'ended'
           WHEN ${badge.state} = 'suspended' OR ${badge.endedAt} IS NOT NULL THEN 'paused' ELSE 'active' END AS value
       FROM ${badge} INDEXED BY badge_status

@@ -17,18 +17,18 @@ const event = alias(webhookEvent, "event");
 const own = alias(webhookEvent, "own");
 
 const SELECT_DUE = statement((p: Placeholders<{ now: number; perApplication: number; limit: number }>) => {
-  const due = sql`SELECT ${own.id} FROM ${webhookEvent} AS own
+  const due = sql`SELECT ${own.id} FROM ${webhookEvent} AS ${own}
     WHERE ${own.applicationId} = ${application.id} AND ${own.state} = 'pending' AND ${own.dueAt} <= ${p.now}
       AND ${own.leaseUntil} <= ${p.now}
     ORDER BY ${own.dueAt}, ${own.id} LIMIT ${p.perApplication}`;
   // `rank`: an event's position among those of its application.
   const ranked = sql`SELECT ${event.applicationId}, ${event.id}, ${event.dueAt},
       row_number() OVER (PARTITION BY ${event.applicationId} ORDER BY ${event.dueAt}, ${event.id}) AS rank
-    FROM ${application} CROSS JOIN ${webhookEvent} AS event
+    FROM ${application} CROSS JOIN ${webhookEvent} AS ${event}
     WHERE ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${due})`;
   return query(
     { applicationId: event.applicationId, eventId: event.id },
-    (fields) => sql`SELECT ${fields} FROM (${ranked}) AS event ORDER BY rank, ${event.dueAt} LIMIT ${p.limit}`,
+    (fields) => sql`SELECT ${fields} FROM (${ranked}) AS ${event} ORDER BY rank, ${event.dueAt} LIMIT ${p.limit}`,
   );
 });
 
@@ -49,12 +49,12 @@ export const findDueEvents = (
  * in which they were made.
  */
 const RELEASE_HELD = statement((p: Placeholders<{ perApplication: number }>) => {
-  const held = sql`SELECT ${own.id} FROM ${webhookEvent} AS own
+  const held = sql`SELECT ${own.id} FROM ${webhookEvent} AS ${own}
     WHERE ${own.applicationId} = ${application.id} AND ${own.state} = 'held' AND ${own.state} IN ('exhausted', 'held')
     ORDER BY ${own.id} LIMIT ${p.perApplication}`;
   return sql`UPDATE ${webhookEvent} SET ${nameOf(own.state)} = 'pending', ${nameOf(own.attempts)} = 0, ${nameOf(own.dueAt)} = 0
     WHERE (${nameOf(own.applicationId)}, ${nameOf(own.id)}) IN (
-      SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS event
+      SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS ${event}
       WHERE ${application.webhookHeldAt} IS NULL AND ${application.webhookUrl} IS NOT NULL
         AND ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${held}))`;
 });
@@ -80,7 +80,7 @@ const GIVE_DUE_TIMES = statement(
   (p: Placeholders<UntriedValues>) =>
     sql`UPDATE ${webhookEvent} SET ${nameOf(own.dueAt)} = 0
       WHERE (${nameOf(own.applicationId)}, ${nameOf(own.id)}) IN (
-        SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS event
+        SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS ${event}
         WHERE ${event.applicationId} = ${application.id} AND ${event.id} >= ${p.from} AND ${event.id} < ${p.until}
           AND ${event.state} = 'pending' AND ${event.dueAt} IS NULL LIMIT ${p.limit})`,
 );
@@ -125,7 +125,7 @@ const SELECT_NEXT = statement((p: Placeholders<{ from: string }>) =>
   query(
     { id: sql<string | null>`min(next)` },
     (fields) => sql`SELECT ${fields} FROM (
-      SELECT (SELECT min(${own.id}) FROM ${webhookEvent} AS own
+      SELECT (SELECT min(${own.id}) FROM ${webhookEvent} AS ${own}
         WHERE ${own.applicationId} = ${application.id} AND ${own.id} >= ${p.from}) AS next FROM ${application})`,
   ),
 );

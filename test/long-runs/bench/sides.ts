@@ -1,20 +1,19 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { z } from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { migrate } from "../../../src/admin/platform/migrations.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../../../src/admin/platform/paths.ts";
-import { loadWrangler, runWrangler } from "../../../src/admin/platform/wrangler.ts";
-import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/shared/limits.ts";
+import { loadWrangler } from "../../../src/admin/platform/wrangler.ts";
 import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { RegisterInProcess } from "../../node/support/register.ts";
+import { buildWorker } from "../build.ts";
 import { note } from "../command-line.ts";
 
 const WORKERS = join(PROJECT, "test/long-runs/bench/workers");
@@ -28,9 +27,6 @@ const ENTRIES = {
 };
 
 export type SideName = keyof typeof ENTRIES;
-
-/** Rate limits are asked and never refuse: the load comes from few devices and one address. */
-const UNREACHED_LIMIT = 1_000_000_000;
 
 /** A Worker that runs in a workerd of its own, with a state of its own on disk. */
 export type Side = Awaited<ReturnType<typeof start>>;
@@ -71,28 +67,17 @@ export async function withSides(
 
 /** Builds a side's Worker as the service is deployed, and starts it with the bindings of wrangler.toml and with its tables. */
 async function start(name: SideName, directory: string, running: Running, started: Miniflare[]) {
-  // wrangler insists on the folder of static assets, whether it has files or not.
-  for (const folder of [join(PROJECT, "dist/assets"), directory]) mkdirSync(folder, { recursive: true });
+  mkdirSync(directory, { recursive: true });
   const entry = running.isDriven ? writeDriven(ENTRIES[name], join(directory, "driven.ts")) : ENTRIES[name];
-  const rootPath = join(directory, "worker");
-  await runWrangler(["deploy", entry, "--dry-run", "--outdir", rootPath, "--config", WRANGLER_CONFIG, "--env", ""]);
-
-  const wrangler = loadWrangler();
-  const { workerOptions } = wrangler.unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
-  const { modulesRules: _, assets: __, ratelimits, ...options } = workerOptions;
-  const simple = { limit: UNREACHED_LIMIT, period: RATE_LIMIT_WINDOW_SECONDS };
-  const unlimited = Object.keys(ratelimits ?? {}).map((binding) => [binding, { namespace_id: binding, simple }]);
   const { privateKey, publicKey } = await generateSealingKey();
+  const built = { entry, configuration: WRANGLER_CONFIG };
+  const worker = await buildWorker(built, join(directory, "worker"), privateKey);
+  const wrangler = loadWrangler();
   const pidFile = discardOutput(directory);
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      ...options,
+      ...worker,
       name,
-      rootPath,
-      modulesRoot: rootPath,
-      modules: bundledModules(rootPath, `${basename(entry, ".ts")}.js`),
-      bindings: { ...z.record(z.string(), z.string()).parse(options.bindings), SEALING_KEY_1: privateKey },
-      ratelimits: Object.fromEntries(unlimited),
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
       resourcePersistencePath: join(directory, "state"),
       log: new Log(LogLevel.WARN),
@@ -128,15 +113,6 @@ async function start(name: SideName, directory: string, running: Running, starte
     /** Where its runtime can be inspected; only of a side that was started with an inspector. */
     inspectorUrl: () => miniflare.getInspectorURL(),
   };
-}
-
-/** The bundle's script, and the migrations of an allocator's tables that it imports. */
-function bundledModules(directory: string, script: string): { type: "ESModule" | "Text"; path: string }[] {
-  const migrations = readdirSync(directory).filter((file) => file.endsWith(".sql"));
-  return [
-    { type: "ESModule", path: join(directory, script) },
-    ...migrations.map((file) => ({ type: "Text" as const, path: join(directory, file) })),
-  ];
 }
 
 /** A Worker that a driver calls in its own isolate. @returns the path of the file */

@@ -5,8 +5,8 @@ import {
   DEFAULT_RANGE_SIZE,
   HOME_WARNING_PERCENT,
   MAX_DATABASE_BYTES,
+  MAX_LOG_BYTES,
   MAX_METADATA_CHARACTERS,
-  MAX_STORED_BYTES,
   MAX_USER_ID_BYTES,
 } from "../../../src/shared/limits.ts";
 import { METADATA_FIELDS } from "../../../src/shared/metadata-fields.ts";
@@ -67,10 +67,10 @@ export function duration(seconds: number): string {
 
 /** The table of docs/scale.md and docs/operations.md. */
 export function floodReport(): string {
-  const [inD1, inAllocator] = [LARGEST.badge + LARGEST.event, LARGEST.ownBadge + LARGEST.entry];
+  const inD1 = LARGEST.badge + LARGEST.event;
   const amounts = {
     ...RANGES,
-    "8 GB of its allocator": MAX_STORED_BYTES / inAllocator,
+    "4 GB of its log": MAX_LOG_BYTES / LARGEST.entry,
     [`${HOME_WARNING_PERCENT} % of a home`]: ((HOME_WARNING_PERCENT / 100) * MAX_DATABASE_BYTES) / inD1,
     "a home's 10 GB": MAX_DATABASE_BYTES / inD1,
   };

@@ -1,4 +1,10 @@
-import { DEFAULT_RANGE_SIZE, EVENT_RETENTION_DAYS, LOG_DAYS, MAX_STORED_BYTES } from "../../../src/shared/limits.ts";
+import {
+  DEFAULT_RANGE_SIZE,
+  EVENT_RETENTION_DAYS,
+  LOG_DAYS,
+  MAX_LOG_BYTES,
+  MAX_STORED_BYTES,
+} from "../../../src/shared/limits.ts";
 import { backgroundLines, DAYS_A_MONTH, type Line } from "./background.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost } from "./cost.ts";
@@ -137,7 +143,7 @@ export const whole = (...counts: number[]): string =>
 
 /** An allocator's rows and its log, which forgets its oldest entries when it is too large. */
 const allocatorGigabytes = ({ logGigabytes, ownGigabytes }: ReturnType<typeof loadOf>): number =>
-  Math.min(logGigabytes, Math.max(0, MAX_STORED_BYTES / 1e9 - ownGigabytes)) + ownGigabytes;
+  Math.min(logGigabytes, MAX_LOG_BYTES / 1e9, Math.max(0, MAX_STORED_BYTES / 1e9 - ownGigabytes)) + ownGigabytes;
 
 const billed = ({ cost, count }: Line): prices.Billed => [cost, count];
 

@@ -23,7 +23,7 @@ export type CopyStep = "done" | "more" | "unknown";
 /**
  * One step of the copy of D1's rows into an allocator that has none: it is new, or its storage was lost (contract section 21). The
  * first step moves D1's head to an empty entry, so that no batch of an earlier instance comes in any more. The allocator counts as
- * empty until the last page is in; the steps go on where an earlier instance left them.
+ * empty until the last page is in; the steps go on where an earlier instance left them. A step that fails is repeated by the engine.
  *
  * @throws Unavailable
  */
@@ -70,7 +70,7 @@ async function begin({ db, applicationId, tables, log, now }: CopyParts, from: D
 async function continueCopy({ db, applicationId, tables, log, now }: CopyParts, begun: LogHead): Promise<CopyStep> {
   const { table, after } = placeOf(tables);
   const { counters } = begun;
-  const [headRows, page] = await db.atPrimary((session) =>
+  const [headRows, page] = await db.onceAtPrimary((session) =>
     session.batch([
       SELECT_HEAD.bind(session, { applicationId }),
       pageStatement(session, table, { applicationId, counters, after, limit: COPY_PAGE_ROWS }),

@@ -15,9 +15,9 @@ const selectHead = orm
 
 export const SELECT_HEAD = statement<{ applicationId: ApplicationId }, typeof selectHead>(() => selectHead);
 
-/** One round trip, to the primary. @returns undefined: D1 does not know the application @throws Unavailable */
+/** One round trip, once, to the primary. @returns undefined: D1 does not know the application @throws Unavailable */
 export async function readHead(db: Database, applicationId: ApplicationId): Promise<DatabaseHead | undefined> {
-  const [head] = await db.atPrimary((session) => SELECT_HEAD.all(session, { applicationId }));
+  const [head] = await db.onceAtPrimary((session) => SELECT_HEAD.all(session, { applicationId }));
   return head;
 }
 
@@ -106,9 +106,9 @@ const CLOSE = statement<{ applicationId: ApplicationId; entry: string }, ReturnT
     WHERE ${applicationHead.applicationId} = ${p.applicationId} AND ${applicationHead.entry} = ${p.entry}`,
 );
 
-/** One round trip. @throws Unavailable */
+/** One round trip, once. @throws Unavailable */
 export async function closeToReaders(db: Database, applicationId: ApplicationId, entry: string): Promise<void> {
-  await db.atPrimary((session) => CLOSE.bind(session, { applicationId, entry }).run());
+  await db.onceAtPrimary((session) => CLOSE.bind(session, { applicationId, entry }).run());
 }
 
 const NOTE_LOG_SINCE = statement<{ applicationId: ApplicationId; since: number }, ReturnType<typeof sql>>((p) => {

@@ -1,4 +1,5 @@
 import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { STATISTICS_DAYS } from "../../../shared/limits.ts";
 import {
@@ -13,7 +14,8 @@ import {
   signingKey,
   webhookEvent,
 } from "../../../shared/schema.ts";
-import { byShape, type Statement, statement } from "../../storage/statement.ts";
+import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
+import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../entry.ts";
 
 /**
@@ -90,29 +92,33 @@ function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown)
 /** Invitations and freed numbers are stored only where the number is not another application's. */
 function isUnclaimed(table: RowTable, columns: readonly string[], applicationId: unknown): SQL {
   if (table !== "invitation" && table !== "freedNumber") return sql`true`;
-  return isNotForeign(value(columns.indexOf("number")), applicationId);
+  return isNotForeign(value(columns.indexOf("number" satisfies keyof InvitationRow & keyof FreedRow)), applicationId);
 }
 
+const held = alias(badge, "held");
+
 const isNotForeign = (number: SQL, applicationId: unknown): SQL =>
-  sql`NOT EXISTS (SELECT 1 FROM ${badge} AS held WHERE held.${identifier(badge.number)} = ${number}
-    AND held.${identifier(badge.applicationId)} <> ${applicationId})`;
+  sql`NOT EXISTS (SELECT 1 FROM ${badge} AS ${held} WHERE ${held.number} = ${number}
+    AND ${held.applicationId} <> ${applicationId})`;
 
 /**
  * Numbers of inserted badges that another application has: they go into the head, which names them until they are withdrawn.
  * Returns them; nothing if there are none.
  */
-const NOTE_REFUSED = statement<RowValues, { fields: { refused: typeof applicationHead.refused }; query: SQL }>(
+const NOTE_REFUSED = statement<RowValues, Returning<{ refused: typeof applicationHead.refused }>>(
   ({ applicationId, rows }) => {
     const head = applicationHead;
-    const foreign = sql`SELECT held.${identifier(badge.number)} AS number FROM ${each(rows)}
-    CROSS JOIN ${badge} AS held ON held.${identifier(badge.number)} = row.value
-    WHERE held.${identifier(badge.applicationId)} <> ${applicationId}`;
-    const query = sql`UPDATE ${head} SET ${identifier(head.refused)} = (
-      SELECT json_group_array(number) FROM (
-        SELECT value AS number FROM json_each(${identifier(head.refused)}) UNION ${foreign}))
+    const foreign = sql`SELECT ${held.number} FROM ${each(rows)}
+    CROSS JOIN ${badge} AS ${held} ON ${held.number} = row.value
+    WHERE ${held.applicationId} <> ${applicationId}`;
+    return query(
+      { refused: head.refused },
+      (columns) => sql`UPDATE ${head} SET ${identifier(head.refused)} = (
+      SELECT json_group_array(one) FROM (
+        SELECT value AS one FROM json_each(${identifier(head.refused)}) UNION ${foreign}))
     WHERE ${identifier(head.applicationId)} = ${applicationId} AND EXISTS (${foreign})
-    RETURNING ${identifier(head.refused)} AS "refused"`;
-    return { fields: { refused: head.refused }, query };
+    RETURNING ${columns}`,
+    );
   },
 );
 
@@ -152,33 +158,34 @@ const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
  * IDs of events that are to be sent now.
  */
 const insertEvents = (isAgain: boolean) =>
-  statement<
-    RowValues & { now: number; isHeldWithoutUrl: number },
-    { fields: { id: typeof webhookEvent.id }; query: SQL }
-  >(({ applicationId, rows, now, isHeldWithoutUrl }) => {
-    const event = webhookEvent;
-    const names = [
-      event.applicationId,
-      event.id,
-      event.event,
-      event.payload,
-      event.state,
-      event.dueAt,
-      event.createdAt,
-    ];
-    const url = sql`application.${identifier(application.webhookUrl)}`;
-    const isHeld = sql`(${url} IS NULL OR application.${identifier(application.webhookHeldAt)} IS NOT NULL)`;
-    const text = sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
+  statement<RowValues & { now: number; isHeldWithoutUrl: number }, Returning<{ id: typeof webhookEvent.id }>>(
+    ({ applicationId, rows, now, isHeldWithoutUrl }) => {
+      const event = webhookEvent;
+      const names = [
+        event.applicationId,
+        event.id,
+        event.event,
+        event.payload,
+        event.state,
+        event.dueAt,
+        event.createdAt,
+      ];
+      const url = application.webhookUrl;
+      const isHeld = sql`(${url} IS NULL OR ${application.webhookHeldAt} IS NOT NULL)`;
+      return query(
+        { id: event.id },
+        (columns) => sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
         SELECT ${applicationId}, ${field("id")}, ${field("event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
           ${isAgain ? sql`${now}` : sql`NULL`}, ${field("createdAt")}
-        FROM ${each(rows)} JOIN ${application} ON application.${identifier(application.id)} = ${applicationId}
+        FROM ${each(rows)} JOIN ${application} ON ${application.id} = ${applicationId}
           AND ${isAgain ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
-          AND instr(',' || application.${identifier(application.events)} || ',', ',' || (${field("event")}) || ',') > 0
+          AND instr(',' || ${application.events} || ',', ',' || (${field("event")}) || ',') > 0
         WHERE ${isNotForeign(field("number"), applicationId)}
         ON CONFLICT DO NOTHING
-        RETURNING ${identifier(event.id)} AS "id"`;
-    return { fields: { id: event.id }, query: text };
-  });
+        RETURNING ${columns}`,
+      );
+    },
+  );
 
 const INSERT_EVENTS = insertEvents(false);
 const INSERT_EVENTS_AGAIN = insertEvents(true);

@@ -1,8 +1,11 @@
+import { getTableName } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS, SEND_ENTRIES } from "../../../shared/limits.ts";
+import { applicationHead } from "../../../shared/schema.ts";
 import { log as logLine } from "../../log.ts";
 import { withDeadline } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
+import type { BadgeRow } from "../../storage/rows.ts";
 import type { Mark } from "../counters.ts";
 import type { Log, LoggedEntry } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
@@ -210,7 +213,7 @@ export class Replicator {
 /** Whether an entry changes what doors know of badges. A badge that is only issued has no change of status yet. */
 const changesStatus = ({ changes }: LoggedEntry): boolean =>
   changes.rows.some(({ table, columns, rows }) => {
-    const index = table === "badge" ? columns.indexOf("statusChange") : -1;
+    const index = table === "badge" ? columns.indexOf("statusChange" satisfies keyof BadgeRow) : -1;
     return index >= 0 && rows.some((row) => row[index] !== null);
   });
 
@@ -224,7 +227,7 @@ function nextBatch(entries: readonly LoggedEntry[], maxCharacters: number): Logg
 }
 
 /** The fence's own failure, which says that D1 is elsewhere. */
-const FENCED = "NOT NULL constraint failed: application_head.sequence";
+const FENCED = `NOT NULL constraint failed: ${getTableName(applicationHead)}.${applicationHead.sequence.name}`;
 
 /** Whether D1 refuses the batch for good, unless something is changed. Everything else may have been applied, or will be. */
 function isRefusal(error: unknown): boolean {

@@ -39,10 +39,13 @@ const p = {
   limit: sql.placeholder("limit"),
 };
 
+const rangeEnd = (end: SQLiteColumn): SQL =>
+  sql`(SELECT ${end} FROM ${schema.application} WHERE ${schema.application.id} = ${p.applicationId})`;
+
 /** The numbers that the application can have: those of the head's parts, and those of its range. */
 const numbers = {
-  first: sql`min(${p.first}, coalesce((SELECT first_number FROM application WHERE id = ${p.applicationId}), ${p.first}))`,
-  last: sql`max(${p.last}, coalesce((SELECT last_number FROM application WHERE id = ${p.applicationId}), ${p.last}))`,
+  first: sql`min(${p.first}, coalesce(${rangeEnd(schema.application.firstNumber)}, ${p.first}))`,
+  last: sql`max(${p.last}, coalesce(${rangeEnd(schema.application.lastNumber)}, ${p.last}))`,
 };
 
 /** By number: the primary key, among the numbers that the application can have. */
@@ -61,7 +64,8 @@ function byNumber(table: typeof schema.badge | typeof schema.freedNumber): Paged
 function byIndex(
   table: typeof schema.invitation | typeof schema.blockedUser,
   [one, other]: readonly [SQLiteColumn | SQL, SQLiteColumn | SQL],
-  names: readonly [string, string],
+  /** Of the first column; the other is `rowKey`. */
+  name: keyof typeof schema.invitation.$inferSelect | keyof typeof schema.blockedUser.$inferSelect,
   start: PageKey,
 ): PagedTable {
   const own = and(eq(table.applicationId, p.applicationId), sql`(${one}, ${other}) > (${p.after1}, ${p.after2})`);
@@ -70,7 +74,8 @@ function byIndex(
   return {
     start,
     select: statement(() => select),
-    keyOf: (row) => names.map((name) => (typeof row[name] === "number" ? Number(row[name]) : String(row[name]))),
+    keyOf: (row) =>
+      [name, "rowKey"].map((name) => (typeof row[name] === "number" ? Number(row[name]) : String(row[name]))),
   };
 }
 
@@ -78,11 +83,11 @@ export const PAGED_TABLES = {
   badge: byNumber(schema.badge),
   invitation: byIndex(
     schema.invitation,
-    [schema.invitation.createdAt, sql`invitation.rowid`],
-    ["createdAt", "rowKey"],
+    [schema.invitation.createdAt, sql`${schema.invitation}.rowid`],
+    "createdAt",
     [-1, -1],
   ),
-  blockedUser: byIndex(schema.blockedUser, [schema.blockedUser.userId, sql`''`], ["userId", "rowKey"], ["", ""]),
+  blockedUser: byIndex(schema.blockedUser, [schema.blockedUser.userId, sql`''`], "userId", ["", ""]),
   freedNumber: byNumber(schema.freedNumber),
 } satisfies Record<RowTable, PagedTable>;
 

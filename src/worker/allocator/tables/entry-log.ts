@@ -29,6 +29,7 @@ export class Log {
         counters: sql.placeholder("counters"),
         changes: sql.placeholder("changes"),
         calls: sql.placeholder("calls"),
+        loggedBytes: sql`coalesce((SELECT logged_bytes FROM entry ORDER BY sequence DESC LIMIT 1), 0) + ${sql.placeholder("bytes")}`,
         keptAt: sql.placeholder("keptAt"),
       })
       .prepare();
@@ -45,8 +46,16 @@ export class Log {
     return this.#newest.get();
   }
 
-  append(row: Omit<LoggedEntry, "isAgain">): void {
-    this.#insert.run(row);
+  append(row: Omit<LoggedEntry, "isAgain" | "loggedBytes">): void {
+    this.#insert.run({ ...row, bytes: bytesOf(row) });
+  }
+
+  /** Bytes of the entries after the oldest one. Their pages are up to twice as large. */
+  bytes(): number {
+    const ends = [asc(entry.sequence), desc(entry.sequence)].map(
+      (order) => this.#orm.select({ logged: entry.loggedBytes }).from(entry).orderBy(order).limit(1).get()?.logged ?? 0,
+    );
+    return Math.max(...ends) - Math.min(...ends);
   }
 
   /** The entry at which D1 is; undefined: the log does not have it. */
@@ -90,9 +99,10 @@ export class Log {
 
   /** Numbers that the last entries have withdrawn: another application has them. */
   recentlyWithdrawn(limit: number): number[] {
-    const recent = sql`(SELECT changes FROM ${entry} ORDER BY sequence DESC LIMIT ${limit})`;
-    const query = sql<{ number: number }>`SELECT value AS number FROM ${recent}, json_each(changes, '$.withdrawn')`;
-    return this.#orm.all<{ number: number }>(query).map(({ number }) => number);
+    const newest = desc(entry.sequence);
+    const recent = this.#orm.select({ changes: entry.changes }).from(entry).orderBy(newest).limit(limit).as("recent");
+    const query = sql`SELECT value AS withdrawn FROM ${recent}, json_each(${recent.changes}, '$.withdrawn')`;
+    return this.#orm.all<{ withdrawn: number }>(query).map(({ withdrawn }) => withdrawn);
   }
 
   /** What was logged, oldest first, in steps. */
@@ -143,3 +153,6 @@ export class Log {
     this.append({ sequence, id, counters, changes: NO_CHANGES, calls: [], keptAt: now });
   }
 }
+
+const bytesOf = ({ counters, changes, calls }: Pick<LoggedEntry, "counters" | "changes" | "calls">): number =>
+  new TextEncoder().encode(JSON.stringify([counters, changes, calls])).length;

@@ -55,6 +55,8 @@ export const entry = sqliteTable("entry", {
   changes: text("changes", { mode: "json" }).$type<EntryChanges>().notNull(),
   /** The results of the group's calls. */
   calls: text("calls", { mode: "json" }).$type<CallResult[]>().notNull(),
+  /** Bytes of this entry and of all entries before it, deleted ones included: two entries' difference is what lies between. */
+  loggedBytes: integer("logged_bytes").notNull().default(0),
   /** When it was logged, or sent again, in milliseconds: it is kept 31 days from then. */
   keptAt: integer("kept_at").notNull(),
   /** Whether D1 has had it, perhaps, and has lost it since. */

@@ -1,4 +1,16 @@
-import { and, asc, eq, getTableColumns, inArray, isNotNull, lte, type Placeholder, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  exists,
+  getTableColumns,
+  inArray,
+  isNotNull,
+  lte,
+  type Placeholder,
+  sql,
+} from "drizzle-orm";
 import { type DrizzleSqliteDODatabase, drizzle } from "drizzle-orm/durable-sqlite";
 import { migrate } from "drizzle-orm/durable-sqlite/migrator";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "../../../shared/identifiers.ts";
@@ -20,7 +32,11 @@ export type Orm = DrizzleSqliteDODatabase;
 const IS_LIVE = sql`${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`;
 
 /** As the index `badge_user` has it. */
-const IS_FINAL = sql`(state = 'revoked' OR state = 'replaced')`;
+const IS_FINAL = sql`(${badge.state} = 'revoked' OR ${badge.state} = 'replaced')`;
+
+/** As the indexes `badge_end` and `invitation_end` have them. */
+const HAS_OPEN_END = sql`${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL`;
+const IS_PENDING = sql`${invitation.state} = 'pending'`;
 
 /** The allocator's rows, read one by one as decisions need them. The queries of every call are prepared once. */
 export class Tables {
@@ -39,15 +55,19 @@ export class Tables {
       .from(badge)
       .where(and(eq(badge.device, device), eq(badge.userId, sql.placeholder("userId")), IS_LIVE))
       .prepare();
+    const last = orm
+      .select({ loginSequence: badge.loginSequence })
+      .from(badge)
+      .where(and(eq(badge.device, device), IS_LIVE, sql`${badge.loginSequence} > 1`))
+      .orderBy(desc(badge.loginSequence))
+      .limit(1);
+    const first = orm
+      .select({ number: badge.number })
+      .from(badge)
+      .where(and(eq(badge.device, device), isNotNull(badge.userId), IS_LIVE));
     this.#lastLoginSequence = orm
-      .select({
-        // A device's first badge has login sequence 1, and no row of the index by it.
-        loginSequence: sql<number>`coalesce(
-          (SELECT login_sequence FROM badge WHERE device = ${device} AND ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1
-            ORDER BY login_sequence DESC LIMIT 1),
-          EXISTS (SELECT 1 FROM badge WHERE device = ${device} AND user_id IS NOT NULL AND ordinal IS NOT NULL
-            AND superseded_at IS NULL))`,
-      })
+      // A device's first badge has login sequence 1, and no row of the index by it.
+      .select({ loginSequence: sql<number>`coalesce(${last}, ${exists(first)})` })
       .from(sql`(SELECT 1)`)
       .prepare();
     this.#isBlocked = orm
@@ -145,7 +165,7 @@ export class Tables {
     return this.orm
       .select()
       .from(badge)
-      .where(and(sql`expires_at IS NOT NULL AND ended_at IS NULL`, lte(badge.expiresAt, now)))
+      .where(and(HAS_OPEN_END, lte(badge.expiresAt, now)))
       .orderBy(badge.expiresAt)
       .limit(limit)
       .all()
@@ -157,7 +177,7 @@ export class Tables {
     return this.orm
       .select()
       .from(invitation)
-      .where(and(sql`state = 'pending'`, lte(invitation.expiresAtTime, now)))
+      .where(and(IS_PENDING, lte(invitation.expiresAtTime, now)))
       .orderBy(invitation.expiresAtTime)
       .limit(limit)
       .all();
@@ -168,14 +188,14 @@ export class Tables {
     const [first] = this.orm
       .select({ at: badge.expiresAt })
       .from(badge)
-      .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`)
+      .where(HAS_OPEN_END)
       .orderBy(badge.expiresAt)
       .limit(1)
       .all();
     const [invited] = this.orm
       .select({ at: invitation.expiresAtTime })
       .from(invitation)
-      .where(sql`state = 'pending'`)
+      .where(IS_PENDING)
       .orderBy(invitation.expiresAtTime)
       .limit(1)
       .all();

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { type PlatformRuntime, type RunningWorker, type UploadedModule, uploadMetadata } from "./runtime.ts";
+import { type Code, describe, Versions } from "./versions.ts";
 
 /** A refusal of the platform, with its own code. */
 export class Refusal extends Error {
@@ -49,11 +50,10 @@ interface Queue {
   consumers: Consumer[];
 }
 
-interface Script {
-  metadata: z.output<typeof uploadMetadata> | null;
-  modules: Map<string, UploadedModule>;
+/** With the code that serves. */
+interface Script extends Code {
+  versions: Versions;
   secrets: Map<string, string>;
-  assets: Map<string, Uint8Array>;
   schedules: { cron: string }[];
   isReachable: boolean;
 }
@@ -72,6 +72,7 @@ const newConsumer = z.looseObject({
 });
 const newMessage = z.strictObject({ body: z.unknown(), content_type: z.enum(["json", "text"]).optional() });
 const newReplication = z.strictObject({ read_replication: z.strictObject({ mode: z.enum(["auto", "disabled"]) }) });
+const newDeployment = z.object({ versions: z.array(z.object({ version_id: z.string(), percentage: z.number() })) });
 const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() })) });
 const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
 
@@ -85,8 +86,6 @@ export interface AccountState {
   workersDevName: string | null;
   /** False: every call for queues is 11002 until somebody has opened them in the dashboard. The status is a guess. */
   hasQueues: boolean;
-  /** Whether two versions have traffic: then a secret cannot be changed (10215). */
-  isDeployingGradually: boolean;
   /** Microseconds that each object was active within the last hour, as the analytics have it. Empty: none yet. */
   activeMicroseconds: number[];
 }
@@ -102,7 +101,6 @@ export class StandInAccount {
     plan: "paid",
     workersDevName: "rehearsal",
     hasQueues: true,
-    isDeployingGradually: false,
     activeMicroseconds: [],
   };
   readonly databases: Database[] = [];
@@ -152,7 +150,7 @@ export class StandInAccount {
       if (!this.state.hasQueues) throw new Refusal(403, 11002, "In order to use Queues, you must enable your account.");
       return this.#queue(method, parts, query, json);
     }
-    if (area === "workers") return this.#worker(method, parts, body, contentType);
+    if (area === "workers") return this.#worker(method, parts, query, body, contentType);
     // wrangler looks for sites of its own before it deletes a Worker.
     if (route === "GET storage") return [];
     if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
@@ -243,7 +241,13 @@ export class StandInAccount {
     return { ...consumer, queue_name: found.queue_name };
   }
 
-  async #worker(method: string, [kind, name = "", what, detail]: string[], body: Buffer, contentType: string) {
+  async #worker(
+    method: string,
+    [kind, name = "", what, detail]: string[],
+    query: URLSearchParams,
+    body: Buffer,
+    contentType: string,
+  ) {
     const json = (): unknown => JSON.parse(body.toString() || "{}");
     if (kind === "subdomain") return this.#subdomain(method, json);
     if (kind === "domains") return this.domains;
@@ -273,8 +277,12 @@ export class StandInAccount {
         if (detail === "changeset") return { added: [], removed: [], updated: [], conflicting: [] };
         for (const { hostname } of newDomains.parse(json()).origins) this.domains.push({ hostname, service: name });
         return this.domains;
+      case "versions":
+        if (method === "POST") return this.#addVersion(script, body, contentType);
+        return detail === undefined ? { items: script.versions.all } : this.#version(script, detail);
       case "deployments":
-        return { deployments: [] };
+        if (method === "POST") return this.#deploy(script, newDeployment.parse(json()), query.has("force"));
+        return { deployments: script.versions.deployments };
       case "script-settings":
         return {};
       default:
@@ -325,7 +333,8 @@ export class StandInAccount {
     return { jwt: TOKEN };
   }
 
-  async #upload(name: string, body: Buffer, contentType: string): Promise<unknown> {
+  /** The code of an upload, and the secrets that come with it. */
+  async #read(before: Script | undefined, body: Buffer, contentType: string) {
     const form = await formOf(body, contentType);
     const modules = new Map<string, UploadedModule>();
     for (const [key, file] of form) {
@@ -337,7 +346,6 @@ export class StandInAccount {
     if (this.state.plan === "free" && metadata.limits?.cpu_ms !== undefined) {
       throw new Refusal(400, 100_328, "CPU limits are not supported for the Free plan. Switch to a paid plan.");
     }
-    const before = this.scripts.get(name);
     metadata.bindings = metadata.bindings.map((binding) =>
       binding.type === "inherit"
         ? (before?.metadata?.bindings.find(({ name: bound }) => bound === binding.name) ?? binding)
@@ -352,19 +360,24 @@ export class StandInAccount {
     for (const binding of metadata.bindings) {
       if (binding.type === "secret_text") secrets.set(binding.name, binding.text ?? "");
     }
+    const assets = new Map(
+      Object.entries(this.#manifest).map(([path, { hash }]) => [path, this.#uploads.get(hash) ?? new Uint8Array()]),
+    );
+    // A draft, which wrangler makes for the first secret, answers nothing.
+    const isDraft = !metadata.bindings.some(({ type }) => type === "d1");
+    const code: Code = { metadata: isDraft ? (before?.metadata ?? null) : metadata, modules, assets };
+    return { code, secrets };
+  }
+
+  async #upload(name: string, body: Buffer, contentType: string): Promise<unknown> {
+    const before = this.scripts.get(name);
+    const { code, secrets } = await this.#read(before, body, contentType);
+    const versions = before?.versions ?? new Versions();
     this.scripts.delete(name);
-    this.scripts.set(name, {
-      // A draft, which wrangler makes for the first secret, answers nothing.
-      metadata: metadata.bindings.some(({ type }) => type === "d1") ? metadata : (before?.metadata ?? null),
-      modules,
-      secrets,
-      assets: new Map(
-        Object.entries(this.#manifest).map(([path, { hash }]) => [path, this.#uploads.get(hash) ?? new Uint8Array()]),
-      ),
-      schedules: before?.schedules ?? [],
-      isReachable: before?.isReachable ?? false,
-    });
-    this.#changed();
+    const { schedules = [], isReachable = false } = before ?? {};
+    const script: Script = { ...code, versions, secrets, schedules, isReachable };
+    this.scripts.set(name, script);
+    this.#serve(script, code);
     return {
       id: name,
       etag: randomUUID(),
@@ -375,19 +388,59 @@ export class StandInAccount {
     };
   }
 
+  /** A new version that has all traffic. */
+  #serve(script: Script, { metadata, modules, assets }: Code = script): void {
+    const code = { metadata, modules, assets };
+    script.versions.deploy([{ version_id: script.versions.add(code, script.secrets), percentage: 100 }]);
+    this.#changed();
+  }
+
+  /** A new version without traffic. */
+  async #addVersion(script: Script, body: Buffer, contentType: string): Promise<unknown> {
+    const { code } = await this.#read(script, body, contentType);
+    return this.#version(script, script.versions.add(code, script.secrets));
+  }
+
+  #version(script: Script, id: string): unknown {
+    const found = script.versions.find(id);
+    if (found === undefined) throw new Refusal(404, 10_045, "This version does not exist.");
+    return describe(found);
+  }
+
+  /**
+   * Divides the traffic among versions. Whether a version that returns has the secrets of its time or of today is documented
+   * nowhere: here they are those of today.
+   */
+  #deploy(script: Script, { versions }: z.output<typeof newDeployment>, isForced: boolean): unknown {
+    const serving = script.versions.serving;
+    const changed = versions.flatMap(({ version_id: id }) => {
+      const before = script.versions.find(id)?.secrets ?? new Map<string, string>();
+      return [...script.secrets.keys()].filter((name) => before.get(name) !== script.secrets.get(name));
+    });
+    if (changed.length > 0 && !isForced) {
+      throw new Refusal(400, 10_220, `The following secrets have changed: ${[...new Set(changed)].join(", ")}`);
+    }
+    const id = script.versions.deploy(versions);
+    if (id === undefined) throw new Refusal(404, 10_045, "This version does not exist.");
+    const { metadata, modules, assets } = script.versions.serving ?? serving ?? script;
+    Object.assign(script, { metadata, modules, assets });
+    this.#changed();
+    return { id };
+  }
+
   #secret(script: Script, method: string, detail: string | undefined, json: () => unknown): unknown {
     if (method === "GET") return [...script.secrets.keys()].map((name) => ({ name, type: "secret_text" }));
-    if (this.state.isDeployingGradually) {
+    if (script.versions.isGradual) {
       throw new Refusal(400, 10_215, "The latest version of your Worker isn't currently deployed.");
     }
     if (method === "PUT") {
       const { name, text } = z.object({ name: z.string(), text: z.string() }).parse(json());
       script.secrets.set(name, text);
-      this.#changed();
+      this.#serve(script);
       return { name, type: "secret_text" };
     }
     script.secrets.delete(detail ?? "");
-    this.#changed();
+    this.#serve(script);
     return null;
   }
 }

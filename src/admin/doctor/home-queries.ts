@@ -1,0 +1,67 @@
+import { and, count, eq, gt, gte, isNull, lte, sql } from "drizzle-orm";
+import { application, applicationHead, webhookEvent } from "../../shared/schema.ts";
+import type { Orm } from "../platform/database.ts";
+
+/** What the doctor asks the database of each home. */
+
+const ofApplication = eq(applicationHead.applicationId, application.id);
+
+/**
+ * Counts events that have been due since before a moment, and events that are held or exhausted. Both indexes have only
+ * undelivered events, which are few.
+ */
+export function countDeliveries(orm: Orm, dueBefore: number) {
+  const { applicationId, state, dueAt, createdAt } = webhookEvent;
+  const overdue = orm
+    .select({ events: count() })
+    .from(sql`${webhookEvent} INDEXED BY webhook_event_due`)
+    .innerJoin(application, eq(application.id, applicationId))
+    .where(
+      and(sql`${state} = 'pending'`, lte(dueAt, dueBefore), isNull(application.disabledAt), lte(createdAt, dueBefore)),
+    );
+  return orm
+    .select({
+      overdue: sql<number>`${overdue}`,
+      held: sql<number>`count(*) FILTER (WHERE ${state} = 'held')`,
+      exhausted: sql<number>`count(*) FILTER (WHERE ${state} = 'exhausted')`,
+    })
+    .from(sql`${webhookEvent} INDEXED BY webhook_event_stopped`)
+    .where(sql`${state} IN ('exhausted', 'held')`);
+}
+
+/** Enabled applications with what their allocators have used of their ranges. Counting their badges would read every badge. */
+export const selectRanges = (orm: Orm) =>
+  orm
+    .select({
+      id: application.id,
+      name: application.name,
+      firstNumber: application.firstNumber,
+      lastNumber: application.lastNumber,
+      segments: applicationHead.rangeSegments,
+      counted: applicationHead.statistics,
+    })
+    .from(application)
+    .innerJoin(applicationHead, ofApplication)
+    .where(isNull(application.disabledAt));
+
+/** Applications whose fresh numbers of a clock hour, in hours since 1970-01-01 UTC, are used up (contract section 7). */
+export const selectReachedBrakes = (orm: Orm, hour: number) =>
+  orm
+    .select({ id: application.id, name: application.name, limit: sql<number>`${application.newBadgesPerHour}` })
+    .from(application)
+    .innerJoin(applicationHead, ofApplication)
+    .where(
+      and(
+        isNull(application.disabledAt),
+        eq(applicationHead.hour, hour),
+        gte(applicationHead.hourUsed, application.newBadgesPerHour),
+      ),
+    );
+
+/** Applications whose allocators have the log only since a later moment: there was no room for more (contract section 21). */
+export const selectShortLogs = (orm: Orm, since: number) =>
+  orm
+    .select({ id: application.id, name: application.name, since: sql<number>`${applicationHead.logSince}` })
+    .from(application)
+    .innerJoin(applicationHead, ofApplication)
+    .where(gt(applicationHead.logSince, since));

@@ -1,0 +1,1 @@
+ALTER TABLE `entry` ADD `logged_bytes` integer DEFAULT 0 NOT NULL;

@@ -1,0 +1,121 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { Database } from "../../../src/admin/platform/database.ts";
+import { Homes } from "../../../src/admin/platform/homes.ts";
+import { migrate } from "../../../src/admin/platform/migrations.ts";
+import { PROJECT } from "../../../src/admin/platform/paths.ts";
+import { loadWrangler } from "../../../src/admin/platform/wrangler.ts";
+import { sealingKey } from "../../../src/shared/schema.ts";
+import { generateSealingKey } from "../../../src/shared/sealing.ts";
+import { startReceiver } from "../bench/load.ts";
+import { buildWorker } from "../build.ts";
+import { note } from "../command-line.ts";
+
+type Release = "this" | "other";
+
+/** A Worker of one release that calls the objects of another one. */
+export interface Service {
+  /** Of workerd itself. */
+  origin: string;
+  homes: Homes;
+  /** What cron does once a minute. */
+  tick(): Promise<unknown>;
+  receiver: Awaited<ReturnType<typeof startReceiver>>;
+}
+
+type Run = <Result>(
+  phase: { worker: Release; objects: Release },
+  use: (service: Service) => Promise<Result>,
+) => Promise<Result>;
+
+/** The bindings of objects in wrangler.toml. */
+const OBJECTS = { ALLOCATOR: "Allocator", LIVE: "Live", HOME_SCHEDULER: "HomeScheduler" };
+
+/** The names of both Workers, whichever release they are of: the name of the second is part of where its objects are stored. */
+const [WORKER, OWNER] = ["worker", "objects"];
+
+/** Builds this checkout and another commit, and lets `use` run them on one state. */
+export async function withReleases(
+  { reference, laterCalls }: { reference: string; laterCalls: boolean },
+  use: (run: Run) => Promise<void>,
+): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "badge-releases-"));
+  const other = join(directory, "checkout");
+  const receiver = await startReceiver();
+  try {
+    note(`Building this checkout and ${reference} …`);
+    execFileSync("git", ["worktree", "add", "--quiet", "--detach", other, reference], { cwd: PROJECT });
+    symlinkSync(join(PROJECT, "node_modules"), join(other, "node_modules"));
+    if (laterCalls) raiseCallVersion(other);
+    const { privateKey, publicKey } = await generateSealingKey();
+    const build = (folder: string, name: Release) => {
+      const built = { entry: join(folder, "src/worker/index.ts"), configuration: join(folder, "wrangler.toml") };
+      return buildWorker(built, join(directory, name), privateKey);
+    };
+    const workers = { this: await build(PROJECT, "this"), other: await build(other, "other") };
+    let isMade = false;
+    await use(async (phase, use) => {
+      const objects = Object.entries(OBJECTS).map(([binding, className]) => [
+        binding,
+        { className, scriptName: OWNER, useSQLite: true },
+      ]);
+      const miniflare = new Miniflare(
+        convertV4MiniflareOptions({
+          workers: [
+            {
+              ...workers[phase.worker],
+              name: WORKER,
+              durableObjects: Object.fromEntries(objects),
+              additionalUnboundDurableObjects: [],
+              unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
+            },
+            { ...workers[phase.objects], name: OWNER, queueConsumers: {} },
+          ],
+          resourcePersistencePath: join(directory, "state"),
+          log: new Log(LogLevel.WARN),
+          logRequests: false,
+          cf: false,
+          telemetry: { enabled: false },
+          handleStructuredLogs: ({ message }) => void (process.env.RELEASES_LOG && note(message)),
+        }),
+      );
+      try {
+        const { origin } = await miniflare.unsafeGetDirectURL(WORKER);
+        const homes = new Homes([
+          { number: 1, place: null, database: new Database(await miniflare.getD1Database("DB", WORKER)) },
+          { number: 2, place: null, database: new Database(await miniflare.getD1Database("DB_2", WORKER)) },
+        ]);
+        if (!isMade) await makeTables(homes, publicKey);
+        isMade = true;
+        const worker = await miniflare.getWorker(WORKER);
+        return await use({ origin, homes, receiver, tick: () => worker.scheduled({ cron: "* * * * *" }) });
+      } finally {
+        await miniflare.dispose();
+      }
+    });
+  } finally {
+    receiver.close();
+    execFileSync("git", ["worktree", "remove", "--force", other], { cwd: PROJECT });
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** As a deployment does it: the tables of the later release come first. */
+const makeTables = (homes: Homes, publicKey: string) =>
+  homes.map(({ database }) =>
+    database.run(async (orm, d1) => {
+      await migrate(d1, loadWrangler());
+      await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
+    }),
+  );
+
+function raiseCallVersion(checkout: string): void {
+  const path = join(checkout, "src/worker/allocator/commands.ts");
+  const text = readFileSync(path, "utf8");
+  const raised = text.replace(/(?<=CALL_VERSION = )\d+/, (version) => String(Number(version) + 1));
+  if (raised === text) throw new Error("that commit's calls have no version");
+  writeFileSync(path, raised);
+}
