@@ -84,7 +84,7 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     });
     vi.restoreAllMocks();
     setSize(second.database, 7_100_000_000);
-    const full = { state: "look", detail: "home 2: 71 % of the 10 GB that D1 holds" };
+    const full = { state: "warning", detail: "home 2: 71 % of the 10 GB that D1 holds" };
     expect(await finding("Homes")).toMatchObject(full);
   });
 });

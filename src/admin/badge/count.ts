@@ -6,7 +6,7 @@ import type { Database, Orm } from "../platform/database.ts";
 /** Badges read by one statement: D1 runs one at a time, and every caller of the home waits for it. */
 const CHUNK_BADGES = 10_000;
 
-/** Badges after a number, counted by their keys. `last` is the chunk's last number with the key. */
+/** Counts a chunk of badges after a number by their keys. `last` is the chunk's last number with the key. */
 function countChunk(orm: Orm, after: number, lastNumber: number) {
   const { number, signingKeyId, ordinal, state, endedAt, keyThumbprint } = badge;
   const chunk = orm

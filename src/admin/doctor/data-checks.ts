@@ -40,7 +40,7 @@ export function dataChecks(session: Session, deployCommand: string): Check[] {
   ];
 }
 
-/** The rows of one query in every home. */
+/** Runs a query in every home. @returns all rows */
 const queryHomes = async <Row>(homes: Homes, query: (orm: Orm) => Promise<Row[]>): Promise<Row[]> =>
   (await homes.map(({ database }) => database.run(query))).flat();
 
