@@ -163,6 +163,19 @@ describe("a republication (contract section 21)", () => {
     expect(await stateOf(application, number)).toBe("active");
   });
 
+  it("a republication grows the range in D1 as far as numbers were drawn", async () => {
+    const application = await createApplication({ size: 1 });
+    const { id, lastNumber } = application;
+    await issueTo(application, "phone-1", "alice");
+    await runSql("UPDATE application SET last_number = last_number + 1 WHERE id = ?1", id);
+    moveClock(DAY);
+    expect(await issueTo(application, "phone-2", "bob")).toBe(String(lastNumber + 1));
+    await runSql("UPDATE application SET last_number = ?2 WHERE id = ?1", id, lastNumber);
+    await reconcile(application, { republish: true });
+    const { results } = await runSql("SELECT last_number FROM application WHERE id = ?1", id);
+    expect(results).toEqual([{ last_number: lastNumber + 1 }]);
+  });
+
   it("a republication that D1 does not begin changes nothing, and calls continue", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");

@@ -39,14 +39,19 @@ export async function republish(parts: RepublishParts): Promise<void> {
   // No badge has that change number, so no connected door is up to date (src/worker/live/snapshots.ts).
   const counters = { ...found, epoch: newRandomId(), lastChange: found.lastChange + 1 };
   const mover = new Mover(parts, { from, sequence: newest.sequence, counters });
-  await mover.move((session) => [DELETE_STATUS_LISTS.bind(session, { applicationId })]);
+  const last = counters.rangeSegments.at(-1);
+  await mover.move((session) => [
+    DELETE_STATUS_LISTS.bind(session, { applicationId }),
+    // As far as numbers were drawn, the range has grown in D1, too.
+    ...render(parts, session, { ...NO_CHANGES, lastNumber: last ? last.first + last.size - 1 : null }),
+  ]);
   for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);
   for (const table of TABLE_NAMES) await insertRows(parts, mover, table);
   await sendEventsAgain(parts, mover);
-  const last = { sequence: newest.sequence + 1, entry: newRandomId() };
+  const end = { sequence: newest.sequence + 1, entry: newRandomId() };
   // Before it is sent: then D1's head is known, whatever happens to the response.
-  log.append({ sequence: last.sequence, id: last.entry, counters, changes: NO_CHANGES, calls: [], keptAt: now() });
-  await mover.finish(last);
+  log.append({ sequence: end.sequence, id: end.entry, counters, changes: NO_CHANGES, calls: [], keptAt: now() });
+  await mover.finish(end);
 }
 
 /** Moves D1's head from one step to the next; each step is one batch. */
