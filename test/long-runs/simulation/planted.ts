@@ -222,7 +222,12 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     from: "for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);",
     to: "",
   },
-  "forgets-an-erasures-end": { file: ENGINE, from: "(done) => appendErased(log, done, now())", to: "() => {}" },
+  "forgets-an-erasures-end": {
+    file: ENGINE,
+    from: "(done) => appendErased(log, done, now())",
+    to: "() => {}",
+    foundBy: "test/history/erase.test.ts",
+  },
   "lifts-an-erased-users-block": {
     file: "allocator/decide/erase.ts",
     from: "transaction.insertBlock({ ...block, userId: alias, userDigest });",

@@ -159,8 +159,8 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
     await timeline.sleep(MINUTE);
   }
   faults.isOn = false;
-  // What was interrupted is asked for again.
-  administrator.republish(application);
+  // What was interrupted is asked for again. D1 may be older than another log, too, which began with a later copy.
+  for (const each of plan.applications) administrator.republish(each);
   await isolates.sweep();
   await timeline.sleep(MINUTE);
   for (const { id } of plan.applications) d1.of(id).keepFrom();
