@@ -1,5 +1,5 @@
 import { parsePublicUrl } from "../shared/public-url.ts";
-import { AllocatorClient } from "./allocator/client.ts";
+import { AllocatorClient } from "./allocator/allocator-client.ts";
 import { ApplicationCache } from "./applications/application-cache.ts";
 import { AuthFailureLimiter } from "./applications/auth-failure-limiter.ts";
 import { KnownApplications } from "./applications/known-applications.ts";
@@ -10,7 +10,7 @@ import { DatabaseHealth } from "./database-health.ts";
 import { type Home, queueOf } from "./homes.ts";
 import { SealingKeys } from "./keys/sealing-keys.ts";
 import { UnsealedKeys } from "./keys/unsealed-keys.ts";
-import { LiveClient } from "./live/client.ts";
+import { LiveClient } from "./live/live-client.ts";
 import { type Retention, readRetention } from "./scheduling/retention-days.ts";
 import { Database } from "./storage/database.ts";
 import { IssuerKeys } from "./users/issuer-keys.ts";

@@ -2,7 +2,7 @@ import { createContext } from "./context.ts";
 import { isFirstOfHour, warnIfHomeFills } from "./home-size.ts";
 import { findHome, homesOf } from "./homes.ts";
 import { app } from "./http/app.ts";
-import { tickHome } from "./scheduling/client.ts";
+import { tickHome } from "./scheduling/scheduler-client.ts";
 import { takeWakeMessages, wakeRecipients } from "./scheduling/wake-messages.ts";
 import { type ContextOf, consumeDeadLetters, consumeDeliveries } from "./webhooks/consumer.ts";
 

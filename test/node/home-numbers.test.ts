@@ -4,7 +4,7 @@ import { listApplications } from "../../src/admin/application/commands.ts";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { checkHomes } from "../../src/admin/home/check.ts";
-import { releaseNumbers } from "../../src/admin/home/release.ts";
+import { releaseNumbers } from "../../src/admin/home/clear-registration.ts";
 import { listRegistrations } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { plainHomeSubmitter } from "../../src/admin/script-command/submit.ts";

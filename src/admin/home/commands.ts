@@ -8,7 +8,7 @@ import { counted, formatNumber, tableLines } from "../command-line/output.ts";
 import type { Home } from "../platform/homes.ts";
 import { homeSubmitter } from "../script-command/submit.ts";
 import { type CheckedHomes, checkHomes, type RegistrationMismatch } from "./check.ts";
-import { releaseNumbers } from "./release.ts";
+import { releaseNumbers } from "./clear-registration.ts";
 
 export const homeCommands = group("home", {
   summary: "list the homes, and check the register of their numbers",

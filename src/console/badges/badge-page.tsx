@@ -7,7 +7,7 @@ import { hrefOf } from "../parts/route.ts";
 import { useSettings } from "../parts/settings.ts";
 import { Empty, Show, Title } from "../parts/states.tsx";
 import { Digits, Field, When } from "../parts/texts.tsx";
-import { StateChip } from "./columns.tsx";
+import { StateChip } from "./badge-columns.tsx";
 import { StepDialog } from "./step-dialog.tsx";
 import { type BadgeStep, stepsOf } from "./steps.ts";
 

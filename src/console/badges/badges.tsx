@@ -8,7 +8,7 @@ import { Title } from "../parts/states.tsx";
 import { Filters, Table } from "../parts/table.tsx";
 import { BADGE_STATE_WORDS } from "../words.ts";
 import { Bulk } from "./bulk.tsx";
-import { badgeColumns } from "./columns.tsx";
+import { badgeColumns } from "./badge-columns.tsx";
 import { FoundPeople, Search } from "./search.tsx";
 import { StepDialog } from "./step-dialog.tsx";
 import type { BadgeStep } from "./steps.ts";

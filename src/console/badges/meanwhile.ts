@@ -1,5 +1,5 @@
 import { type Badge, BadgeServiceError, type CurrentBadge, type HistoryEntry } from "../../client/index.ts";
-import { actionWords, actorSubject } from "../history/words.ts";
+import { actionWords, actorSubject } from "../history/action-names.ts";
 import { momentOf } from "../parts/texts.tsx";
 import type { Session } from "../session.ts";
 import { BADGE_STATE_WORDS } from "../words.ts";

@@ -1,6 +1,6 @@
 import type { HistoryActor } from "../../client/index.ts";
 import { Plainly } from "../parts/identity.tsx";
-import { actorParts } from "./words.ts";
+import { actorParts } from "./action-names.ts";
 
 /** Who did it, and who vouches for that. */
 export function By({ actor }: { actor: HistoryActor }) {

@@ -2,7 +2,7 @@ import { useRef } from "preact/hooks";
 import { dateValue, dayOf } from "../parts/days.ts";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { Filters } from "../parts/table.tsx";
-import { ACTION_WORDS } from "./words.ts";
+import { ACTION_WORDS } from "./action-names.ts";
 
 const NAMES = ["from", "to", "actor", "action", "badge", "user"] as const;
 

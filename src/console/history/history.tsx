@@ -11,7 +11,7 @@ import { type Column, Table } from "../parts/table.tsx";
 import { Digits, When } from "../parts/texts.tsx";
 import { By } from "./by.tsx";
 import { HistoryFilters } from "./filters.tsx";
-import { actionWords, actorWords, detailWords } from "./words.ts";
+import { actionWords, actorWords, detailWords } from "./action-names.ts";
 
 const PER_PAGE = 100;
 

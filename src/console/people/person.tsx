@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { BlockedUser, ListedBadge, User } from "../../client/index.ts";
-import { StateChip } from "../badges/columns.tsx";
+import { StateChip } from "../badges/badge-columns.tsx";
 import { HistoryTable } from "../history/history.tsx";
 import { useList, useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";

@@ -8,7 +8,7 @@ import type { Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { count, counted, grouped } from "../parts/texts.tsx";
-import { invitationColumns, type Revocable } from "./columns.tsx";
+import { invitationColumns, type Revocable } from "./visit-columns.tsx";
 import { Invite } from "./invite.tsx";
 import { Passes } from "./passes.tsx";
 import type { Invited } from "./send-invitations.ts";

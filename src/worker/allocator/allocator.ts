@@ -6,7 +6,7 @@ import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { findHome, queueOf } from "../homes.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
 import { UnsealedKeys } from "../keys/unsealed-keys.ts";
-import { LiveClient } from "../live/client.ts";
+import { LiveClient } from "../live/live-client.ts";
 import { log } from "../log.ts";
 import { Database } from "../storage/database.ts";
 import { enqueueDeliveries } from "../webhooks/delivery-message.ts";

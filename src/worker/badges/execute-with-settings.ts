@@ -1,6 +1,6 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
-import type { Success } from "../allocator/client.ts";
+import type { Success } from "../allocator/allocator-client.ts";
 import type { Command, Rules } from "../allocator/commands.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";

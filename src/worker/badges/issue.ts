@@ -2,7 +2,7 @@ import type { AuditContext } from "../../shared/actor.ts";
 import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
-import type { Success } from "../allocator/client.ts";
+import type { Success } from "../allocator/allocator-client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
 import { mayBind, mayUse } from "../allocator/decide/keys.ts";
 import type { Application } from "../applications/application-cache.ts";

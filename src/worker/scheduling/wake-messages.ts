@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import { firstHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { enqueueDueEvents } from "../webhooks/backlog.ts";
-import { wakeHomeScheduler } from "./client.ts";
+import { wakeHomeScheduler } from "./scheduler-client.ts";
 
 /** The wake-up messages in a batch of the webhook queue, apart from the messages about webhook events. */
 export interface WakeMessages {

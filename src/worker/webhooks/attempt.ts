@@ -6,7 +6,7 @@ import {
 } from "../../shared/limits.ts";
 import { parseRetryAfter } from "../../shared/retry-after.ts";
 import { checkWebhookUrl } from "../../shared/webhook-url.ts";
-import type { AttemptOutcome } from "./policy.ts";
+import type { AttemptOutcome } from "./retry-policy.ts";
 
 export interface Attempt {
   outcome: AttemptOutcome;

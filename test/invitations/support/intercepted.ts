@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { AllocatorClient } from "../../../src/worker/allocator/client.ts";
+import { AllocatorClient } from "../../../src/worker/allocator/allocator-client.ts";
 import type { Context } from "../../../src/worker/context.ts";
 import { Database } from "../../../src/worker/storage/database.ts";
 import type { Statement } from "../../../src/worker/storage/statement.ts";

@@ -2,7 +2,7 @@ import type { Allocator } from "../../../../src/worker/allocator/allocator.ts";
 import { type Context, createContext, createIsolate } from "../../../../src/worker/context.ts";
 import { findHome, homesOf } from "../../../../src/worker/homes.ts";
 import { type Sealed, UnsealedKeys } from "../../../../src/worker/keys/unsealed-keys.ts";
-import { tickHome } from "../../../../src/worker/scheduling/client.ts";
+import { tickHome } from "../../../../src/worker/scheduling/scheduler-client.ts";
 import type { HomeScheduler } from "../../../../src/worker/scheduling/home-scheduler.ts";
 import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";

@@ -1,5 +1,5 @@
 import type { ListedBadge } from "../../client/index.ts";
-import { actorWords } from "../history/words.ts";
+import { actorWords } from "../history/action-names.ts";
 import { useSession } from "../parts/hooks.ts";
 import { Person, Plainly } from "../parts/identity.tsx";
 import { Menu } from "../parts/menu.tsx";
