@@ -74,13 +74,13 @@ describe("doctor (contract sections 7, 17 and 21)", () => {
     });
   });
 
-  it("names each home that has 70 % of the 10 GB", async () => {
+  it("doctor names each home that has 70 % of the 10 GB", async () => {
     const [second] = homes.others;
     if (!second) throw new Error("the tests have two homes");
     setSize(second.database, 6_999_999_999);
     expect(await finding("Homes")).toMatchObject({
       state: "ok",
-      detail: "the fullest has 69 % of the 10 GB that D1 holds",
+      detail: "the fullest uses 69 % of the 10 GB that D1 holds",
     });
     vi.restoreAllMocks();
     setSize(second.database, 7_100_000_000);

@@ -44,7 +44,7 @@ export const selectRanges = (orm: Orm) =>
     .innerJoin(applicationHead, ofApplication)
     .where(isNull(application.disabledAt));
 
-/** Applications whose fresh numbers of a clock hour, in hours since 1970-01-01 UTC, are used up (contract section 7). */
+/** Applications that have used up a clock hour's numbers (hours since 1970-01-01 UTC; contract section 7). */
 export const selectReachedBrakes = (orm: Orm, hour: number) =>
   orm
     .select({ id: application.id, name: application.name, limit: sql<number>`${application.newBadgesPerHour}` })

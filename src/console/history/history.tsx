@@ -9,9 +9,9 @@ import { hrefOf, type Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Digits, When } from "../parts/texts.tsx";
+import { actionWords, actorWords, detailWords } from "./action-names.ts";
 import { By } from "./by.tsx";
 import { HistoryFilters } from "./filters.tsx";
-import { actionWords, actorWords, detailWords } from "./action-names.ts";
 
 const PER_PAGE = 100;
 

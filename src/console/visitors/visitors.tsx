@@ -8,10 +8,10 @@ import type { Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
 import { count, counted, grouped } from "../parts/texts.tsx";
-import { invitationColumns, type Revocable } from "./visit-columns.tsx";
 import { Invite } from "./invite.tsx";
 import { Passes } from "./passes.tsx";
 import type { Invited } from "./send-invitations.ts";
+import { invitationColumns, type Revocable } from "./visit-columns.tsx";
 import { STATES, VisitFilters } from "./visit-filters.tsx";
 
 const PER_PAGE = 100;

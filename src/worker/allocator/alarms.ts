@@ -42,12 +42,12 @@ export class Alarms {
     this.#env = env;
   }
 
-  /** Before `ensure`, which then writes at once. */
+  /** Call first, so that `ensure` writes at once. */
   async load(): Promise<void> {
     if (this.#at === undefined) this.#at = await this.#storage.getAlarm();
   }
 
-  /** The alarm comes at this time at the latest. @param at milliseconds; null: it need not come */
+  /** The alarm fires at this time at the latest. @param at milliseconds; null: none is needed */
   async ensure(at: number | null): Promise<void> {
     if (this.#at === undefined) await this.load();
     if (at === null || (this.#at != null && this.#at <= at)) return;
@@ -68,7 +68,7 @@ export class Alarms {
     await this.ensure(now + COMPARE_AFTER_MILLISECONDS);
   }
 
-  /** The alarm has come. */
+  /** The alarm has fired. */
   begin(): void {
     this.#at = null;
     this.#isChanged = false;
@@ -76,7 +76,7 @@ export class Alarms {
   }
 
   /**
-   * Records what the clock has brought, and deletes what is too old.
+   * Records what has ended, and deletes what is too old.
    *
    * @param sentThrough sequence of the last entry that D1 has
    * @param noteLogSince gets the time of the oldest entry, in milliseconds, when the log had no room for 31 days of entries

@@ -12,7 +12,7 @@ export interface Reply {
 /** A call that waits to be decided. */
 export interface WaitingCall {
   call: Call;
-  /** ID of the command of the script that it carries out; null: it carries out none. */
+  /** ID of the script command it carries out; null: none. */
   scriptId: string | null;
   done: PromiseWithResolvers<Reply>;
 }
@@ -23,7 +23,7 @@ export class Calls {
   #waiting: WaitingCall[] = [];
   /** Calls without a reply yet, by ID: one that is repeated meanwhile gets the same reply. */
   readonly #open = new Map<string, Promise<Reply>>();
-  /** Of the last calls, until nobody may repeat them: in this instance, and in the one before it. */
+  /** Of recent calls, while they may be repeated: this instance's and its predecessor's. */
   readonly #results = new Map<string, { until: number; outcome: CallOutcome }>();
   #hasEarlier = false;
 

@@ -87,7 +87,7 @@ export class Engine {
   /**
    * Decides a call in its turn.
    *
-   * @param scriptId of the command of the script that it carries out: D1 gets the result with the change
+   * @param scriptId of the script command it carries out: D1 gets the result with the change
    */
   async submit(call: Call, scriptId: string | null = null): Promise<Reply> {
     const reply = await this.#submit(call, scriptId);
@@ -138,7 +138,7 @@ export class Engine {
     return this.replicator.standing.kind === "following" && this.replicator.behind === 0;
   }
 
-  /** Replaces D1's rows by the allocator's. Meanwhile nothing is decided. @throws Unavailable */
+  /** Replaces D1's rows with the allocator's. Meanwhile nothing is decided. @throws Unavailable */
   async republish(): Promise<void> {
     this.#republication ??= Promise.withResolvers<void>();
     const { promise } = this.#republication;
@@ -285,7 +285,7 @@ export class Engine {
     this.#replyIfSent();
   }
 
-  /** Nothing was decided: because a key cannot be opened, another instance has superseded this one, or something is wrong. */
+  /** Nothing was decided: a key cannot be opened, another instance took over, or something is wrong. */
   #endCalls(calls: readonly WaitingCall[], error: unknown): void {
     if (error instanceof Unavailable) {
       logLine("warn", { event: "group-postponed", application: this.applicationId, calls: calls.length, error });

@@ -33,7 +33,7 @@ export interface NewEvent {
   event: EventName;
   payload: string;
   createdAt: number;
-  /** The badge that it is about: it is recorded only if that is the application's in D1, too. */
+  /** The badge it is about. Not recorded if the number is another application's in D1. */
   number: number;
 }
 
@@ -42,7 +42,7 @@ export interface NewHistory extends StoredHistory {
   action: HistoryAction;
 }
 
-/** A user whose history and events in D1 get an alias; events up to one that was made before the erasure. */
+/** A user whom an alias replaces in D1's history and events, as far as they precede the erasure. */
 export interface Erasure {
   userId: string;
   alias: string;

@@ -59,7 +59,7 @@ export function decideGroup(
       call.until === null || !isResult(outcome) ? [] : [{ id: call.id, until: call.until, result: outcome }],
     );
     const sequence = append(log, transaction.finish(), results, sources.now);
-    // Fails in an instance that another has superseded, whose results must not be returned.
+    // Fails in a superseded instance, whose results must not be returned.
     if (sequence === null) tables.touch();
     return { decided, rest: calls.slice(decided.length), sequence, nextEnd: transaction.nextEnd };
   });
@@ -86,7 +86,7 @@ function decideOrThrow(transaction: Transaction, waiting: WaitingCall): Result {
 }
 
 /**
- * D1 has another application's rows with these numbers: here it is as if they had never been drawn, and they are never drawn again.
+ * D1 has another application's rows with these numbers: here they count as never drawn, and are never drawn again.
  *
  * @param isAgain whether readers may have seen them: then whoever follows the feed begins again
  */

@@ -34,7 +34,7 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
   }
 }
 
-/** More restorations than come at once. */
+/** More restores than happen in a row. */
 const MAX_READS = 3;
 
 /**

@@ -49,7 +49,7 @@ interface Draft {
 
 /**
  * The local transaction in which a group of calls is decided. Every change is made in the allocator's own tables at once, so
- * each call sees the rows as the one before left them, and is recorded for D1. Nothing here waits.
+ * each call sees what the one before left; each change is recorded for D1, too. Nothing here waits.
  */
 export class Transaction {
   readonly tables: Tables;
@@ -208,8 +208,8 @@ export class Transaction {
   }
 
   /**
-   * Puts an alias in place of a user in what only D1 has: history and events. Events of this group are changed here, because
-   * they are not in D1 yet, and so are its rows of history; others are looked through afterwards (replica/erasures.ts).
+   * Replaces a user with an alias in what only D1 has: history and events. This group's own are changed here, because
+   * they are not in D1 yet; others are searched afterwards (replica/erasures.ts).
    *
    * @param withoutPerson changes the body of an event that names the user
    */
@@ -223,12 +223,12 @@ export class Transaction {
     this.tables.addErasure(done);
   }
 
-  /** D1 has another application's row with this number: it is as if it had never been drawn, and is never drawn again. */
+  /** D1 has another application's row with this number: it counts as never drawn, and is never drawn again. */
   addWithdrawn(number: number): void {
     this.#draft.withdrawn.push(number);
   }
 
-  /** Fresh numbers, places in the order of issue and change numbers that are left out, because they may have been used. */
+  /** Skips fresh numbers, ordinals and change numbers that may have been used. */
   skip(rangeSegments: RangeSegment[], count: number): void {
     this.counters.rangeSegments = rangeSegments;
     this.counters.lastOrdinal += count;
@@ -236,7 +236,7 @@ export class Transaction {
     this.#draft.isForced = true;
   }
 
-  /** The feed is followed anew: cursors expire. No badge has the change number that this takes, so no connected door is up to date. */
+  /** Followers of the feed start over: cursors expire. No badge has this change number, so no connected door is up to date. */
   renewEpoch(): void {
     this.counters.epoch = newRandomId();
     this.counters.lastChange++;
@@ -244,7 +244,7 @@ export class Transaction {
   }
 
   /**
-   * Here a large command may be split into several entries: whatever one change consists of is complete. While D1 has only some
+   * A large command may be split into several entries here, where no change is half done. While D1 has only some
    * of the entries, that is what readers see.
    */
   allowSplit(): void {

@@ -22,7 +22,7 @@ export interface Delta {
 export interface Snapshot extends StatusChanges {
   /** `changes` has the changes after this one, up to the read limit. */
   after: number;
-  /** Doors below this change need the lists, because the badges were replaced by those of another state. */
+  /** Doors below this change need the lists, because D1's badges were all replaced. */
   floor: number;
   /** Time of the D1 read, in milliseconds. */
   readAt: number;

@@ -80,7 +80,7 @@ export class Live extends DurableObject<Env> {
     });
     if (found.length === 0) return [];
     const snapshots = this.#snapshotsOf(applicationId);
-    // Of a change that D1 has, the wake-up may be on its way.
+    // D1 may have a change whose wake-up is on its way.
     snapshots.outdate();
     const snapshot = await snapshots.read(Math.min(...found.map(({ have }) => have)));
     const now = Date.now();
@@ -116,7 +116,7 @@ export class Live extends DurableObject<Env> {
     close(socket);
   }
 
-  /** What a new listener lacks it gets at once; if D1 does not respond, with the alarm. */
+  /** A new listener gets what it lacks at once, or at the alarm if D1 does not respond. */
   async #admit(applicationId: ApplicationId, waiting: Waiting): Promise<void> {
     try {
       if (await this.#dropRetired(applicationId, [waiting], Date.now() - LIVE_COMPARE_MILLISECONDS)) return;
@@ -164,10 +164,10 @@ export class Live extends DurableObject<Env> {
   }
 
   /**
-   * Sends doors away whose secret was retired.
+   * Sends away doors whose secret was retired.
    *
    * @param readSince see `DoorIds`
-   * @returns whether anybody was
+   * @returns whether any were
    * @throws Unavailable
    */
   async #dropRetired(applicationId: ApplicationId, listeners: readonly Waiting[], readSince: number): Promise<boolean> {
@@ -193,7 +193,7 @@ export class Live extends DurableObject<Env> {
     return this.ctx.getWebSockets(doorId).filter(({ readyState }) => readyState === WebSocket.OPEN);
   }
 
-  /** To count all takes as long as there are many, so that is not done for each of many who come at once. */
+  /** Counting takes long when there are many, so it is not done for each of many who arrive at once. */
   #isFull(): boolean {
     if (this.#most >= MAX_LIVE_CALLS) this.#most = this.#sockets().length;
     return this.#most >= MAX_LIVE_CALLS;
@@ -230,7 +230,7 @@ export class Live extends DurableObject<Env> {
     return parseApplicationId(String(this.ctx.storage.kv.get("application") ?? ""));
   }
 
-  /** The alarm comes at this time at the latest. @param at milliseconds */
+  /** The alarm fires at this time at the latest. @param at milliseconds */
   async #ensureAlarm(at: number): Promise<void> {
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= at) return;

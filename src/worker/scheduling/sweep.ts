@@ -35,7 +35,7 @@ const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
 });
 
 /**
- * The work on a home's D1 once a minute that needs no object. The kinds of work run side by side, each for its share of
+ * The once-a-minute work on a home's D1 that needs no object. The kinds of work run side by side, each for its share of
  * time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
  *
  * @param checkpoints where the scans for old rows resume

@@ -191,7 +191,7 @@ const SIGNING_FIELDS = {
   startsAt: badge.startsAt,
 };
 
-/** The device, and the choice of its badge that signs (contract section 15). */
+/** The device, and which of its badges signs (contract section 15). */
 export interface Signer extends Omit<UserDevice, "userId"> {
   /** Thumbprint of the proved key; null without a proof. */
   thumbprint: string | null;

@@ -95,7 +95,7 @@ function refusalOf(
   return state === "revoked" && !withSecret ? "REVOKED_BADGE" : null;
 }
 
-/** The badge is not its user device's any more. A revoked one stays revoked, and nothing that callers see changes. */
+/** The badge no longer belongs to its user device. A revoked one stays revoked, and callers see no change. */
 function supersede(transaction: Transaction, audit: AuditContext, own: IssuedBadge): void {
   const { now } = transaction;
   const retired = { ...own, supersededAt: now, endedAt: own.endedAt ?? now };

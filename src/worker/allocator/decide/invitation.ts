@@ -19,7 +19,7 @@ import { takeLimitedNumber, takeNumber } from "./numbers.ts";
 export function decideInvite(transaction: Transaction, audit: AuditContext, command: InviteCommand): Result {
   const results = command.invitations.map((invitation) => invite(transaction, audit, command, invitation));
   const codes = results.map((result) => ("code" in result ? result.code : null));
-  // If settings are why nothing was done, the caller decides again by newer ones.
+  // If settings may be why nothing was done, the caller retries with newer ones.
   for (const code of ["NUMBERS_EXHAUSTED", "RATE_LIMITED"] as const) {
     if (codes.length > 0 && codes.every((one) => one === code)) return refused(code);
   }

@@ -43,7 +43,7 @@ async function begin({ db, applicationId, tables, log, now }: CopyParts, from: D
   const renewed = { epoch: newRandomId(), lastChange: from.lastChange + 1 };
   const counters = { ...countersOf(from), ...(isNew ? {} : renewed) };
   const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
-  // A write before each fence: after a restore, one of a superseded instance would succeed.
+  // A write before each fence: after a restore, a superseded instance's fence could succeed.
   tables.touch();
   const results = await db.onceAtPrimary((session) =>
     session.batch([

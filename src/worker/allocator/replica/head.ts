@@ -98,7 +98,7 @@ export function fence(
   });
 }
 
-/** Sets the readers' flag for good, until a fence resets it: nobody may read what an administrator has to decide about. */
+/** Sets the readers' flag until a fence resets it: nobody may read until an administrator has decided. */
 const CLOSE = statement<{ applicationId: ApplicationId; entry: string }, ReturnType<typeof sql>>(
   (
     p,

@@ -78,7 +78,7 @@ const rowStatement = byShape(
 
 /**
  * A badge number that another application has in D1 is refused: the row is left alone, and the application's head lists the
- * number. Any other row that is there is this application's, and the allocator's is right.
+ * number. Any other existing row is this application's, and is overwritten.
  */
 function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown): SQL {
   const target = ROW_TABLES[table];
@@ -154,7 +154,7 @@ const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
 
 /**
  * Webhook events; none for those that the application does not subscribe to (contract section 18). Of an entry that D1 may have
- * had before, events are due at once, or wait as `held` where the URL of their time is gone (contract section 21). Returns the
+ * had before, events are due at once, or `held` if the URL has been removed since (contract section 21). Returns the
  * IDs of events that are to be sent now.
  */
 const insertEvents = (isAgain: boolean) =>
@@ -206,7 +206,7 @@ const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number 
   },
 );
 
-/** Days before the last 90 that are shown go. */
+/** Drops days older than the 90 shown. */
 const STORE_ENDED_DAY = statement<RowValues, SQL>(({ applicationId, rows }) => {
   const days = identifier(applicationHead.pastDays);
   const shown = sql.raw(String(STATISTICS_DAYS));
@@ -231,27 +231,27 @@ interface ErasureValues {
   alias: string;
 }
 
-/** The person in what the history says was done to them. Without the index's name SQLite would read the whole history. */
+/** Erases the person from history of what was done to them. Without INDEXED BY SQLite would read all of it. */
 const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
   return sql`UPDATE ${history} INDEXED BY history_user SET ${identifier(history.userId)} = ${alias}, ${identifier(history.reason)} = NULL,
       ${identifier(history.detail)} = NULL
     WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.userId)} = ${userId}`;
 });
 
-/** And in what they did themselves. */
+/** And of what they did themselves. */
 const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
   return sql`UPDATE ${history} INDEXED BY history_actor SET ${identifier(history.actorName)} = ${alias}, ${identifier(history.reason)} = NULL
     WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.actorName)} = ${userId}`;
 });
 
-/** The person as the one who gave commands of the script. */
+/** Erases the person as the author of script commands. */
 const ERASE_COMMANDER = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
   const command = identifier(scriptCommand.command);
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.actor.name', ${alias})
     WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${command} ->> '$.actor.name' = ${userId}`;
 });
 
-/** Commands of the script that were carried out, the one that erases included. */
+/** Erases the person from completed script commands, the erasing one included. */
 const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
   const [command, result] = [identifier(scriptCommand.command), identifier(scriptCommand.result)];
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.command.userId', ${alias}),

@@ -14,7 +14,7 @@ import { closeToReaders, fence, readHead } from "./head.ts";
 import { RenderedEntries } from "./render.ts";
 import { republish } from "./republish.ts";
 
-/** Where D1 is beside the log. */
+/** D1's position in the log. */
 export type Standing =
   /** It has to be asked: nothing was compared yet, or nobody knows whether D1 has the last batch. */
   | { kind: "unknown" }
@@ -31,7 +31,7 @@ interface ReplicatorParts {
   now(): number;
   /** Webhook events are recorded in D1, and due. */
   enqueue(eventIds: readonly string[]): void;
-  /** Changes of status are in D1, or all badges of another state. */
+  /** D1 has changes of status, or its badges were all replaced. */
   notify(): void;
   /**
    * D1 has another application's rows with these numbers.
@@ -109,7 +109,7 @@ export class Replicator {
     const newest = log.head();
     if (!newest) throw new Error("an allocator without rows has nothing to compare");
     if (!head || !log.has(head)) {
-      // A write, which fails in an instance that another has superseded.
+      // A write, which fails in a superseded instance.
       tables.touch();
       this.#standing = { kind: "closed" };
       if (head && head.readableFrom <= head.sequence) await closeToReaders(db, applicationId, head.entry);
@@ -122,10 +122,10 @@ export class Replicator {
       return;
     }
     if (head.sequence < newest.sequence) {
-      // Where this instance's last batch began, D1 may never have had what follows: then it is not sent again.
+      // If D1 is where the last batch began, it may never have had the rest: that is not marked as sent again.
       if (head.entry !== this.#sentFrom) {
         log.renewAfter(head.sequence, now());
-        // What was looked through for erased users since is as it was before.
+        // D1 has lost later searches for erased users: they are repeated.
         for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);
       }
       this.#readableFrom = newest.sequence;
@@ -143,7 +143,7 @@ export class Replicator {
   /**
    * Sends the next entries, as many as fit into a batch.
    *
-   * @param maxCharacters of their changes; one entry is sent whatever it has
+   * @param maxCharacters of their changes; one entry is sent at any size
    * @returns false when it is not known whether D1 has them: then it has to be compared
    */
   async send(maxCharacters: number): Promise<boolean> {
@@ -174,7 +174,7 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
-      // D1 has it: if D1 is seen there again, it was restored.
+      // D1 has moved on: if it is back there, it was restored.
       this.#sentFrom = null;
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
@@ -204,7 +204,7 @@ export class Replicator {
     }
   }
 
-  /** Replaces D1's rows by the allocator's (contract section 21). @throws Unavailable */
+  /** Replaces D1's rows with the allocator's (contract section 21). @throws Unavailable */
   async republish(): Promise<void> {
     const { openDatabase, applicationId, tables, log, now, notify } = this.#parts;
     this.#standing = { kind: "closed" };
@@ -237,7 +237,7 @@ function nextBatch(entries: readonly LoggedEntry[], maxCharacters: number): Logg
 /** The fence's own failure, which says that D1 is elsewhere. */
 const FENCED = `NOT NULL constraint failed: ${getTableName(applicationHead)}.${applicationHead.sequence.name}`;
 
-/** Whether D1 refuses the batch for good, unless something is changed. Everything else may have been applied, or will be. */
+/** Whether D1 refuses the batch until something is changed. After other errors it may be applied, even later. */
 function isRefusal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause.message.includes(FENCED)) return false;

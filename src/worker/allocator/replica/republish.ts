@@ -25,8 +25,8 @@ interface RepublishParts {
 }
 
 /**
- * Replaces D1's rows of an application by the allocator's, page by page behind fences (contract section 21). Readers wait until it
- * is done. If it is interrupted, D1's head is unknown to the log, and it is begun anew.
+ * Replaces D1's rows of an application with the allocator's, page by page behind fences (contract section 21). Readers wait until it
+ * is done. If interrupted, it must start over: D1's head is then unknown to the log.
  *
  * @throws Unavailable
  */
@@ -42,7 +42,7 @@ export async function republish(parts: RepublishParts): Promise<void> {
   const last = counters.rangeSegments.at(-1);
   await mover.move((session) => [
     DELETE_STATUS_LISTS.bind(session, { applicationId }),
-    // As far as numbers were drawn, the range has grown in D1, too.
+    // D1's range must cover every number that was drawn.
     ...render(parts, session, { ...NO_CHANGES, lastNumber: last ? last.first + last.size - 1 : null }),
   ]);
   for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);

@@ -22,7 +22,7 @@ type Phase =
 
 /**
  * Compares every row of both sides (contract section 21), a page at a time: D1's rows with the allocator's, then the allocator's
- * with D1's. Between two pages calls are decided; while a page is read none is, so each page is compared as it is at one moment.
+ * with D1's. Calls are decided between pages but not during a read, so each page is compared as of one moment.
  */
 export class Verification {
   readonly #differences: RowDifference[] = [];

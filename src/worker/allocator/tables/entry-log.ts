@@ -58,7 +58,7 @@ export class Log {
     return Math.max(...ends) - Math.min(...ends);
   }
 
-  /** The entry at which D1 is; undefined: the log does not have it. */
+  /** Whether the log has the entry at which D1 is. */
   has({ sequence, entry: id }: Mark): boolean {
     const isMark = and(eq(entry.sequence, sequence), eq(entry.id, id));
     return this.#orm.select({ id: entry.id }).from(entry).where(isMark).get() !== undefined;
@@ -105,7 +105,7 @@ export class Log {
     return this.#orm.all<{ withdrawn: number }>(query).map(({ withdrawn }) => withdrawn);
   }
 
-  /** Users who were erased by the entries after one, or whose erasure was done by then. */
+  /** Users whom the entries after one erase, or whose search they report as done. */
   erasuresAfter(sequence: number): Erasure[] {
     const erasures = sql`json_each(${entry.changes}, '$.erasures')`;
     const query = sql<{

@@ -18,7 +18,7 @@ export const badge = sqliteTable("badge", badgeColumns, (table) => [
   index("badge_device_login")
     .on(table.device, table.loginSequence)
     .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1`),
-  // A user's badges, those first that a block revokes.
+  // A user's badges, revocable ones first.
   index("badge_user")
     .on(table.userId, sql`(state = 'revoked' OR state = 'replaced')`, table.ordinal)
     .where(sql`ordinal IS NOT NULL`),
@@ -35,7 +35,7 @@ export const invitation = sqliteTable("invitation", invitationColumns, (table) =
 
 export const blockedUser = sqliteTable("blocked_user", blockedUserColumns, (table) => [
   primaryKey({ columns: [table.userId] }),
-  // Is the user blocked who was erased?
+  // Is an erased user blocked?
   index("blocked_user_digest").on(table.userDigest).where(sql`user_digest IS NOT NULL`),
 ]);
 
@@ -59,7 +59,7 @@ export const entry = sqliteTable("entry", {
   loggedBytes: integer("logged_bytes").notNull().default(0),
   /** When it was logged, or sent again, in milliseconds: it is kept 31 days from then. */
   keptAt: integer("kept_at").notNull(),
-  /** Whether D1 has had it, perhaps, and has lost it since. */
+  /** Whether D1 may have had it and lost it since. */
   isAgain: integer("is_again", { mode: "boolean" }).notNull().default(false),
 });
 
@@ -76,11 +76,11 @@ export const allocator = sqliteTable("allocator", {
   purgeAfter: text("purge_after").notNull().default(""),
   /** Whether D1 has ever recorded a webhook event: then the application had a URL. */
   hasRecordedEvents: integer("has_recorded_events", { mode: "boolean" }).notNull().default(false),
-  /** Counts writes that change nothing: each fails in an instance that another has superseded. */
+  /** Counts writes that change nothing: each fails in a superseded instance. */
   touches: integer("touches").notNull().default(0),
 });
 
-/** Erased users whom D1's webhook events, and then its history, are still to be looked through for. */
+/** Erased users for whom D1's webhook events, then its history, must still be searched. */
 export const erasure = sqliteTable("erasure", {
   alias: text("alias").primaryKey(),
   userId: text("user_id").notNull(),

@@ -28,7 +28,7 @@ import { allocator, badge, blockedUser, erasure, freedNumber, invitation } from 
 
 export type Orm = DrizzleSqliteDODatabase;
 
-/** A badge that takes part: it was issued and no other has superseded it. The conditions of the indexes are written in SQL, too. */
+/** A live badge: issued and not superseded. Written in SQL, to match the indexes' conditions. */
 const IS_LIVE = sql`${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`;
 
 /** As the index `badge_user` has it. */
@@ -66,7 +66,7 @@ export class Tables {
       .from(badge)
       .where(and(eq(badge.device, device), isNotNull(badge.userId), IS_LIVE));
     this.#lastLoginSequence = orm
-      // A device's first badge has login sequence 1, and no row of the index by it.
+      // A device's first badge has login sequence 1 and is not in that index.
       .select({ loginSequence: sql<number>`coalesce(${last}, ${exists(first)})` })
       .from(sql`(SELECT 1)`)
       .prepare();
@@ -203,7 +203,7 @@ export class Tables {
     return ends.length === 0 ? null : Math.min(...ends);
   }
 
-  /** The next invitations by digest, and of those that were claimed when their badge ended. */
+  /** The next invitations by digest; for claimed ones, also when their badge ended. */
   invitationsAfter(digest: string, limit: number): { invitation: InvitationRow; badgeEndedAt: number | null }[] {
     return this.orm
       .select({ invitation, badgeEndedAt: badge.endedAt })
@@ -221,7 +221,7 @@ export class Tables {
     return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
   }
 
-  /** D1's events up to one, and as old a history, are to be looked through for an erased user. */
+  /** D1's events up to one, and history as old, must be searched for an erased user. */
   addErasure({ userId, alias, throughEvent }: Erasure): void {
     this.orm
       .insert(erasure)
@@ -254,7 +254,7 @@ export class Tables {
     this.orm.update(allocator).set(columns).run();
   }
 
-  /** Writes without a change. @throws in an instance that another has superseded */
+  /** Writes without a change. @throws in a superseded instance */
   touch(): void {
     this.orm
       .update(allocator)
