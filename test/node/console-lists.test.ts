@@ -246,11 +246,15 @@ describe.skipIf(!HAS_CHROMIUM)(
             await view("today", "Today");
             await view(`badge?id=${number("kim-4")}`, "Badge");
             await page.getByRole("button", { name: "Suspend…" }).click();
-            const said = await dialog().innerText();
+            const shown = dialog().getByText(text).waitFor({ timeout: 5000 });
+            const isShown = await shown.then(
+              () => true,
+              () => false,
+            );
             await dialog().getByRole("button", { name: "Cancel" }).click();
-            return said.includes(text);
+            return isShown;
           };
-          while (!(await isSaid())) await page.waitForTimeout(500);
+          while (!(await isSaid()));
         };
         await says("Doors do not learn of it: one that does not check the age opens");
         await updateApplication(homes, submit, applicationId, { signatureLifetimeSeconds: 900 });
