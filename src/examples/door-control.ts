@@ -175,7 +175,7 @@ export class DoorControl {
     };
   }
 
-  /** A new key may have been published: the next refresh downloads the keys, whoever made this JWT. */
+  /** The next refresh downloads the keys after a JWT with an unknown key, because a new key may have been published. */
   #noteNewKey<T extends { ok: boolean; reason?: string }>(result: T): T {
     if (result.reason === "unknown-key") this.#areKeysDue = true;
     return result;

@@ -134,7 +134,7 @@ export class Visit {
     return POLL_SECONDS;
   }
 
-  /** Gets a new code. The first one claims the invitation, also when an earlier response was lost. */
+  /** Gets a new code. The first call claims the invitation, and may be repeated if its response was lost. */
   async #renew(identity: Identity): Promise<number> {
     const device = await this.#deviceOf(identity);
     const jwt = await device.sign(CLIENT_SIGNATURE).catch(async (error: unknown) => {

@@ -43,6 +43,10 @@ export function retryPlatform<T>(
   });
 }
 
+/** Makes a call once. @throws Unavailable if it fails or exceeds the deadline */
+export const callOnce = <T>(dependency: string, call: () => Promise<T>): Promise<T> =>
+  retryPlatform(dependency, call, PLATFORM_DEADLINE_MILLISECONDS, () => false);
+
 /**
  * Resolves or rejects with `work`, and rejects at the deadline: D1 calls have been seen to hang for minutes. Work
  * cannot be cancelled, so a later result is ignored.

@@ -93,7 +93,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 });
 
-/** As if the entries after the oldest one had so many bytes. */
+/** Makes the log claim that the entries after its oldest one take this many bytes. */
 const fillLog = (application: TestApplication, bytes: number): Promise<void> =>
   runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
     sql.exec(

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
-import { reasonToRefuse } from "../../src/admin/deploy/release.ts";
+import { reasonToRefuse } from "../../src/admin/deploy/deployed-release.ts";
 import { RELEASE_NUMBER } from "../../src/admin/deploy/release-number.ts";
 import { checkoutCommit, containsCommit } from "../../src/admin/platform/git.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../../src/admin/platform/wrangler.ts";

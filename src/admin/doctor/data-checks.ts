@@ -8,8 +8,8 @@ import {
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { formatCommand, type Session } from "../command-line/session.ts";
+import { readDeployedRelease } from "../deploy/deployed-release.ts";
 import { lastTicks } from "../deploy/first-tick.ts";
-import { readDeployedRelease } from "../deploy/release.ts";
 import type { Orm } from "../platform/database.ts";
 import type { Homes } from "../platform/homes.ts";
 import { missingMigrations } from "../platform/migrations.ts";

@@ -55,6 +55,10 @@ const searchParameters = (): Parameter[] => {
   ];
 };
 
+/** Why a page of a filtered list may be short (contract section 24). */
+export const partialPage = (items: string): string =>
+  `A page may have a cursor and yet fewer ${items} than \`per_page\`, or none, because it reads a limited number of rows: follow the cursor.`;
+
 export const PAGINATION_CURSOR: Header = {
   description: "Where the next page starts. Present exactly when more follow.",
   required: false,
@@ -68,7 +72,7 @@ export const listBadges = (): Operation => ({
   operationId: "listBadges",
   tags: ["Badges"],
   summary: "List all badges of the application",
-  description: `Oldest first: the badges that are active or suspended, not reservations, and not badges that were revoked, replaced or have expired. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. In a list with \`state\`, \`q\`, \`endsBefore\` or \`order\`, items are badges as \`GET /v1/badges/{id}\` shows them; they may be combined. A person's secret also gets who made the last change (\`changedBy\`). A page may have fewer badges than \`per_page\`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor. \`GET /v1/badges/{id}\` shows a badge in any state. To keep a mirror up to date, follow \`GET /v1/changes\` instead: it has only what changed.
+  description: `Lists the active and the suspended badges, oldest first. Reserved numbers and badges that were revoked, replaced or have expired are left out. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. In a list with \`state\`, \`q\`, \`endsBefore\` or \`order\`, items are badges as \`GET /v1/badges/{id}\` shows them; they may be combined. A person's secret also gets who made the last change (\`changedBy\`). ${partialPage("badges")} \`GET /v1/badges/{id}\` shows a badge in any state. To keep a mirror up to date, follow \`GET /v1/changes\` instead: it has only what changed.
 
 ${PAGING}`,
   security: BY_SERVER,

@@ -8,7 +8,7 @@ import { historyPageQuery, invitationPageQuery } from "../../shared/requests.ts"
 import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
 import { ACTOR_PARAMETER, BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
-import { PAGINATION_CURSOR, pageParameters, parameter, SEARCH } from "./list-operations.ts";
+import { PAGINATION_CURSOR, pageParameters, parameter, partialPage, SEARCH } from "./list-operations.ts";
 import { commonHeaders, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
 
@@ -78,8 +78,7 @@ export const listInvitations = (): Operation => ({
   operationId: "listInvitations",
   tags: ["Overview"],
   summary: "List the application's invitations",
-  description:
-    "Newest first. With `from` or `until`, those whose visit touches that span, in the order in which visits begin. A visit begins at `badgeStartsAt`, or when the invitation was created; it ends with the badge or the invitation. All filters may be combined. A page may have fewer invitations than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor. Tokens are not listed, because the service has only their digests.",
+  description: `Newest first. With \`from\` or \`until\`, those whose visit touches that span, in the order in which visits begin. A visit begins at \`badgeStartsAt\`, or when the invitation was created; it ends with the badge or the invitation. All filters may be combined. ${partialPage("invitations")} Tokens are not listed, because the service has only their digests.`,
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),
@@ -224,8 +223,7 @@ export const listHistory = (): Operation => ({
   operationId: "listHistory",
   tags: ["Overview"],
   summary: "List the history: who did what",
-  description:
-    "Newest first: every change of badges, invitations and blocks, of settings, secrets and keys. A badge that a device got without an invitation has no entry, because the badge has it (`issuedAt`); logins and signatures are in no history. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. A page may have fewer entries than `per_page`, also none, and a cursor all the same, because only so many rows are read for it: follow the cursor.",
+  description: `Lists every change of badges, invitations, blocks, settings, secrets and keys, newest first. A badge that a device got without an invitation has no entry: see its \`issuedAt\`. Logins and signatures are not recorded. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. ${partialPage("entries")}`,
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),

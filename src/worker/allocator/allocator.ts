@@ -37,7 +37,7 @@ export class Allocator extends DurableObject<Env> {
     void state.blockConcurrencyWhile(() => this.#tables.migrate());
   }
 
-  /** Decides a call in its turn. A repeated call has the same ID. A call of a later release is refused. */
+  /** Decides a call, or refuses it if a later release sent it. A caller that repeats a call sends the same ID. */
   async call(applicationId: ApplicationId, { version, ...call }: CallMessage): Promise<Reply> {
     if (version <= CALL_VERSION) return this.#open(applicationId).submit(call);
     log("warn", { event: "call-of-later-release", application: applicationId, version });

@@ -118,7 +118,7 @@ export function appendEmpty(log: Log, now: number): void {
   append(log, [{ counters: requireHead(log).counters, changes: NO_CHANGES }], [], now);
 }
 
-/** Logs that D1 was looked through for an erased user. @param now milliseconds */
+/** Logs that the search of D1 for an erased user is done. @param now milliseconds */
 export function appendErased(log: Log, erasure: Erasure, now: number): void {
   const changes = { ...NO_CHANGES, erasures: [{ ...erasure, isDone: true as const }] };
   append(log, [{ counters: requireHead(log).counters, changes }], [], now);

@@ -1,14 +1,14 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { LIVE_HOLD_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { LIVE_HOLD_MILLISECONDS } from "../../shared/limits.ts";
 import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
-import { Unavailable, withDeadline } from "../platform.ts";
+import { callOnce, Unavailable } from "../platform.ts";
 import type { Live } from "./live.ts";
 import { type Listener, type Message, message, type SeenDoor } from "./messages.ts";
 
 /**
  * Calls the objects that send doors the changes of a home's applications. Each call gets a new stub, because a broken
- * stub stays broken. A call that does not reach its object is repeated by the platform, and any other by the door.
+ * stub stays broken. The platform repeats a call that does not reach its object; the door repeats any other.
  */
 export class LiveClient {
   readonly #namespace: DurableObjectNamespace<Live>;
@@ -29,7 +29,9 @@ export class LiveClient {
     const until = Date.now() + LIVE_HOLD_MILLISECONDS;
     const query = new URLSearchParams({ application: applicationId, listener: JSON.stringify(listener) });
     const init = { headers: { Upgrade: "websocket" } };
-    const { webSocket: socket } = await once(() => this.#stub(applicationId).fetch(`https://live/?${query}`, init));
+    const { webSocket: socket } = await callOnce("live", () =>
+      this.#stub(applicationId).fetch(`https://live/?${query}`, init),
+    );
     if (!socket) throw new Unavailable("live", new Error("too many calls are held"));
     return firstMessage(socket, until - Date.now());
   }
@@ -45,7 +47,7 @@ export class LiveClient {
 
   /** @param ids of doors' secrets @throws Unavailable */
   seen(applicationId: ApplicationId, ids: string[]): Promise<SeenDoor[]> {
-    return once(() => this.#stub(applicationId).seen(applicationId, ids));
+    return callOnce("live", () => this.#stub(applicationId).seen(applicationId, ids));
   }
 
   #stub(applicationId: ApplicationId): DurableObjectStub<Live> {
@@ -54,16 +56,6 @@ export class LiveClient {
     return namespace.getByName(applicationId, locationHint && { locationHint });
   }
 }
-
-/** @throws Unavailable */
-const once = <T>(call: () => Promise<T>): Promise<T> =>
-  withDeadline("live", PLATFORM_DEADLINE_MILLISECONDS, async () => {
-    try {
-      return await call();
-    } catch (error) {
-      throw new Unavailable("live", error);
-    }
-  });
 
 function firstMessage(socket: WebSocket, milliseconds: number): Promise<Message | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Message | null>();

@@ -1,7 +1,7 @@
 import { NEAR_DEADLINE_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
 import { isLocked, isRetryable } from "../../shared/retryable.ts";
 import { log } from "../log.ts";
-import { retryPlatform, Unavailable, withDeadline } from "../platform.ts";
+import { callOnce, retryPlatform, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
@@ -38,11 +38,7 @@ export class Database {
 
   /** The rows of a statement that only reads. One round trip. */
   all<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
-    const read = () => {
-      this.#primaryCalls++;
-      return statement.all(this.d1, values);
-    };
-    return retryPlatform("D1", read, PLATFORM_DEADLINE_MILLISECONDS, isLocked);
+    return this.#run((d1) => statement.all(d1, values), PLATFORM_DEADLINE_MILLISECONDS, isLocked);
   }
 
   /** The same, read in a session. */
@@ -94,13 +90,9 @@ export class Database {
   async onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
     const session = this.d1.withSession("first-primary");
     this.#primaryCalls++;
-    try {
-      const result = await withDeadline("D1", PLATFORM_DEADLINE_MILLISECONDS, () => query(session));
-      this.#bookmark = session.getBookmark();
-      return result;
-    } catch (error) {
-      throw error instanceof Unavailable ? error : new Unavailable("D1", error);
-    }
+    const result = await callOnce("D1", () => query(session));
+    this.#bookmark = session.getBookmark();
+    return result;
   }
 
   /**
@@ -133,11 +125,19 @@ export class Database {
    * @param deadlineMilliseconds for the round trip, retries included; if not given, that of every platform call
    * @throws Unavailable when D1 fails or does not respond in time
    */
-  run<T>(query: (d1: D1Database) => Promise<T>, deadlineMilliseconds?: number): Promise<T> {
+  run<T>(query: (d1: D1Database) => Promise<T>, deadlineMilliseconds = PLATFORM_DEADLINE_MILLISECONDS): Promise<T> {
+    return this.#run(query, deadlineMilliseconds, isRetryable);
+  }
+
+  #run<T>(
+    query: (d1: D1Database) => Promise<T>,
+    deadlineMilliseconds: number,
+    mayRetry: (error: unknown) => boolean,
+  ): Promise<T> {
     const call = () => {
       this.#primaryCalls++;
       return query(this.d1);
     };
-    return retryPlatform("D1", call, deadlineMilliseconds);
+    return retryPlatform("D1", call, deadlineMilliseconds, mayRetry);
   }
 }

@@ -21,6 +21,7 @@ export class Log {
 
   constructor(orm: Orm) {
     this.#orm = orm;
+    const lastBytes = orm.select({ bytes: entry.loggedBytes }).from(entry).orderBy(desc(entry.sequence)).limit(1);
     this.#insert = orm
       .insert(entry)
       .values({
@@ -29,7 +30,7 @@ export class Log {
         counters: sql.placeholder("counters"),
         changes: sql.placeholder("changes"),
         calls: sql.placeholder("calls"),
-        loggedBytes: sql`coalesce((SELECT logged_bytes FROM entry ORDER BY sequence DESC LIMIT 1), 0) + ${sql.placeholder("bytes")}`,
+        loggedBytes: sql`coalesce(${lastBytes}, 0) + ${sql.placeholder("bytes")}`,
         keptAt: sql.placeholder("keptAt"),
       })
       .prepare();
@@ -108,9 +109,7 @@ export class Log {
   /** Users whom the entries after one erase, or whose search they report as done. */
   erasuresAfter(sequence: number): Erasure[] {
     const erasures = sql`json_each(${entry.changes}, '$.erasures')`;
-    const query = sql<{
-      erasure: string;
-    }>`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
+    const query = sql`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
     return this.#orm.all<{ erasure: string }>(query).map((row) => JSON.parse(row.erasure));
   }
 

@@ -203,7 +203,7 @@ export class Tables {
     return ends.length === 0 ? null : Math.min(...ends);
   }
 
-  /** The next invitations by digest; for claimed ones, also when their badge ended. */
+  /** The next invitations, ordered by digest, each with the time at which its badge ended, if it was claimed. */
   invitationsAfter(digest: string, limit: number): { invitation: InvitationRow; badgeEndedAt: number | null }[] {
     return this.orm
       .select({ invitation, badgeEndedAt: badge.endedAt })
