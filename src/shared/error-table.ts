@@ -1,4 +1,4 @@
-import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits.ts";
+import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits/platform-limits.ts";
 
 /** For a call with a wrong user token (RFC 6750 section 3.1). */
 export const WRONG_TOKEN_CHALLENGE = 'Bearer error="invalid_token"';

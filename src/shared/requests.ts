@@ -20,7 +20,7 @@ import {
   MAX_YEAR,
   MIN_SEARCH_CHARACTERS,
   MIN_YEAR,
-} from "./limits.ts";
+} from "./limits/request-limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
 import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./openapi-examples.ts";
 import { INVITATION_STATES } from "./schema.ts";

@@ -5,7 +5,9 @@ import { type BadgeState, STORED_STATES } from "./badge-lifecycle/states.ts";
 import { EVENTS } from "./events.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
-import { DEFAULT_NEW_BADGES_PER_HOUR, DEFAULT_STATUS_LIFETIME_SECONDS, DEFAULT_USER_CLAIM } from "./limits.ts";
+import { DEFAULT_NEW_BADGES_PER_HOUR } from "./limits/request-limits.ts";
+import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits/status-list-limits.ts";
+import { DEFAULT_USER_CLAIM } from "./limits/user-token-limits.ts";
 import { DAY_MILLISECONDS } from "./time.ts";
 
 /**

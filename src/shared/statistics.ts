@@ -4,13 +4,13 @@ import * as z from "zod";
 import { parseMetadata } from "./badge-lifecycle/view.ts";
 import type { ApplicationId } from "./identifiers.ts";
 import {
-  OBSERVED_HOURS,
   STATISTICS_COOLING_DOWN_COUNTED,
   STATISTICS_DAYS,
   STATISTICS_EVENTS_COUNTED,
   STATISTICS_SAMPLED_BADGES,
   STATISTICS_VALUES_SHOWN,
-} from "./limits.ts";
+} from "./limits/statistics-limits.ts";
+import { OBSERVED_HOURS } from "./limits/user-token-limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
 import {
   application,

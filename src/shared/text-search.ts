@@ -1,4 +1,4 @@
-import { MAX_CASED_LETTERS } from "./limits.ts";
+import { MAX_CASED_LETTERS } from "./limits/request-limits.ts";
 
 /**
  * Letters of a text that are not ASCII and differ by case, each once, in lower case: SQLite itself lowers only ASCII.

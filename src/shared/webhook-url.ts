@@ -1,4 +1,4 @@
-import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits.ts";
+import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits/webhook-limits.ts";
 
 /**
  * The rules for webhook URLs (contract section 8). Checked when a URL is set and again before every attempt. Runs on

@@ -1,4 +1,8 @@
-import { HEALTH_CACHE_MILLISECONDS, HEALTH_DEADLINE_MILLISECONDS, HEALTH_POLL_MILLISECONDS } from "../shared/limits.ts";
+import {
+  HEALTH_CACHE_MILLISECONDS,
+  HEALTH_DEADLINE_MILLISECONDS,
+  HEALTH_POLL_MILLISECONDS,
+} from "../shared/limits/platform-limits.ts";
 import { happenedWithin } from "../shared/time.ts";
 
 type Outcome = "pending" | "fine" | "failed";

@@ -1,4 +1,4 @@
-import { CACHE_DEADLINE_MILLISECONDS } from "../shared/limits.ts";
+import { CACHE_DEADLINE_MILLISECONDS } from "../shared/limits/cache-limits.ts";
 import { happenedWithin } from "../shared/time.ts";
 import type { Context } from "./context.ts";
 import { log } from "./log.ts";

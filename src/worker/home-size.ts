@@ -1,4 +1,4 @@
-import { HOME_WARNING_PERCENT, MAX_DATABASE_BYTES } from "../shared/limits.ts";
+import { HOME_WARNING_PERCENT, MAX_DATABASE_BYTES } from "../shared/limits/platform-limits.ts";
 import { HOUR_MILLISECONDS } from "../shared/time.ts";
 import type { Home } from "./homes.ts";
 import { log } from "./log.ts";

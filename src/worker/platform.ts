@@ -1,4 +1,8 @@
-import { PLATFORM_DEADLINE_MILLISECONDS, PLATFORM_RETRY_BASE_MILLISECONDS, PLATFORM_TRIES } from "../shared/limits.ts";
+import {
+  PLATFORM_DEADLINE_MILLISECONDS,
+  PLATFORM_RETRY_BASE_MILLISECONDS,
+  PLATFORM_TRIES,
+} from "../shared/limits/platform-limits.ts";
 import { isRetryable } from "../shared/retryable.ts";
 
 /**

@@ -1,6 +1,11 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { DUE_CHUNK_ROWS, MAX_LOG_BYTES, MAX_STORED_BYTES, PRUNE_ENTRIES } from "../../src/shared/limits.ts";
+import {
+  DUE_CHUNK_ROWS,
+  MAX_LOG_BYTES,
+  MAX_STORED_BYTES,
+  PRUNE_ENTRIES,
+} from "../../src/shared/limits/allocator-limits.ts";
 import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";

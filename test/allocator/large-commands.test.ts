@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { COPY_PAGE_ROWS } from "../../src/shared/limits.ts";
+import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { COPY_PAGE_ROWS } from "../../src/shared/limits.ts";
+import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { block, callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { version as release } from "../../package.json";
 import { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 import { newRandomId } from "../../src/shared/identifiers.ts";
-import { CALL_DEADLINE_MILLISECONDS } from "../../src/shared/limits.ts";
+import { CALL_DEADLINE_MILLISECONDS } from "../../src/shared/limits/allocator-limits.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type CallOutcome } from "../../src/worker/allocator/commands.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";

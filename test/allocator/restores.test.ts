@@ -1,6 +1,6 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { SEND_ENTRIES } from "../../src/shared/limits.ts";
+import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { block, callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";

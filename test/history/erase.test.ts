@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { base64Url } from "../../src/shared/identifiers.ts";
-import { ERASE_CHUNK_ROWS } from "../../src/shared/limits.ts";
+import { ERASE_CHUNK_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { recordAttempts } from "../../src/worker/storage/webhook-attempts.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { APPLICATION_CACHE_SECONDS } from "../../src/shared/limits.ts";
+import { APPLICATION_CACHE_SECONDS } from "../../src/shared/limits/cache-limits.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList } from "../badges/status-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

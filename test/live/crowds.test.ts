@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_LIVE_CALLS } from "../../src/shared/limits.ts";
+import { MAX_LIVE_CALLS } from "../../src/shared/limits/live-limits.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList } from "../badges/status-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import type { V4WorkerOptions } from "miniflare";
 import { z } from "zod";
 import { loadWrangler, runWrangler } from "../../src/admin/platform/wrangler.ts";
-import { RATE_LIMIT_WINDOW_SECONDS } from "../../src/shared/limits.ts";
+import { RATE_LIMIT_WINDOW_SECONDS } from "../../src/shared/limits/platform-limits.ts";
 
 /** Rate limits are asked and never refuse: the load comes from few devices and one address. */
 const UNREACHED_LIMIT = 1_000_000_000;

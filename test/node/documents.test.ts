@@ -7,7 +7,7 @@ import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEVICE_CALLS_PER_MINUTE,
   REFUSED_CALLS_PER_MINUTE,
-} from "../../src/shared/limits.ts";
+} from "../../src/shared/limits/request-limits.ts";
 import { latencyTable } from "../long-runs/scale/latency.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));

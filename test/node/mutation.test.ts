@@ -24,9 +24,9 @@ describe("the mutants of a text", () => {
     expect(mutated('import a from "b"; type C = "d" | 1; throw new Error(e ? "f" : "g");')).toEqual([]);
   });
 
-  it("are limits ten times as large or as small for the file of limits", () => {
+  it("are limits ten times as large or as small in the files of limits", () => {
     const text = "export const A = 60; export const B = 1;";
-    const mutants = mutantsOf("src/shared/limits.ts", text).map(({ replacement }) => replacement);
+    const mutants = mutantsOf("src/shared/limits/request-limits.ts", text).map(({ replacement }) => replacement);
     expect(mutants).toEqual(["(600)", "(6)"]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { MAX_PURGE_CHUNKS, PURGE_CHUNK_ROWS } from "../../src/shared/limits.ts";
+import { MAX_PURGE_CHUNKS, PURGE_CHUNK_ROWS } from "../../src/shared/limits/sweep-limits.ts";
 import { readRetention } from "../../src/worker/scheduling/retention-days.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import type { Checkpoint } from "../../src/worker/storage/retention.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
-import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits.ts";
+import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../src/shared/limits/request-limits.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { findRecipients } from "../../src/worker/storage/command-rows.ts";
 import { Database } from "../../src/worker/storage/database.ts";

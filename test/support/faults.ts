@@ -1,4 +1,4 @@
-import { PLATFORM_TRIES } from "../../src/shared/limits.ts";
+import { PLATFORM_TRIES } from "../../src/shared/limits/platform-limits.ts";
 import type { AroundTrip, Statement } from "./d1.ts";
 import type { Answer } from "./http.ts";
 

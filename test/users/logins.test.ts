@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
-import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits.ts";
+import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits/user-token-limits.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";

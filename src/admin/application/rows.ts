@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import { makeRootKey, makeSecret, makeSigningKey, type Sealer } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../shared/initial-head.ts";
-import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.ts";
 import { application, applicationHead, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";

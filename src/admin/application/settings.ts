@@ -1,5 +1,6 @@
 import { SUBSCRIBABLE_EVENTS } from "../../shared/events.ts";
-import { DEFAULT_NEW_BADGES_PER_HOUR, MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits.ts";
+import { DEFAULT_NEW_BADGES_PER_HOUR } from "../../shared/limits/request-limits.ts";
+import { MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits/status-list-limits.ts";
 import { parsePublicUrl } from "../../shared/public-url.ts";
 import type { application } from "../../shared/schema.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";

@@ -1,4 +1,4 @@
-import { DEFAULT_USER_CLAIM, ISSUER_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { DEFAULT_USER_CLAIM, ISSUER_DEADLINE_MILLISECONDS } from "../../shared/limits/user-token-limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { discoverKeySet } from "../../shared/openid/provider.ts";
 import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import type * as z from "zod";
 import { expectKind } from "../../shared/expect-kind.ts";
-import { REBIND_WINDOW_HOURS } from "../../shared/limits.ts";
+import { REBIND_WINDOW_HOURS } from "../../shared/limits/key-limits.ts";
 import type { badgeView } from "../../shared/responses.ts";
 import { badge } from "../../shared/schema.ts";
 import type { AllocatorCommand } from "../../shared/script-commands.ts";

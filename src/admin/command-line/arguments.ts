@@ -5,7 +5,7 @@ import {
   MAX_NAME_CHARACTERS,
   MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/request-limits.ts";
 import { badgeTimesRequest, userId as userIdSchema } from "../../shared/requests.ts";
 
 /** Ten years, longer than any duration here needs to be. */

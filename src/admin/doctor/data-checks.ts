@@ -1,10 +1,6 @@
-import {
-  HOME_WARNING_PERCENT,
-  LOG_DAYS,
-  MAX_DATABASE_BYTES,
-  MAX_REPLICA_AGE_SECONDS,
-  RANGE_WARNING_PERCENTS,
-} from "../../shared/limits.ts";
+import { LOG_DAYS, RANGE_WARNING_PERCENTS } from "../../shared/limits/allocator-limits.ts";
+import { MAX_REPLICA_AGE_SECONDS } from "../../shared/limits/cache-limits.ts";
+import { HOME_WARNING_PERCENT, MAX_DATABASE_BYTES } from "../../shared/limits/platform-limits.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { counted } from "../command-line/output.ts";
 import { formatCommand, type Session } from "../command-line/session.ts";

@@ -1,7 +1,8 @@
 import { expectKind } from "../../shared/expect-kind.ts";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_BADGE_NUMBER, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.ts";
+import { MAX_BADGE_NUMBER } from "../../shared/limits/request-limits.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { listOwnedRanges, listRegistrations } from "../number-range/owners.ts";

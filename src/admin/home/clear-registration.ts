@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { expectKind } from "../../shared/expect-kind.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.ts";
 import { application } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";

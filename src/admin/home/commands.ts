@@ -1,5 +1,5 @@
 import { count, eq, sql } from "drizzle-orm";
-import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { MAX_DATABASE_BYTES, UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.ts";
 import { application, applicationHead } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { APPLICATION } from "../application/record.ts";

@@ -2,7 +2,7 @@ import { and, asc, eq, exists, getTableColumns, sql } from "drizzle-orm";
 import type { Actor } from "../../shared/actor.ts";
 import { currentSigningKey, makeSigningKey, type NewSigningKey } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits.ts";
+import { NEW_KEY_DELAY_SECONDS, URGENT_KEY_DELAY_SECONDS } from "../../shared/limits/key-limits.ts";
 import { application, sealingKey, signingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { expectKind } from "../../shared/expect-kind.ts";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_BADGE_NUMBER } from "../../shared/limits.ts";
+import { MAX_BADGE_NUMBER } from "../../shared/limits/request-limits.ts";
 import { application } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { UserError } from "../command-line/errors.ts";

@@ -1,7 +1,7 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 import { makeConsoleSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_DOOR_SECRETS } from "../../shared/limits.ts";
+import { MAX_DOOR_SECRETS } from "../../shared/limits/request-limits.ts";
 import { application, doorSecret } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { findApplication } from "../application/record.ts";

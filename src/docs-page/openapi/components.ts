@@ -1,13 +1,8 @@
 import { PUBLIC_ERRORS, WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
-import {
-  MAX_NAME_CHARACTERS,
-  MAX_PROOF_CHARACTERS,
-  MAX_UDID_CHARACTERS,
-  NONCE_LIFETIME_SECONDS,
-  PUBLIC_CACHE_SECONDS,
-  RATE_LIMIT_WINDOW_SECONDS,
-  STATUS_LIST_TTL_SECONDS,
-} from "../../shared/limits.ts";
+import { MAX_PROOF_CHARACTERS, NONCE_LIFETIME_SECONDS } from "../../shared/limits/key-limits.ts";
+import { RATE_LIMIT_WINDOW_SECONDS } from "../../shared/limits/platform-limits.ts";
+import { MAX_NAME_CHARACTERS, MAX_UDID_CHARACTERS, PUBLIC_CACHE_SECONDS } from "../../shared/limits/request-limits.ts";
+import { STATUS_LIST_TTL_SECONDS } from "../../shared/limits/status-list-limits.ts";
 import {
   EXAMPLE_APPLICATION_ID,
   EXAMPLE_BADGE,

@@ -1,4 +1,5 @@
 import { type ErrorCode, PUBLIC_ERRORS } from "../../shared/error-table.ts";
+import { MAX_PROOF_CHARACTERS } from "../../shared/limits/key-limits.ts";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEFAULT_NEW_BADGES_PER_HOUR,
@@ -14,14 +15,13 @@ import {
   MAX_METADATA_BYTES,
   MAX_METADATA_CHARACTERS,
   MAX_PER_PAGE,
-  MAX_PROOF_CHARACTERS,
   MAX_UDID_CHARACTERS,
   MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
   MAX_YEAR,
   MIN_YEAR,
   REFUSED_CALLS_PER_MINUTE,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/request-limits.ts";
 import { MEANINGS } from "./meanings.ts";
 import { describeError } from "./parts.ts";
 import { PROOF_GUIDE } from "./proof-guide.ts";

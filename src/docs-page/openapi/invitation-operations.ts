@@ -1,4 +1,4 @@
-import { MAX_INVITATIONS_BODY_BYTES } from "../../shared/limits.ts";
+import { MAX_INVITATIONS_BODY_BYTES } from "../../shared/limits/request-limits.ts";
 import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/openapi-examples.ts";
 import { idempotencyKey } from "../../shared/requests.ts";
 import { ACTOR_PARAMETER, BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";

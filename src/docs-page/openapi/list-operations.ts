@@ -1,4 +1,4 @@
-import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MIN_SEARCH_CHARACTERS } from "../../shared/limits.ts";
+import { DEFAULT_PER_PAGE, MAX_PER_PAGE, MIN_SEARCH_CHARACTERS } from "../../shared/limits/request-limits.ts";
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
 import { badgePageQuery, pageQuery } from "../../shared/requests.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";

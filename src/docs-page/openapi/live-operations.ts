@@ -1,4 +1,4 @@
-import { LIVE_HOLD_MILLISECONDS, MAX_DELTA_CHANGES, MAX_LIVE_CALLS } from "../../shared/limits.ts";
+import { LIVE_HOLD_MILLISECONDS, MAX_DELTA_CHANGES, MAX_LIVE_CALLS } from "../../shared/limits/live-limits.ts";
 import { EXAMPLE_STATUS_DELTA } from "../../shared/openapi-examples.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";

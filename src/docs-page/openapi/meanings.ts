@@ -1,4 +1,6 @@
 import type { ErrorCode } from "../../shared/error-table.ts";
+import { NONCE_LIFETIME_SECONDS, PROOF_WINDOW_SECONDS } from "../../shared/limits/key-limits.ts";
+import { UNAVAILABLE_RETRY_SECONDS } from "../../shared/limits/platform-limits.ts";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEVICE_CALLS_PER_MINUTE,
@@ -19,11 +21,8 @@ import {
   MAX_YEAR,
   MIN_SEARCH_CHARACTERS,
   MIN_YEAR,
-  NONCE_LIFETIME_SECONDS,
-  PROOF_WINDOW_SECONDS,
   REFUSED_CALLS_PER_MINUTE,
-  UNAVAILABLE_RETRY_SECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/request-limits.ts";
 
 /** What an error code means, and what to do about it. */
 export interface Meaning {

@@ -5,7 +5,7 @@ import {
   NONCE_LIFETIME_SECONDS,
   PROOF_WINDOW_SECONDS,
   REBIND_WINDOW_HOURS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/key-limits.ts";
 
 /** A section of the introduction, in Markdown. */
 export const PROOF_GUIDE = `# Badges bound to a key

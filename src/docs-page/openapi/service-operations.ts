@@ -1,4 +1,4 @@
-import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { PUBLIC_CACHE_SECONDS } from "../../shared/limits/request-limits.ts";
 import { EXAMPLE_JWK } from "../../shared/openapi-examples.ts";
 import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";

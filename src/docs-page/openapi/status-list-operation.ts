@@ -1,4 +1,4 @@
-import { STATUS_LIST_ENTRIES, STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
+import { STATUS_LIST_ENTRIES, STATUS_LIST_TTL_SECONDS } from "../../shared/limits/status-list-limits.ts";
 import { EXAMPLE_STATUS_LIST } from "../../shared/openapi-examples.ts";
 import { APPLICATION_ID_IN_PATH, BY_ANYBODY } from "./components.ts";
 import { commonHeaders, errorResponses } from "./parts.ts";

@@ -1,5 +1,5 @@
 import { PUBLIC_ERRORS, WRONG_TOKEN_CHALLENGE } from "../../shared/error-table.ts";
-import { MAX_USER_TOKEN_CHARACTERS, USER_TOKEN_LEEWAY_SECONDS } from "../../shared/limits.ts";
+import { MAX_USER_TOKEN_CHARACTERS, USER_TOKEN_LEEWAY_SECONDS } from "../../shared/limits/user-token-limits.ts";
 import { USER_TOKEN_ALGORITHMS } from "../../shared/openid/provider.ts";
 
 const format = (number: number): string => new Intl.NumberFormat("en").format(number);

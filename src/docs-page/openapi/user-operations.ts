@@ -1,4 +1,4 @@
-import { MAX_OWN_BADGES } from "../../shared/limits.ts";
+import { MAX_OWN_BADGES } from "../../shared/limits/user-token-limits.ts";
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
 import { BADGE_ID, BY_USER, credentialParameters, PROOF_PARAMETER } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";

@@ -4,7 +4,7 @@ import {
   MAX_RETRY_AFTER_SECONDS,
   RETRY_DELAYS_SECONDS,
   SLOW_RETRY_SECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/webhook-limits.ts";
 import { EXAMPLE_SECRET } from "../../shared/openapi-examples.ts";
 
 /** Text about all webhooks, for authors of receivers. */

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { EventName } from "../../shared/events.ts";
-import { SLOW_RETRY_SECONDS } from "../../shared/limits.ts";
+import { SLOW_RETRY_SECONDS } from "../../shared/limits/webhook-limits.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,

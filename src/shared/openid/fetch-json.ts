@@ -1,5 +1,5 @@
 import { USER_AGENT } from "../identifiers.ts";
-import { MAX_ISSUER_DOCUMENT_BYTES } from "../limits.ts";
+import { MAX_ISSUER_DOCUMENT_BYTES } from "../limits/user-token-limits.ts";
 import { checkWebhookUrl } from "../webhook-url.ts";
 
 /** The fault of an OpenID provider's document. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { MAX_ISSUER_KEYS } from "../limits.ts";
+import { MAX_ISSUER_KEYS } from "../limits/user-token-limits.ts";
 import { type FetchRules, fetchJson, ProviderError } from "./fetch-json.ts";
 
 /** The algorithms of user tokens (contract section 22): asymmetric ones only. */

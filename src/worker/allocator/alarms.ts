@@ -5,7 +5,7 @@ import {
   MAX_STORED_BYTES,
   PRUNE_ENTRIES,
   RETRY_ALARM_MILLISECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/allocator-limits.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, happenedWithin } from "../../shared/time.ts";
 import { log as logLine } from "../log.ts";
 import { readRetention } from "../scheduling/retention-days.ts";

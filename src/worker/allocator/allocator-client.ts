@@ -4,7 +4,7 @@ import {
   CALL_DEADLINE_MILLISECONDS,
   CALL_RETRY_BASE_MILLISECONDS,
   CALL_RETRY_MAX_MILLISECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/allocator-limits.ts";
 import { isOverloaded } from "../../shared/retryable.ts";
 import { ApiError } from "../api-error.ts";
 import { type Home, objectPlace } from "../homes.ts";

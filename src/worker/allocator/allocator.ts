@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { BY_CLOCK } from "../../shared/actor.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
-import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits/allocator-limits.ts";
 import { findHome, queueOf } from "../homes.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
 import { UnsealedKeys } from "../keys/unsealed-keys.ts";

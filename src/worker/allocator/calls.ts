@@ -1,4 +1,4 @@
-import { MAX_GROUP_CALLS, MAX_RECENT_ENTRIES, MAX_WAITING_CALLS } from "../../shared/limits.ts";
+import { MAX_GROUP_CALLS, MAX_RECENT_ENTRIES, MAX_WAITING_CALLS } from "../../shared/limits/allocator-limits.ts";
 import type { Call, CallOutcome, CallResult, Result } from "./commands.ts";
 import type { Log } from "./tables/entry-log.ts";
 

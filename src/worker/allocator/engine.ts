@@ -9,7 +9,7 @@ import {
   RETRY_ALARM_MILLISECONDS,
   SEND_CHARACTERS,
   SEND_PAUSES,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/allocator-limits.ts";
 import type { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import { log as logLine } from "../log.ts";
 import { Unavailable } from "../platform.ts";

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { RANGE_WARNING_PERCENTS } from "../../shared/limits.ts";
+import { RANGE_WARNING_PERCENTS } from "../../shared/limits/allocator-limits.ts";
 import type { RangeSegment } from "../../shared/schema.ts";
 import { log } from "../log.ts";
 

@@ -1,6 +1,6 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import { newAlias, type UserDigest } from "../../shared/identifiers.ts";
-import { CALL_DEADLINE_MILLISECONDS, SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
+import { CALL_DEADLINE_MILLISECONDS, SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits/allocator-limits.ts";
 import {
   type AllocatorCommand,
   type AllocatorRequest,

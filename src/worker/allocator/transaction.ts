@@ -3,7 +3,7 @@ import type { AuditContext } from "../../shared/actor.ts";
 import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
-import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits.ts";
+import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits/allocator-limits.ts";
 import type { RangeSegment } from "../../shared/schema.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";

@@ -4,10 +4,10 @@ import {
   APPLICATION_CACHE_SECONDS,
   DENIAL_CACHE_MILLISECONDS,
   MAX_CACHED_APPLICATIONS,
-  MAX_CACHED_DOORS,
   MAX_CACHED_UNKNOWN_APPLICATIONS,
   MAX_CACHED_WRONG_SECRETS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/cache-limits.ts";
+import { MAX_CACHED_DOORS } from "../../shared/limits/live-limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import { requiresSecret } from "../../shared/required-secret.ts";
 import { happenedWithin } from "../../shared/time.ts";

@@ -1,8 +1,6 @@
-import {
-  MAX_CACHED_CLIENT_ADDRESSES,
-  RATE_LIMIT_WINDOW_SECONDS,
-  REFUSED_CALLS_PER_MINUTE,
-} from "../../shared/limits.ts";
+import { MAX_CACHED_CLIENT_ADDRESSES } from "../../shared/limits/cache-limits.ts";
+import { RATE_LIMIT_WINDOW_SECONDS } from "../../shared/limits/platform-limits.ts";
+import { REFUSED_CALLS_PER_MINUTE } from "../../shared/limits/request-limits.ts";
 import { ApiError } from "../api-error.ts";
 import { LruCache } from "../lru-cache.ts";
 import { retryPlatform } from "../platform.ts";

@@ -1,5 +1,5 @@
 import { parseApplicationId } from "../../shared/identifiers.ts";
-import { KEY_SET_CACHE_SECONDS } from "../../shared/limits.ts";
+import { KEY_SET_CACHE_SECONDS } from "../../shared/limits/cache-limits.ts";
 import type { Context } from "../context.ts";
 import { readEdgeCache, writeEdgeCache } from "../edge-cache.ts";
 import { publicJwks } from "../keys/jwks.ts";

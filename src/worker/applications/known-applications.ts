@@ -1,9 +1,6 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import {
-  APPLICATION_CACHE_SECONDS,
-  KNOWN_APPLICATIONS_POLL_MILLISECONDS,
-  PLATFORM_DEADLINE_MILLISECONDS,
-} from "../../shared/limits.ts";
+import { APPLICATION_CACHE_SECONDS, KNOWN_APPLICATIONS_POLL_MILLISECONDS } from "../../shared/limits/cache-limits.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { listApplicationIds } from "../storage/applications.ts";

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_CACHED_APPLICATIONS } from "../../shared/limits.ts";
+import { MAX_CACHED_APPLICATIONS } from "../../shared/limits/cache-limits.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { LruCache } from "../lru-cache.ts";
 

@@ -1,5 +1,5 @@
 import { base64Url } from "../../shared/identifiers.ts";
-import { NONCE_CLOCK_SKEW_SECONDS, NONCE_LIFETIME_SECONDS } from "../../shared/limits.ts";
+import { NONCE_CLOCK_SKEW_SECONDS, NONCE_LIFETIME_SECONDS } from "../../shared/limits/key-limits.ts";
 import { deriveBytes } from "../keys/derivation.ts";
 
 /** 128 bits, so that the nonce of a future second cannot be guessed. */

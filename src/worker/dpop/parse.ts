@@ -1,6 +1,6 @@
 import { base64url } from "jose";
 import * as z from "zod";
-import { MAX_JTI_CHARACTERS, MAX_PROOF_CHARACTERS } from "../../shared/limits.ts";
+import { MAX_JTI_CHARACTERS, MAX_PROOF_CHARACTERS } from "../../shared/limits/key-limits.ts";
 import { isObject, parseJsonObject } from "../json-object.ts";
 
 /** Distinguishes a proof from every other JWT by the same key, such as a response to a door (RFC 8725 section 3.12). */

@@ -1,6 +1,6 @@
 import { calculateJwkThumbprint, compactVerify, importJWK } from "jose";
 import { digestOf } from "../../shared/identifiers.ts";
-import { PROOF_WINDOW_SECONDS } from "../../shared/limits.ts";
+import { PROOF_WINDOW_SECONDS } from "../../shared/limits/key-limits.ts";
 import { checkNonce } from "./nonce.ts";
 import { type FormFailure, type ProofClaims, type PublicJwk, parseProof } from "./parse.ts";
 import { normalizeUrl } from "./url.ts";

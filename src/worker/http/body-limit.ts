@@ -4,7 +4,7 @@ import {
   MAX_DRAIN_MILLISECONDS,
   MAX_DRAINED_BYTES,
   MAX_INVITATIONS_BODY_BYTES,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/request-limits.ts";
 import { ApiError } from "../api-error.ts";
 import { untilHangUp } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";

@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { PUBLIC_CACHE_SECONDS } from "../../shared/limits/request-limits.ts";
 import { assetResponse } from "./assets.ts";
 import { hasConsole } from "./console-routes.ts";
 import type { HttpEnv } from "./environment.ts";

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
-import { HEALTH_DEADLINE_MILLISECONDS, PUBLIC_CACHE_SECONDS } from "../../shared/limits.ts";
+import { HEALTH_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
+import { PUBLIC_CACHE_SECONDS } from "../../shared/limits/request-limits.ts";
 import { ApiError } from "../api-error.ts";
 import { readKeySet } from "../applications/key-set.ts";
 import { clientAddress } from "./authentication.ts";

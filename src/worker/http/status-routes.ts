@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { STATUS_LIST_TTL_SECONDS } from "../../shared/limits.ts";
+import { STATUS_LIST_TTL_SECONDS } from "../../shared/limits/status-list-limits.ts";
 import { ApiError } from "../api-error.ts";
 import { readStatusList } from "../badges/status-lists/read.ts";
 import { clientAddress } from "./authentication.ts";

@@ -2,7 +2,7 @@ import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, invitationDigestOf, newInvitationToken } from "../../shared/identifiers.ts";
-import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits.ts";
+import { MAX_BADGE_DAYS, MAX_INVITATION_DAYS } from "../../shared/limits/request-limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { NewInvitation } from "../allocator/commands.ts";
 import { isSame } from "../allocator/decide/invitation.ts";

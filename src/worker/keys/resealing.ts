@@ -1,4 +1,4 @@
-import { RESEAL_CHUNK_ROWS } from "../../shared/limits.ts";
+import { RESEAL_CHUNK_ROWS } from "../../shared/limits/sweep-limits.ts";
 import { open, seal } from "../../shared/sealing.ts";
 import type { Database } from "../storage/database.ts";
 import {

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_CACHED_KEYS } from "../../shared/limits.ts";
+import { MAX_CACHED_KEYS } from "../../shared/limits/cache-limits.ts";
 import { type SealLabel, unwrapHmacKey, unwrapSigningKey } from "../../shared/sealing.ts";
 import { LruCache } from "../lru-cache.ts";
 import { Unavailable } from "../platform.ts";

@@ -1,7 +1,7 @@
 import { CompactSign } from "jose";
 import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
-import { MAX_DELTA_CHANGES } from "../../shared/limits.ts";
+import { MAX_DELTA_CHANGES } from "../../shared/limits/live-limits.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { INVALID, SUSPENDED, VALID } from "../badges/status-lists/bits.ts";
 import { firstOrdinalOf, indexesOf, listOf, listsUri } from "../badges/status-lists/list-index.ts";

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { LIVE_HOLD_MILLISECONDS } from "../../shared/limits.ts";
+import { LIVE_HOLD_MILLISECONDS } from "../../shared/limits/live-limits.ts";
 import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
 import { callOnce, Unavailable } from "../platform.ts";

@@ -7,7 +7,7 @@ import {
   LIVE_COMPARE_MILLISECONDS,
   LIVE_RETRY_MILLISECONDS,
   MAX_LIVE_CALLS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/live-limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";

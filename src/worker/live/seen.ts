@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DOOR_SEEN_WRITE_MILLISECONDS } from "../../shared/limits.ts";
+import { DOOR_SEEN_WRITE_MILLISECONDS } from "../../shared/limits/live-limits.ts";
 
 const row = z.object({ seen_at: z.number(), have: z.number() });
 

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../shared/initial-head.ts";
-import { LIVE_COMPARE_MILLISECONDS, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { LIVE_COMPARE_MILLISECONDS } from "../../shared/limits/live-limits.ts";
+import { STATUS_LIST_ENTRIES } from "../../shared/limits/status-list-limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Database } from "../storage/database.ts";
 import { readStatusChanges } from "../storage/status-changes.ts";

@@ -1,5 +1,5 @@
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
-import { ALLOCATORS_CALLED_AT_ONCE, TICK_CHUNK_APPLICATIONS } from "../../shared/limits.ts";
+import { ALLOCATORS_CALLED_AT_ONCE, TICK_CHUNK_APPLICATIONS } from "../../shared/limits/sweep-limits.ts";
 import { HOME_RECIPIENT } from "../../shared/script-commands.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";

@@ -1,4 +1,4 @@
-import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER } from "../../shared/limits.ts";
+import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER } from "../../shared/limits/request-limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 

@@ -1,4 +1,4 @@
-import { SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits.ts";
+import { SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits/allocator-limits.ts";
 import { HOME_RECIPIENT, homeRequest } from "../../shared/script-commands.ts";
 import { log } from "../log.ts";
 import { readCommands, storeResult } from "../storage/command-rows.ts";

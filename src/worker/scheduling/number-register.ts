@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
-import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits.ts";
+import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.ts";
 import type { HomeCommand, HomeResult, Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { log } from "../log.ts";

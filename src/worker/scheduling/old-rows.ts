@@ -1,6 +1,6 @@
 import { historyIdPrefix } from "../../shared/history.ts";
 import { eventIdPrefix } from "../../shared/identifiers.ts";
-import { PURGE_CHUNK_ROWS, UNDELIVERED_RETENTION_FACTOR } from "../../shared/limits.ts";
+import { PURGE_CHUNK_ROWS, UNDELIVERED_RETENTION_FACTOR } from "../../shared/limits/sweep-limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { type Checkpoint, type PurgedChunk, purgeEvents, purgeHistory } from "../storage/retention.ts";

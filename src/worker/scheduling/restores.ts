@@ -1,4 +1,4 @@
-import { TICK_GAP_MILLISECONDS } from "../../shared/limits.ts";
+import { TICK_GAP_MILLISECONDS } from "../../shared/limits/sweep-limits.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { beat, stampHeartbeat } from "../storage/heartbeat.ts";

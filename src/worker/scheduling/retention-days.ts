@@ -1,4 +1,8 @@
-import { EVENT_RETENTION_DAYS, HISTORY_RETENTION_DAYS, INVITATION_RETENTION_DAYS } from "../../shared/limits.ts";
+import {
+  EVENT_RETENTION_DAYS,
+  HISTORY_RETENTION_DAYS,
+  INVITATION_RETENTION_DAYS,
+} from "../../shared/limits/sweep-limits.ts";
 
 /** Retention of old rows in days (contract section 18). Null if the variable is malformed; nothing is deleted then. */
 export interface Retention {

@@ -1,11 +1,11 @@
+import { SCRIPT_COMMAND_RETENTION_DAYS } from "../../shared/limits/allocator-limits.ts";
 import {
   MAX_LOGGED_UNREADABLE,
   MAX_PURGE_CHUNKS,
   MAX_SWEEP_CHUNKS,
-  SCRIPT_COMMAND_RETENTION_DAYS,
   SWEEP_CHUNK_ROWS,
   SWEEP_SHARE_MILLISECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/sweep-limits.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import type { Context } from "../context.ts";
 import { resealChunk } from "../keys/resealing.ts";

@@ -1,6 +1,6 @@
 import { type Column, getTableColumns, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits.ts";
+import { MAX_KNOWN_APPLICATIONS } from "../../shared/limits/cache-limits.ts";
 import { application, applicationSecret, consoleSecret, signingKey } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { DOOR_BY_DIGEST } from "./door-secrets.ts";

@@ -1,5 +1,5 @@
 import { and, type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../shared/limits.ts";
+import { MAX_ROWS_PER_ITEM, MAX_ROWS_PER_PAGE } from "../../shared/limits/request-limits.ts";
 import type { Database } from "./database.ts";
 import {
   type Fields,

@@ -1,4 +1,5 @@
-import { NEAR_DEADLINE_MILLISECONDS, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits/cache-limits.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
 import { isLocked, isRetryable } from "../../shared/retryable.ts";
 import { log } from "../log.ts";
 import { callOnce, retryPlatform, withDeadline } from "../platform.ts";

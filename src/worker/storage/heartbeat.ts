@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { MAX_REPLICA_AGE_SECONDS, REPLICA_CLOCK_SKEW_SECONDS } from "../../shared/limits.ts";
+import { MAX_REPLICA_AGE_SECONDS, REPLICA_CLOCK_SKEW_SECONDS } from "../../shared/limits/cache-limits.ts";
 import { heartbeat } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { type Placeholders, query, statement } from "./statement.ts";

@@ -1,6 +1,6 @@
 import { and, eq, lt, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { OBSERVED_HOURS } from "../../shared/limits.ts";
+import { OBSERVED_HOURS } from "../../shared/limits/user-token-limits.ts";
 import { observedLogins } from "../../shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import type { Database } from "./database.ts";

@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_DELTA_CHANGES, STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { MAX_DELTA_CHANGES } from "../../shared/limits/live-limits.ts";
+import { STATUS_LIST_ENTRIES } from "../../shared/limits/status-list-limits.ts";
 import { applicationHead, badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, query, statement } from "./statement.ts";

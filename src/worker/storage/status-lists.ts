@@ -1,6 +1,6 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { STATUS_LIST_ENTRIES } from "../../shared/limits.ts";
+import { STATUS_LIST_ENTRIES } from "../../shared/limits/status-list-limits.ts";
 import { applicationHead, badge, statusList } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { isReadable, requireReadable } from "./readable.ts";

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits.ts";
+import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits/webhook-limits.ts";
 import { application, applicationSecret, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { eachOf, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";

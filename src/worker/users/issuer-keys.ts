@@ -1,4 +1,5 @@
 import { type CompactVerifyGetKey, createLocalJWKSet } from "jose";
+import { UNAVAILABLE_RETRY_SECONDS } from "../../shared/limits/platform-limits.ts";
 import {
   ISSUER_DEADLINE_MILLISECONDS,
   ISSUER_KEYS_LIFETIME_SECONDS,
@@ -6,8 +7,7 @@ import {
   ISSUER_PATIENCE_SECONDS,
   ISSUER_POLL_MILLISECONDS,
   MAX_CACHED_ISSUERS,
-  UNAVAILABLE_RETRY_SECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/user-token-limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { fetchVerificationKeys } from "../../shared/openid/provider.ts";
 import { happenedWithin } from "../../shared/time.ts";

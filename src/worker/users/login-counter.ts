@@ -1,5 +1,6 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_CACHED_APPLICATIONS, OBSERVED_WRITE_MILLISECONDS } from "../../shared/limits.ts";
+import { MAX_CACHED_APPLICATIONS } from "../../shared/limits/cache-limits.ts";
+import { OBSERVED_WRITE_MILLISECONDS } from "../../shared/limits/user-token-limits.ts";
 import type { Statistics } from "../../shared/statistics.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";

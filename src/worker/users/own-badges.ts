@@ -1,7 +1,7 @@
 import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-lifecycle/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_OWN_BADGES } from "../../shared/limits.ts";
+import { MAX_OWN_BADGES } from "../../shared/limits/user-token-limits.ts";
 import type { Context } from "../context.ts";
 import { findListedOfUser } from "../storage/issued-badges.ts";
 

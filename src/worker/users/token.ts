@@ -1,6 +1,6 @@
 import { type CompactVerifyGetKey, type CompactVerifyResult, compactVerify, errors } from "jose";
 import * as z from "zod";
-import { MAX_USER_TOKEN_CHARACTERS, USER_TOKEN_LEEWAY_SECONDS } from "../../shared/limits.ts";
+import { MAX_USER_TOKEN_CHARACTERS, USER_TOKEN_LEEWAY_SECONDS } from "../../shared/limits/user-token-limits.ts";
 import { USER_TOKEN_ALGORITHMS } from "../../shared/openid/provider.ts";
 import { parseJsonObject } from "../json-object.ts";
 

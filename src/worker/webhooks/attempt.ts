@@ -3,7 +3,7 @@ import {
   DELIVERY_TIMEOUT_MILLISECONDS,
   MAX_RESPONSE_READ_BYTES,
   MAX_STORED_RESPONSE_BYTES,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/webhook-limits.ts";
 import { parseRetryAfter } from "../../shared/retry-after.ts";
 import { checkWebhookUrl } from "../../shared/webhook-url.ts";
 import type { AttemptOutcome } from "./retry-policy.ts";

@@ -6,7 +6,7 @@ import {
   SWEEP_CHUNK_ROWS,
   UNTRIED_CHUNK_MILLISECONDS,
   UNTRIED_MILLISECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/sweep-limits.ts";
 import type { Context } from "../context.ts";
 import {
   findDueEvents,

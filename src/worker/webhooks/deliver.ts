@@ -1,4 +1,4 @@
-import { MAX_QUEUE_DELAY_SECONDS } from "../../shared/limits.ts";
+import { MAX_QUEUE_DELAY_SECONDS } from "../../shared/limits/sweep-limits.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 import { type CompletedAttempt, recordAttempts } from "../storage/webhook-attempts.ts";

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
-import { MAX_QUEUE_BATCH_MESSAGES, PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
+import { MAX_QUEUE_BATCH_MESSAGES } from "../../shared/limits/sweep-limits.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
 

@@ -5,7 +5,7 @@ import {
   RETRY_DELAYS_SECONDS,
   RETRY_JITTER,
   SLOW_RETRY_SECONDS,
-} from "../../shared/limits.ts";
+} from "../../shared/limits/webhook-limits.ts";
 import type { webhookEvent } from "../../shared/schema.ts";
 import type { UrlRefusal } from "../../shared/webhook-url.ts";
 import type { EndpointHealth } from "../storage/webhook-events.ts";

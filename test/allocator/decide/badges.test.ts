@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { REBIND_WINDOW_HOURS } from "../../../src/shared/limits.ts";
+import { REBIND_WINDOW_HOURS } from "../../../src/shared/limits/key-limits.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import type { Transition } from "../../../src/worker/allocator/decide/states.ts";
 import { decideTransition } from "../../../src/worker/allocator/decide/transition.ts";

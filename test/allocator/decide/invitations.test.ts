@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
-import { DUE_CHUNK_ROWS } from "../../../src/shared/limits.ts";
+import { DUE_CHUNK_ROWS } from "../../../src/shared/limits/allocator-limits.ts";
 import type { NewInvitation, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
 import { decideDue } from "../../../src/worker/allocator/decide/due.ts";
 import {

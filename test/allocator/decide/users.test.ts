@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_ENTRY_CHARACTERS, MAX_USER_BADGES } from "../../../src/shared/limits.ts";
+import { MAX_ENTRY_CHARACTERS, MAX_USER_BADGES } from "../../../src/shared/limits/allocator-limits.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import { decideBlock, decideUnblock } from "../../../src/worker/allocator/decide/block.ts";
 import { decideErase } from "../../../src/worker/allocator/decide/erase.ts";

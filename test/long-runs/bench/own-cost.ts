@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { APPLICATION_CACHE_SECONDS } from "../../../src/shared/limits.ts";
+import { APPLICATION_CACHE_SECONDS } from "../../../src/shared/limits/cache-limits.ts";
 import { table } from "../command-line.ts";
 import { existing, newBadgeOne, type Operation, pageOf100, sign } from "./operations.ts";
 import { startProvider } from "./provider.ts";

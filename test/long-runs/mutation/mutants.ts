@@ -47,7 +47,7 @@ const replacementsOf = (word: string): string[] =>
 
 /** All mutants of a file, in the order of its text. The parser is the one that comes with vitest. */
 export function mutantsOf(file: string, text: string): Mutant[] {
-  const changesOf = /(^|\/)limits\.ts$/.test(file) ? limitChanges : codeChanges;
+  const changesOf = file.startsWith("src/shared/limits/") ? limitChanges : codeChanges;
   const changes: Change[] = [];
   const walk = (node: Node, parent?: Node): void => {
     const tells = TELLING.includes(node.type) && TELLS.test(textOf(node, text));

@@ -1,4 +1,4 @@
-import { COMPARE_AFTER_MILLISECONDS } from "../../../src/shared/limits.ts";
+import { COMPARE_AFTER_MILLISECONDS } from "../../../src/shared/limits/allocator-limits.ts";
 import { BACKGROUND_COSTS, type Cost } from "./cost.ts";
 
 /** A line of a month's bill. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
-import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits.ts";
+import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits/request-limits.ts";
 import type { Counters } from "../../../src/worker/allocator/counters.ts";
 import { type EntryChanges, NO_CHANGES } from "../../../src/worker/allocator/entry.ts";
 

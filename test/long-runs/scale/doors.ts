@@ -2,7 +2,7 @@ import {
   DOOR_SEEN_WRITE_MILLISECONDS,
   LIVE_COMPARE_MILLISECONDS,
   LIVE_HOLD_MILLISECONDS,
-} from "../../../src/shared/limits.ts";
+} from "../../../src/shared/limits/live-limits.ts";
 import { BACKGROUND_COSTS, type Cost, NOTHING } from "./cost.ts";
 import { type Billed, billOf, total } from "./prices.ts";
 

@@ -1,14 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
+import { MAX_LOG_BYTES } from "../../../src/shared/limits/allocator-limits.ts";
+import { HOME_WARNING_PERCENT, MAX_DATABASE_BYTES } from "../../../src/shared/limits/platform-limits.ts";
 import {
   CLIENT_IP_CALLS_PER_MINUTE,
   DEFAULT_NEW_BADGES_PER_HOUR,
   DEFAULT_RANGE_SIZE,
-  HOME_WARNING_PERCENT,
-  MAX_DATABASE_BYTES,
-  MAX_LOG_BYTES,
   MAX_METADATA_CHARACTERS,
   MAX_USER_ID_BYTES,
-} from "../../../src/shared/limits.ts";
+} from "../../../src/shared/limits/request-limits.ts";
 import { METADATA_FIELDS } from "../../../src/shared/metadata-fields.ts";
 import { table } from "../command-line.ts";
 import { emptyAllocator, emptyD1, newBadgesEntry, sizeOf } from "./bytes.ts";

@@ -1,10 +1,6 @@
-import {
-  DEFAULT_RANGE_SIZE,
-  EVENT_RETENTION_DAYS,
-  LOG_DAYS,
-  MAX_LOG_BYTES,
-  MAX_STORED_BYTES,
-} from "../../../src/shared/limits.ts";
+import { LOG_DAYS, MAX_LOG_BYTES, MAX_STORED_BYTES } from "../../../src/shared/limits/allocator-limits.ts";
+import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits/request-limits.ts";
+import { EVENT_RETENTION_DAYS } from "../../../src/shared/limits/sweep-limits.ts";
 import { backgroundLines, DAYS_A_MONTH, type Line } from "./background.ts";
 import { BYTES } from "./bytes.ts";
 import { COSTS, type Cost } from "./cost.ts";

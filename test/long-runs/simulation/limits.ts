@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Dice } from "../dice.ts";
 
-const PATH = join(import.meta.dirname, "../../../src/shared/limits.ts");
+const PATH = join(import.meta.dirname, "../../../src/shared/limits/allocator-limits.ts");
 
 /** Limits as they are, and so small that a few rows meet them: pages, groups, entries. */
 const CHOICES: Readonly<Record<string, readonly [usual: number, smallest: number, ...small: number[]]>> = {
@@ -25,7 +25,7 @@ export function makeLimitsVariable(): void {
   let source = readFileSync(PATH, "utf8");
   for (const name of Object.keys(CHOICES)) {
     const parts = source.split(`export const ${name} = `);
-    if (parts.length !== 2) throw new Error(`src/shared/limits.ts has no ${name}`);
+    if (parts.length !== 2) throw new Error(`allocator-limits.ts has no ${name}`);
     source = parts.join(`export let ${name} = `);
   }
   const set = Object.keys(CHOICES).map((name) => `${name} = values.${name};`);
@@ -44,7 +44,7 @@ const isSetter = (found: unknown): found is SetLimits => typeof found === "funct
 
 /** Sets the limits of one seed. @returns those that it has */
 export async function loadLimits(): Promise<(dice: Dice) => Record<string, number>> {
-  const found: unknown = Reflect.get(await import("../../../src/shared/limits.ts"), "setLimits");
+  const found: unknown = Reflect.get(await import("../../../src/shared/limits/allocator-limits.ts"), "setLimits");
   if (!isSetter(found)) throw new Error("limits cannot be set");
   return (dice) => {
     const share = dice.oneOf(SMALL_SHARES);

@@ -270,7 +270,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "return true;",
   },
   "blocks-at-once-in-D1": {
-    file: "../shared/limits.ts",
+    file: "../shared/limits/allocator-limits.ts",
     from: "MAX_SEND_PAUSE_MILLISECONDS = 500;",
     to: "MAX_SEND_PAUSE_MILLISECONDS = 0;",
     foundBy: "isolation",

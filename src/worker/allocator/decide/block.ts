@@ -1,5 +1,5 @@
 import type { AuditContext } from "../../../shared/actor.ts";
-import { MAX_USER_BADGES } from "../../../shared/limits.ts";
+import { MAX_USER_BADGES } from "../../../shared/limits/allocator-limits.ts";
 import type { BlockCommand, Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyTransition } from "./transition.ts";

@@ -1,7 +1,7 @@
 import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
-import { MAX_USER_BADGES, VISITOR_PREFIX } from "../../../shared/limits.ts";
+import { MAX_USER_BADGES } from "../../../shared/limits/allocator-limits.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
@@ -10,6 +10,9 @@ import { addBadgeEvent, addNewBadgeEvent } from "./events.ts";
 import { issueNumber } from "./issue-number.ts";
 import { mayBind, mayUse } from "./keys.ts";
 import { logIn } from "./login.ts";
+
+/** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
+const VISITOR_PREFIX = "visitor-";
 
 /** A token is presented (contract sections 2, 5, 12, 15, 22 and 24). */
 export function decideClaim(

@@ -1,5 +1,5 @@
 import { BY_CLOCK } from "../../../shared/actor.ts";
-import { DUE_CHUNK_ROWS } from "../../../shared/limits.ts";
+import { DUE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import type { Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { expireInvitations } from "./end-invitation.ts";

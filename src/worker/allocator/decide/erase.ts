@@ -1,6 +1,6 @@
 import type { AuditContext } from "../../../shared/actor.ts";
 import type { InvitationDigest } from "../../../shared/identifiers.ts";
-import { ERASE_BADGES, ERASE_INVITATIONS } from "../../../shared/limits.ts";
+import { ERASE_BADGES, ERASE_INVITATIONS } from "../../../shared/limits/allocator-limits.ts";
 import { isObject } from "../../json-object.ts";
 import type { EraseCommand, Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";

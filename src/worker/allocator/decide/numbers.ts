@@ -1,4 +1,4 @@
-import { FREED_CHUNK_NUMBERS } from "../../../shared/limits.ts";
+import { FREED_CHUNK_NUMBERS } from "../../../shared/limits/allocator-limits.ts";
 import type { NumberRange } from "../../../shared/number-range.ts";
 import type { RangeSegment } from "../../../shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../../shared/time.ts";

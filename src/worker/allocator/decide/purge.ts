@@ -1,4 +1,4 @@
-import { PURGE_INVITATIONS } from "../../../shared/limits.ts";
+import { PURGE_INVITATIONS } from "../../../shared/limits/allocator-limits.ts";
 import type { InvitationRow } from "../../storage/rows.ts";
 import type { Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";

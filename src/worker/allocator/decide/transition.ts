@@ -1,7 +1,7 @@
 import type { AuditContext } from "../../../shared/actor.ts";
 import { type BadgeState, stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { SubscribableEvent } from "../../../shared/events.ts";
-import { REBIND_WINDOW_HOURS } from "../../../shared/limits.ts";
+import { REBIND_WINDOW_HOURS } from "../../../shared/limits/key-limits.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../../shared/time.ts";
 import type { IssuedBadge } from "../../storage/rows.ts";
 import { type Result, refused, type TransitionCommand } from "../commands.ts";

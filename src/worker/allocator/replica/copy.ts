@@ -1,5 +1,5 @@
 import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
-import { COPY_PAGE_ROWS } from "../../../shared/limits.ts";
+import { COPY_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import type { Database } from "../../storage/database.ts";
 import type { Counters } from "../counters.ts";
 import type { RowTable } from "../entry.ts";

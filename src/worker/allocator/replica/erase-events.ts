@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { ERASE_CHUNK_ROWS } from "../../../shared/limits.ts";
+import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { orm, type Placeholders, statement } from "../../storage/statement.ts";

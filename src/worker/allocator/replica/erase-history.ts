@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { ERASE_CHUNK_ROWS } from "../../../shared/limits.ts";
+import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";

@@ -1,7 +1,7 @@
 import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import { STATISTICS_DAYS } from "../../../shared/limits.ts";
+import { STATISTICS_DAYS } from "../../../shared/limits/statistics-limits.ts";
 import {
   application,
   applicationHead,

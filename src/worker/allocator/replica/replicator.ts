@@ -1,6 +1,7 @@
 import { getTableName } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import { PLATFORM_DEADLINE_MILLISECONDS, SEND_ENTRIES } from "../../../shared/limits.ts";
+import { SEND_ENTRIES } from "../../../shared/limits/allocator-limits.ts";
+import { PLATFORM_DEADLINE_MILLISECONDS } from "../../../shared/limits/platform-limits.ts";
 import { applicationHead } from "../../../shared/schema.ts";
 import { log as logLine } from "../../log.ts";
 import { withDeadline } from "../../platform.ts";

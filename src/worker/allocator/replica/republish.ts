@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { historyIdPrefix } from "../../../shared/history.ts";
 import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
-import { REPUBLISH_PAGE_ROWS } from "../../../shared/limits.ts";
+import { REPUBLISH_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { history, statusList } from "../../../shared/schema.ts";
 import { Unavailable } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import { MAX_LISTED_DIFFERENCES, VERIFY_PAGE_ROWS } from "../../../shared/limits.ts";
+import { MAX_LISTED_DIFFERENCES, VERIFY_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import type { Reconciliation, RowDifference } from "../../../shared/script-commands.ts";
 import type { Database } from "../../storage/database.ts";
 import { ROW_KEYS, type RowTable } from "../entry.ts";

@@ -1,5 +1,5 @@
 import { base64url } from "jose";
-import { STATUS_BITS, STATUS_LIST_ENTRIES } from "../../../shared/limits.ts";
+import { STATUS_BITS, STATUS_LIST_ENTRIES } from "../../../shared/limits/status-list-limits.ts";
 
 /** Values of a status list (contract section 14; draft-ietf-oauth-status-list-20 section 7.1). */
 export const VALID = 0;

@@ -1,4 +1,4 @@
-import { STATUS_LIST_CHUNK_ROWS, STATUS_LIST_SAVED_CHANGES } from "../../../shared/limits.ts";
+import { STATUS_LIST_CHUNK_ROWS, STATUS_LIST_SAVED_CHANGES } from "../../../shared/limits/status-list-limits.ts";
 import type { Application } from "../../applications/application-cache.ts";
 import type { Context } from "../../context.ts";
 import { log } from "../../log.ts";

@@ -1,11 +1,10 @@
 import type { ApplicationId } from "../../../shared/identifiers.ts";
+import { DENIAL_CACHE_MILLISECONDS, MAX_CACHED_APPLICATIONS } from "../../../shared/limits/cache-limits.ts";
 import {
-  DENIAL_CACHE_MILLISECONDS,
-  MAX_CACHED_APPLICATIONS,
   MAX_CACHED_STATUS_LISTS,
   STATUS_LIST_CACHE_SECONDS,
   STATUS_LIST_ROOM,
-} from "../../../shared/limits.ts";
+} from "../../../shared/limits/status-list-limits.ts";
 import { happenedWithin } from "../../../shared/time.ts";
 import type { CachedResponse } from "../../edge-cache.ts";
 import { LruCache } from "../../lru-cache.ts";

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../../shared/limits.ts";
+import { MAX_CACHED_STATUS_INDEXES, STATUS_LIST_ENTRIES } from "../../../shared/limits/status-list-limits.ts";
 import { createPermutation } from "../../allocator/permutation.ts";
 import type { Application } from "../../applications/application-cache.ts";
 import type { Context } from "../../context.ts";

@@ -1,6 +1,10 @@
 import { currentSigningKey } from "../../../shared/credentials.ts";
 import { parseApplicationId } from "../../../shared/identifiers.ts";
-import { STATUS_BITS, STATUS_LIST_CACHE_SECONDS, STATUS_LIST_TTL_SECONDS } from "../../../shared/limits.ts";
+import {
+  STATUS_BITS,
+  STATUS_LIST_CACHE_SECONDS,
+  STATUS_LIST_TTL_SECONDS,
+} from "../../../shared/limits/status-list-limits.ts";
 import { ApiError } from "../../api-error.ts";
 import type { Application } from "../../applications/application-cache.ts";
 import { applicationForStatusLists, countAndReject } from "../../applications/credentials.ts";

@@ -19,7 +19,7 @@ import {
   newRandomId,
   parseApplicationId,
 } from "../../../../src/shared/identifiers.ts";
-import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits.ts";
+import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits/allocator-limits.ts";
 import { badge as table } from "../../../../src/shared/schema.ts";
 import type { Reply } from "../../../../src/worker/allocator/calls.ts";
 import { CALL_VERSION, type CallMessage, type Command, type Rules } from "../../../../src/worker/allocator/commands.ts";

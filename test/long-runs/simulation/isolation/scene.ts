@@ -1,6 +1,6 @@
 import { SUBSCRIBABLE_EVENTS } from "../../../../src/shared/events.ts";
 import { applicationId } from "../../../../src/shared/identifiers.ts";
-import { CLIENT_IP_CALLS_PER_MINUTE } from "../../../../src/shared/limits.ts";
+import { CLIENT_IP_CALLS_PER_MINUTE } from "../../../../src/shared/limits/request-limits.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { type CallName, carryOut, type RequestOf } from "../service/door.ts";
 import { World } from "../world.ts";

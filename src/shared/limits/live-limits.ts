@@ -1,0 +1,20 @@
+/** Connected doors (contract section 26). */
+
+/** How long a call is held while nothing changes. */
+export const LIVE_HOLD_MILLISECONDS = 50_000;
+/** Calls that are held for one application. */
+export const MAX_LIVE_CALLS = 5000;
+/** Changes of one delta. */
+export const MAX_DELTA_CHANGES = 2000;
+/** Changes within this time after a wake-up are sent together. */
+export const LIVE_COALESCE_MILLISECONDS = 250;
+/** Interval of D1 reads while a door listens, which find unreported changes. */
+export const LIVE_COMPARE_MILLISECONDS = 30_000;
+/** Pause before a retry after D1 did not respond. */
+export const LIVE_RETRY_MILLISECONDS = 2000;
+/** Shortest time between two writes of a door's last call. */
+export const DOOR_SEEN_WRITE_MILLISECONDS = 10 * 60_000;
+/** A door that has called within this time counts as connected. */
+export const DOOR_CONNECTED_MILLISECONDS = 60_000;
+/** Secrets of doors that an isolate caches. */
+export const MAX_CACHED_DOORS = 10_000;

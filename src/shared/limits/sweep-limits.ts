@@ -1,0 +1,45 @@
+/** How much one tick of a home does, and how long rows are kept. */
+
+// The sweep
+/** Rows that one statement of the sweep takes, per application where the statement is per application. */
+export const SWEEP_CHUNK_ROWS = 500;
+/** Allocators per chunk of a tick, and the number of concurrent calls. */
+export const TICK_CHUNK_APPLICATIONS = 400;
+export const ALLOCATORS_CALLED_AT_ONCE = 100;
+/** Time between two ticks after which every allocator of the home compares itself with D1. */
+export const TICK_GAP_MILLISECONDS = 90_000;
+/** Time limit of each kind of work in a sweep. */
+export const SWEEP_SHARE_MILLISECONDS = 20_000;
+/** Chunks of each kind of work in one sweep: an invocation may make 1,000 D1 queries (D1: Limits). */
+export const MAX_SWEEP_CHUNKS = 50;
+/** Sealed values of each table that one chunk re-seals: each costs some milliseconds of RSA. */
+export const RESEAL_CHUNK_ROWS = 50;
+/** Number of unopenable values that a sweep logs one by one; it counts the rest. */
+export const MAX_LOGGED_UNREADABLE = 20;
+/**
+ * Maximum of events that one sweep enqueues, per application and in all. The local queue takes 10,000 messages at once.
+ */
+export const MAX_APPLICATION_ENQUEUED = 2000;
+export const MAX_SWEEP_ENQUEUED = 5000;
+/** Age at which an untried event gets a due time. A first attempt takes no lease, and most have ended by then. */
+export const UNTRIED_MILLISECONDS = 20_000;
+/** How late an event may reach D1. An entry that the allocator sends again has events with due times. */
+export const LATE_EVENT_MILLISECONDS = 10 * 60_000;
+/** Period whose events one chunk of a sweep reads. */
+export const UNTRIED_CHUNK_MILLISECONDS = 3_600_000;
+/** Maximum delay of a queue message; the sweep enqueues later retries. */
+export const MAX_QUEUE_DELAY_SECONDS = 120;
+/** Maximum messages of one `sendBatch` (Queues: Limits). */
+export const MAX_QUEUE_BATCH_MESSAGES = 100;
+
+// Retention (contract section 18)
+/** Defaults of the variables EVENT_RETENTION_DAYS and INVITATION_RETENTION_DAYS in wrangler.toml. */
+export const EVENT_RETENTION_DAYS = 30;
+export const INVITATION_RETENTION_DAYS = 365;
+/** Exhausted and held events are kept this many times as long as delivered ones. */
+export const UNDELIVERED_RETENTION_FACTOR = 3;
+export const HISTORY_RETENTION_DAYS = 400;
+/** Rows of each table that one chunk scans. */
+export const PURGE_CHUNK_ROWS = 1000;
+/** Chunks of each table that one sweep scans. */
+export const MAX_PURGE_CHUNKS = 5;
