@@ -270,9 +270,9 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "return true;",
   },
   "blocks-at-once-in-D1": {
-    file: "../shared/limits/allocator-limits.ts",
-    from: "MAX_SEND_PAUSE_MILLISECONDS = 500;",
-    to: "MAX_SEND_PAUSE_MILLISECONDS = 0;",
+    file: "allocator/engine.ts",
+    from: "const pause = Math.min(SEND_PAUSES * batch, MAX_SEND_PAUSE_MILLISECONDS);",
+    to: "const pause = 0;",
     foundBy: "isolation",
   },
 };

@@ -1,7 +1,7 @@
 import type { Dice } from "../../dice.ts";
 
-/** More tasks than any seed needs: whoever comes here goes round in circles. */
-const MAX_STEPS = 50_000;
+/** More tasks than a seed, or a minute of `--isolation`, needs: a history this long goes in circles. */
+const MAX_STEPS = 200_000;
 
 const LONG_MILLISECONDS = 6 * 3_600_000;
 
