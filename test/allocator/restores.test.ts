@@ -72,6 +72,24 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("a D1 restored to where a batch with a lost response began is known to be restored: what follows is sent again", async () => {
+    objectsSendTo(queueThat(() => {}));
+    const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
+    await issueTo(application, "phone-1", "alice");
+    const snapshot = await takeSnapshot(application);
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const results = await send();
+      if (isAbout(statements, ENTRY)) throw LOST;
+      return results;
+    });
+    await issueTo(application, "phone-2", "bob");
+    await aroundObjectD1(application, () => (_, send) => send());
+    await restore(application, snapshot);
+    await wake(application, true);
+    expect(await eventRows(application)).toMatchObject([{ dueAt: null }, { dueAt: expect.any(Number) }]);
+    await expectInSync(application);
+  });
+
   it("the alarm notices a restore, a minute after the first change since the last comparison", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");

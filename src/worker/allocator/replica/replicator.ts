@@ -122,9 +122,12 @@ export class Replicator {
       });
       return;
     }
+    const isWhereSent = head.entry === this.#sentFrom;
+    // D1 has moved on, though nobody knew it until now: if it is back there later, it was restored.
+    if (!isWhereSent) this.#sentFrom = null;
     if (head.sequence < newest.sequence) {
       // If D1 is where the last batch began, it may never have had the rest: that is not marked as sent again.
-      if (head.entry !== this.#sentFrom) {
+      if (!isWhereSent) {
         log.renewAfter(head.sequence, now());
         // D1 has lost later searches for erased users: they are repeated.
         for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);
