@@ -9,7 +9,7 @@ import { CALL_DEADLINE_MILLISECONDS } from "../../src/shared/limits/allocator-li
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type CallOutcome } from "../../src/worker/allocator/commands.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";
-import { useStandingClock } from "../invitations/support/clock.ts";
+import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, endAllocator, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -183,6 +183,8 @@ describe("a message or an entry of a later release (contract section 21)", () =>
 
 describe("what this release stores and sends (contract section 21)", () => {
   it("has the form of the newest record, or a record of its own", async () => {
+    // At noon: a day that ended meanwhile would be recorded, too.
+    moveClock(DAY - (Date.now() % DAY) + DAY / 2);
     const recorded = await recordRelease();
     const own = records.find(({ name }) => name === release) ?? records.at(-1);
     const isChanged = JSON.stringify(own && formOf(own.record)) !== JSON.stringify(formOf(recorded));
