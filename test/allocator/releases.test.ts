@@ -183,7 +183,7 @@ describe("a message or an entry of a later release (contract section 21)", () =>
 
 describe("what this release stores and sends (contract section 21)", () => {
   it("has the form of the newest record, or a record of its own", async () => {
-    // At noon: a day that ended meanwhile would be recorded, too.
+    // Noon: if a day ended during the recording, the entries would have one more field.
     moveClock(DAY - (Date.now() % DAY) + DAY / 2);
     const recorded = await recordRelease();
     const own = records.find(({ name }) => name === release) ?? records.at(-1);

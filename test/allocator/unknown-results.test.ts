@@ -9,13 +9,13 @@ import { allocatorOf, aroundAllocators, aroundObjectD1, endAllocator, wake } fro
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import type { AroundTrip } from "../support/d1.ts";
-import { failing, isAbout, LOST } from "../support/faults.ts";
+import { failing, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
-import { ENTRY, expectInSync, LostEntries, sequenceOf, stateOf } from "./support.ts";
+import { aroundNextEntry, ENTRY, expectInSync, LostEntries, sequenceOf, stateOf } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -29,16 +29,6 @@ afterEach(() => {
 async function withBadge() {
   const application = await createApplication();
   return { application, number: await issueTo(application, "phone", "alice") };
-}
-
-/** Does something about the next batch of the allocator; later ones go through. */
-async function aroundNextEntry(application: TestApplication, around: AroundTrip): Promise<void> {
-  let isDone = false;
-  await aroundObjectD1(application, () => (statements, send) => {
-    if (isDone || !isAbout(statements, ENTRY)) return send();
-    isDone = true;
-    return around(statements, send);
-  });
 }
 
 const historyOf = async ({ id }: TestApplication) =>

@@ -1,4 +1,4 @@
-/** The order of changes (contract section 21). */
+/** Calls of an allocator, its log and its batches to D1 (contract section 21). */
 
 /** Deadline of a call of an object, retries included. It is shorter than that of other dependencies. */
 export const CALL_DEADLINE_MILLISECONDS = 9000;

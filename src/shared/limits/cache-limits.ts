@@ -1,4 +1,4 @@
-/** How long, and how much, is cached; and what a replica may answer. */
+/** Sizes and ages of caches, and of the replicas that may serve a read. */
 
 // Caches of one isolate
 /**

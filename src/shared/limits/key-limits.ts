@@ -1,4 +1,4 @@
-/** How long keys and proofs of keys are valid. */
+/** Signing keys, and proofs that a phone has its key. */
 
 // Signing keys (contract section 10)
 /**

@@ -1,4 +1,4 @@
-/** Connected doors (contract section 26). */
+/** Calls of connected doors (contract section 26). */
 
 /** How long a call is held while nothing changes. */
 export const LIVE_HOLD_MILLISECONDS = 50_000;

@@ -1,4 +1,4 @@
-/** What the platform offers, and how long the Worker waits for it. */
+/** Capacity of a D1, and deadlines of calls to the platform. */
 
 // Homes (contract section 17)
 /** Capacity of one D1 (D1: Limits). */

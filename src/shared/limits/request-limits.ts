@@ -1,4 +1,4 @@
-/** What requests may contain, and how many things of a kind there may be. */
+/** Sizes of requests and responses, rates of calls, and the values that the contract bounds. */
 
 // Badge numbers (contract section 1)
 /** Largest badge number: 2^53 - 1, the largest integer that every JSON parser reads exactly. */

@@ -1,4 +1,4 @@
-/** How much one tick of a home does, and how long rows are kept. */
+/** How much work one tick of a home does, and how long rows are kept. */
 
 // The sweep
 /** Rows that one statement of the sweep takes, per application where the statement is per application. */

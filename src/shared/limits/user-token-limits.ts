@@ -1,4 +1,4 @@
-/** Verified users (contract section 22). */
+/** User tokens and the keys of their issuers (contract section 22). */
 
 /** Default claim of a user token that contains the user ID. */
 export const DEFAULT_USER_CLAIM = "sub";

@@ -1,4 +1,4 @@
-/** Webhooks (contract section 8). */
+/** Delivery of webhooks (contract section 8). */
 
 /** Maximum length of a URL, as written and as normalized. */
 export const MAX_WEBHOOK_URL_CHARACTERS = 2048;

@@ -123,7 +123,7 @@ export class Replicator {
       return;
     }
     const isWhereSent = head.entry === this.#sentFrom;
-    // D1 has moved on, though nobody knew it until now: if it is back there later, it was restored.
+    // D1 is no longer there. If it is there again later, it was restored.
     if (!isWhereSent) this.#sentFrom = null;
     if (head.sequence < newest.sequence) {
       // If D1 is where the last batch began, it may never have had the rest: that is not marked as sent again.

@@ -137,7 +137,7 @@ export class Log {
    * @returns whether there may be more
    */
   prune(keptBefore: number | null, through: number, limit: number): boolean {
-    // Most alarms have nothing to delete: they read two rows.
+    // Usually there is nothing to delete; then only two rows are read.
     if (keptBefore !== null && (this.oldest() ?? keptBefore) >= keptBefore) return false;
     const oldest = this.#orm
       .select({ sequence: entry.sequence, keptAt: entry.keptAt })

@@ -94,8 +94,8 @@ function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): 
 }
 
 /**
- * D1's history is the log's, with an alias for whoever was erased later; and no command of the script is in the log twice. A
- * republication carries erasures out again, so whoever came back after one may have its alias.
+ * D1's history has the log's rows, and no script command is in the log twice. A user who was erased after a row appears under the
+ * alias. After a republication so may a user who was erased before it, because a republication repeats erasures.
  */
 function checkLog({ d1, verdict, erased }: World, id: ApplicationId, allocator: Sqlite): void {
   const rows = d1.of(id).look("SELECT id, action, badge, user_id FROM history WHERE application_id = ?", id);
@@ -110,8 +110,8 @@ function checkLog({ d1, verdict, erased }: World, id: ApplicationId, allocator: 
     for (const { id, action, badge, userId } of history) {
       const expected = { id, action, badge, user_id: userId === null ? null : (aliases.get(userId) ?? userId) };
       const row = { ...there.get(id) };
-      const isErased = allErasures.some((one) => one.userId === userId && one.alias === row.user_id);
-      const isSame = isDeepStrictEqual(row, isErased ? { ...expected, user_id: row.user_id } : expected);
+      const isAlias = allErasures.some((one) => one.userId === userId && one.alias === row.user_id);
+      const isSame = isDeepStrictEqual(row, isAlias ? { ...expected, user_id: row.user_id } : expected);
       verdict.expect(isSame, "D1's history is the log's", expected, "in D1", row);
     }
     for (const erasure of erasures.filter(({ isDone }) => !isDone)) {

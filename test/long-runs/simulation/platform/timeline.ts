@@ -1,6 +1,6 @@
 import type { Dice } from "../../dice.ts";
 
-/** More tasks than a seed, or a minute of `--isolation`, needs: a history this long goes in circles. */
+/** Few seeds need a quarter of these. One that needs more is probably in a loop. */
 const MAX_STEPS = 200_000;
 
 const LONG_MILLISECONDS = 6 * 3_600_000;
