@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { INVITATION_STATES } from "./badge-lifecycle/states.ts";
 import {
   badgeExpiresAt,
   badgeNumber,
@@ -8,7 +9,6 @@ import {
   invitationFields,
   time,
 } from "./responses.ts";
-import { INVITATION_STATES } from "./schema.ts";
 
 /** The schema of a list of invitations. */
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { BADGE_STATES } from "./badge-lifecycle/states.ts";
+import { BADGE_STATES, INVITATION_STATES } from "./badge-lifecycle/states.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import {
   DEFAULT_PER_PAGE,
@@ -23,7 +23,6 @@ import {
 } from "./limits/request-limits.ts";
 import type { MetadataField } from "./metadata-fields.ts";
 import { EXAMPLE_BADGE, EXAMPLE_CLIENT_SIGNATURE, EXAMPLE_TOKEN } from "./openapi-examples.ts";
-import { INVITATION_STATES } from "./schema.ts";
 import { isSearchable } from "./text-search.ts";
 
 /**

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ACTOR_KINDS } from "./actor.ts";
-import { BADGE_STATES } from "./badge-lifecycle/states.ts";
+import { BADGE_STATES, INVITATION_STATES } from "./badge-lifecycle/states.ts";
 import {
   EXAMPLE_BADGE,
   EXAMPLE_EXPIRES_AT,
@@ -12,7 +12,6 @@ import {
   EXAMPLE_TOKEN,
 } from "./openapi-examples.ts";
 import { metadata } from "./requests.ts";
-import { INVITATION_STATES } from "./schema.ts";
 
 /**
  * The schemas of responses and webhooks. They validate nothing at run time; tests check every response against them

@@ -1,8 +1,9 @@
 import { type SQL, sql } from "drizzle-orm";
 import { index, integer, primaryKey, type SQLiteColumn, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS, ROLES } from "./actor.ts";
-import { type BadgeState, STORED_STATES } from "./badge-lifecycle/states.ts";
+import { INVITATION_STATES, STORED_STATES } from "./badge-lifecycle/states.ts";
 import { EVENTS } from "./events.ts";
+import { statisticsColumn } from "./head-statistics.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
 import { DEFAULT_NEW_BADGES_PER_HOUR } from "./limits/request-limits.ts";
@@ -353,10 +354,6 @@ export const visitClass = (times: VisitTimes): SQL<number> =>
     sql` + `,
   )})`;
 
-/** States of an invitation; all except `pending` are final. */
-export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
-export type InvitationState = (typeof INVITATION_STATES)[number];
-
 /** D1's columns and the allocator's. */
 export const invitationColumns = {
   /** SHA-256 of the invitation token. */
@@ -416,33 +413,8 @@ export interface RangeSegment {
   used: number;
 }
 
-/** Badges issued on a day, in days since 1970-01-01 UTC. */
-export interface DayCount {
-  day: number;
-  count: number;
-}
-
-/** The allocator's counts. */
-export interface HeadStatistics {
-  badges: Record<BadgeState, number>;
-  invitations: Record<InvitationState, number>;
-  /** Badges that another one superseded, which are among `badges` as well. */
-  retired: number;
-  /** Freed numbers, whether or not they may be used again yet. */
-  freed: number;
-  /** New badges of the last day that had any, in days since 1970-01-01 UTC. */
-  newBadges: DayCount;
-}
-
-/**
- * The head of an application's log in D1: the last entry that D1 has, and the counters as it left them. Every batch of the
- * allocator moves this row on from the entry before, or changes nothing (docs/architecture.md).
- */
-export const applicationHead = sqliteTable("application_head", {
-  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
-  /** Sequence number of the last entry, and its random ID. */
-  sequence: integer("sequence").notNull(),
-  entry: text("entry").notNull(),
+/** What an allocator counts. D1's head has these columns, and so has each entry of the log. */
+export const counterColumns = {
   /** The segments of the number range; one is added when the range grows. */
   rangeSegments: text("range_segments", { mode: "json" }).$type<RangeSegment[]>().notNull(),
   /** The last ordinal and the last change number. */
@@ -455,7 +427,19 @@ export const applicationHead = sqliteTable("application_head", {
   /** The clock hour of `--new-badges-per-hour`, in hours since 1970-01-01 UTC, and fresh numbers used in it without the secret. */
   hour: integer("hour").notNull(),
   hourUsed: integer("hour_used").notNull(),
-  statistics: text("statistics", { mode: "json" }).$type<HeadStatistics>().notNull(),
+  statistics: statisticsColumn("statistics").notNull(),
+};
+
+/**
+ * The head of an application's log in D1: the last entry that D1 has, and the counters as it left them. Every batch of the
+ * allocator moves this row on from the entry before, or changes nothing (docs/architecture.md).
+ */
+export const applicationHead = sqliteTable("application_head", {
+  applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
+  /** Sequence number of the last entry, and its random ID. */
+  sequence: integer("sequence").notNull(),
+  entry: text("entry").notNull(),
+  ...counterColumns,
   /** Badges issued on days before the last, by day: D1 alone has them, of 90 days. */
   pastDays: text("past_days", { mode: "json" }).$type<Record<string, number>>().notNull().default({}),
   /** The readers' flag: after a restore, the sequence from which readers may read again; 0: they may. */
@@ -531,7 +515,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 /**
  * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
  *
- * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_initial.sql): its primary key is the table
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_tables.sql): its primary key is the table
  * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
  */
 export const webhookEvent = sqliteTable(

@@ -2,6 +2,7 @@ import { eq, type SQLWrapper, sql } from "drizzle-orm";
 import type { BaseSQLiteDatabase, SQLiteColumn } from "drizzle-orm/sqlite-core";
 import * as z from "zod";
 import { parseMetadata } from "./badge-lifecycle/view.ts";
+import type { HeadStatistics } from "./head-statistics.ts";
 import type { ApplicationId } from "./identifiers.ts";
 import {
   STATISTICS_COOLING_DOWN_COUNTED,
@@ -18,7 +19,6 @@ import {
   badge,
   type EventState,
   freedNumber,
-  type HeadStatistics,
   observedLogins,
   webhookEvent,
 } from "./schema.ts";

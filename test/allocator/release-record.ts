@@ -152,7 +152,7 @@ export function formOf({ schema, storage, calls }: ReleaseRecord): object {
   return {
     schema,
     entries: fieldsOf(entries.map((each) => json(each.changes))),
-    counters: fieldsOf(entries.map((each) => json(each.counters))),
+    counters: fieldsOf(entries.map(({ range_segments, statistics }) => [range_segments, statistics].map(json))),
     results: fieldsOf(entries.map((each) => json(each.calls))),
     messages: fieldsOf(
       calls.map(({ message }) => ({ ...message, command: { [message.command.kind]: message.command } })),

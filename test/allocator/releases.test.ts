@@ -114,7 +114,7 @@ const callMessage = z.custom<CallMessage>();
 const changes = z
   .string()
   .transform((text) => JSON.parse(text))
-  .pipe(z.object({ history: z.array(z.unknown()), events: z.array(z.unknown()) }));
+  .pipe(z.object({ history: z.array(z.unknown()).default([]), events: z.array(z.unknown()).default([]) }));
 
 /** Numbers of badges that an outcome names, in their order. */
 const numbersOf = (outcome: CallOutcome): string[] => JSON.stringify(outcome).match(NUMBER) ?? [];

@@ -2,9 +2,10 @@ import { runInDurableObject } from "cloudflare:test";
 import { getTableColumns, getTableName } from "drizzle-orm";
 import { expect } from "vitest";
 import { z } from "zod";
+import type { BadgeState } from "../../src/shared/badge-lifecycle/states.ts";
 import { homeOf } from "../../src/shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
-import type { applicationHead } from "../../src/shared/schema.ts";
+import { applicationHead } from "../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import * as tables from "../../src/worker/allocator/tables/schema.ts";
 import { getBadge } from "../badges/life-support.ts";
@@ -47,22 +48,18 @@ export async function aroundNextEntry(application: TestApplication, around: Arou
 export const stateOf = async (application: TestApplication, number: string): Promise<unknown> =>
   (await getBadge(application, number)).body.state;
 
-/** What D1's head of an application is; JSON columns are parsed. */
+/** What D1's head of an application is. */
 export async function headOf({ id }: { id: ApplicationId }): Promise<typeof applicationHead.$inferSelect> {
   const { d1 } = boundHome(homeOf(id));
   const row = await d1.prepare("SELECT * FROM application_head WHERE application_id = ?1").bind(id).first();
-  return headRow.parse(row);
+  const fields = Object.entries(getTableColumns(applicationHead)).map(([name, column]) => {
+    const value = row?.[column.name] ?? null;
+    return [name, value === null ? null : column.mapFromDriverValue(value)];
+  });
+  return headRow.parse(Object.fromEntries(fields));
 }
 
-const json = z.string().transform((text) => JSON.parse(text));
-const headRow = z
-  .looseObject({ range_segments: json, statistics: json, past_days: json, refused: json })
-  .transform((row) =>
-    Object.fromEntries(
-      Object.entries(row).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
-    ),
-  )
-  .pipe(z.custom<typeof applicationHead.$inferSelect>());
+const headRow = z.custom<typeof applicationHead.$inferSelect>();
 
 /** How far D1 has come. */
 export const sequenceOf = async (application: { id: ApplicationId }): Promise<number> =>
@@ -173,7 +170,7 @@ const METADATA = JSON.stringify({ deviceModel: LONGEST, os: LONGEST, osVersion: 
 
 interface Filling {
   userId?: string;
-  columns?: Record<string, string | number | null>;
+  columns?: Record<string, string | number | null> & { state?: BadgeState };
   /** Whether the allocator has taken them over: false if more rows follow. */
   isTakenOver?: boolean;
 }
@@ -205,7 +202,7 @@ export async function fillBadges(
          SELECT ?2 - 1 + n, ?1, 'device ' || n, ?4, n, n, ${names.map((_, index) => `?${index + 5}`)} FROM place`,
       )
       .bind(application.id, application.firstNumber, count, userId, ...Object.values(row)),
-    countBadges(application, count, String(columns.state ?? "active")),
+    countBadges(application, count, columns.state),
   ]);
   if (isTakenOver) await takeOver(application);
 }

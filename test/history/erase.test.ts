@@ -298,7 +298,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
       ),
     ]);
     await runSql(
-      "UPDATE application_head SET statistics = json_set(statistics, '$.invitations.revoked', ?2) WHERE application_id = ?1",
+      "UPDATE application_head SET statistics = json_set(statistics, '$[1][2]', ?2) WHERE application_id = ?1",
       ...[application.id, INVITATIONS],
     );
     await takeOver(application);

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { readStatistics } from "../../src/admin/application/stats.ts";
 import { showBadge } from "../../src/admin/badge/show.ts";
 import { listSigningKeys } from "../../src/admin/key/commands.ts";
+import type { HeadStatistics } from "../../src/shared/head-statistics.ts";
 import {
   type ApplicationId,
   applicationId as anyApplicationId,
@@ -10,14 +11,7 @@ import {
   invitationDigest,
 } from "../../src/shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
-import {
-  applicationHead,
-  badge,
-  freedNumber,
-  type HeadStatistics,
-  invitation,
-  signingKey,
-} from "../../src/shared/schema.ts";
+import { applicationHead, badge, freedNumber, invitation, signingKey } from "../../src/shared/schema.ts";
 import { DAY_MILLISECONDS } from "../../src/shared/time.ts";
 import { localHomes } from "./support/script.ts";
 

@@ -1,5 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
+import type { BadgeState } from "../../src/shared/badge-lifecycle/states.ts";
 import { homeOf } from "../../src/shared/homes.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { badge, webhookEvent } from "../../src/shared/schema.ts";
@@ -25,6 +26,9 @@ export function eventRows({ id }: { id: ApplicationId }): Promise<(typeof webhoo
     .all();
 }
 
+/** The order in which the head has the counts of badges. */
+const BADGE_COUNTS: BadgeState[] = ["active", "suspended", "revoked", "expired", "replaced"];
+
 /**
  * Makes D1's head what it would be if the first numbers of the range were badges in this state. For rows that a test writes into D1
  * before the application's first call, from which its allocator takes them over.
@@ -32,12 +36,12 @@ export function eventRows({ id }: { id: ApplicationId }): Promise<(typeof webhoo
 export const countBadges = (
   { id, firstNumber }: { id: ApplicationId; firstNumber: number },
   count: number,
-  state = "active",
+  state: BadgeState = "active",
 ): D1PreparedStatement =>
   boundHome(homeOf(id))
     .d1.prepare(
       `UPDATE application_head SET last_ordinal = ?2, last_change = ?2,
          range_segments = json_array(json_object('first', ?3, 'size', ?2, 'used', ?2)),
-         statistics = json_set(statistics, '$.badges.${state}', ?2) WHERE application_id = ?1`,
+         statistics = json_set(statistics, '$[0][${BADGE_COUNTS.indexOf(state)}]', ?2) WHERE application_id = ?1`,
     )
     .bind(id, count, firstNumber);

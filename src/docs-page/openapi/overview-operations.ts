@@ -1,3 +1,4 @@
+import { INVITATION_STATES } from "../../shared/badge-lifecycle/states.ts";
 import {
   EXAMPLE_APPLICATION_ID,
   EXAMPLE_BADGE,
@@ -5,7 +6,7 @@ import {
   EXAMPLE_REQUEST_ID,
 } from "../../shared/openapi-examples.ts";
 import { historyPageQuery, invitationPageQuery } from "../../shared/requests.ts";
-import { EVENT_STATES, INVITATION_STATES } from "../../shared/schema.ts";
+import { EVENT_STATES } from "../../shared/schema.ts";
 import { ACTOR_PARAMETER, BY_SERVER, credentialParameters } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters, parameter, partialPage, SEARCH } from "./list-operations.ts";

@@ -6,6 +6,10 @@ export type StoredState = (typeof STORED_STATES)[number];
 export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;
 export type BadgeState = (typeof BADGE_STATES)[number];
 
+/** States of an invitation; all except `pending` are final. */
+export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;
+export type InvitationState = (typeof INVITATION_STATES)[number];
+
 /** Times are milliseconds. */
 export interface BadgeLife {
   state: StoredState;

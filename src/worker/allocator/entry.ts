@@ -1,6 +1,7 @@
 import type { EventName } from "../../shared/events.ts";
+import type { DayCount } from "../../shared/head-statistics.ts";
 import type { HistoryAction, StoredHistory } from "../../shared/history.ts";
-import type { DayCount, signingKey } from "../../shared/schema.ts";
+import type { signingKey } from "../../shared/schema.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 
 /** Tables whose rows the allocator owns, and the column that is the key, by the names of src/shared/schema.ts. */
@@ -18,7 +19,8 @@ export const ROW_KEYS = {
 
 export type RowTable = keyof typeof ROW_KEYS;
 
-export type Value = string | number | boolean | null;
+/** A value of a column; that of JSON text is stored as what the text says. */
+export type Value = string | number | boolean | null | object;
 
 /** Rows of one table that have the same columns; the first column is the key. */
 export interface RowWrite {
@@ -28,13 +30,20 @@ export interface RowWrite {
   rows: Value[][];
 }
 
+/** A webhook event. */
 export interface NewEvent {
+  /** Its body, which D1 keeps as text. */
+  payload: EventPayload;
+  /** Milliseconds. */
+  createdAt: number;
+}
+
+export interface EventPayload {
   id: string;
   event: EventName;
-  payload: string;
-  createdAt: number;
-  /** The badge it is about. Not recorded if the number is another application's in D1. */
-  number: number;
+  createdAt: string;
+  /** What it says about a badge, whose number is the ID. Not recorded if the number is another application's in D1. */
+  data: { id: string; [field: string]: unknown };
 }
 
 export interface NewHistory extends StoredHistory {
@@ -73,15 +82,23 @@ export interface EntryChanges {
   withdrawn: number[];
 }
 
+/** As the log stores them: without what the entry does not change. */
+export type StoredChanges = Pick<EntryChanges, "version"> & Partial<EntryChanges>;
+
+export function toStored({ version, ...changes }: EntryChanges): StoredChanges {
+  const isSet = ([, value]: [string, unknown]) => (Array.isArray(value) ? value.length > 0 : value !== null);
+  return { version, ...Object.fromEntries(Object.entries(changes).filter(isSet)) };
+}
+
 /**
  * What a stored entry says, in this release's form: an earlier version is translated here.
  *
  * @throws Error for a later version: this release, deployed again, does not guess what D1 is to store
  */
-export function readChanges(stored: EntryChanges): EntryChanges {
+export function fromStored(stored: StoredChanges): EntryChanges {
   const { version }: { version: number } = stored;
   if (version !== NO_CHANGES.version) throw new Error(`the entry has version ${version}, which a later release wrote`);
-  return stored;
+  return { ...NO_CHANGES, ...stored };
 }
 
 export const NO_CHANGES: EntryChanges = {

@@ -1,5 +1,5 @@
 import type { BadgeState } from "../../shared/badge-lifecycle/states.ts";
-import type { DayCount } from "../../shared/schema.ts";
+import type { DayCount } from "../../shared/head-statistics.ts";
 import { DAY_MILLISECONDS } from "../../shared/time.ts";
 import { type BadgeRow, type InvitationRow, isIssued } from "../storage/rows.ts";
 import type { Counters } from "./counters.ts";

@@ -5,11 +5,20 @@ import { type HistoryAction, historyId } from "../../shared/history.ts";
 import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits/allocator-limits.ts";
 import type { RangeSegment } from "../../shared/schema.ts";
+import { isoTime } from "../../shared/time.ts";
 import type { BadgeRow, BlockRow, FreedRow, InvitationRow } from "../storage/rows.ts";
 import { isIssued } from "../storage/rows.ts";
 import type { Rules } from "./commands.ts";
 import { type Counters, copyCounters } from "./counters.ts";
-import { type EntryChanges, type Erasure, type NewEvent, type NewHistory, NO_CHANGES, type RowTable } from "./entry.ts";
+import {
+  type EntryChanges,
+  type Erasure,
+  type EventPayload,
+  type NewEvent,
+  type NewHistory,
+  NO_CHANGES,
+  type RowTable,
+} from "./entry.ts";
 import { NetChanges } from "./net-changes.ts";
 import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
@@ -165,14 +174,13 @@ export class Transaction {
   /**
    * Records a webhook event, which is sent if the application subscribes to it.
    *
-   * @param number the badge that it is about
-   * @param payloadOf makes the body from the event's ID
+   * @param data what it says about the badge
+   * @returns its ID
    */
-  addEvent(event: EventName, number: number, payloadOf: (id: string) => string): string {
+  addEvent(event: EventName, data: EventPayload["data"]): string {
     const id = newEventId(this.now);
-    const payload = payloadOf(id);
-    this.#draft.events.push({ id, event, payload, createdAt: this.now, number });
-    this.#draft.size += 100 + payload.length;
+    this.#draft.events.push({ payload: { id, event, createdAt: isoTime(this.now), data }, createdAt: this.now });
+    this.#draft.size += 200 + JSON.stringify(data).length;
     return id;
   }
 
@@ -211,11 +219,15 @@ export class Transaction {
    * Replaces a user with an alias in what only D1 has: history and events. This group's own are changed here, because
    * they are not in D1 yet; others are searched afterwards (replica/erasures.ts).
    *
-   * @param withoutPerson changes the body of an event that names the user
+   * @param withoutPerson changes what an event that names the user says
    */
-  eraseFromD1(userId: string, alias: string, withoutPerson: (payload: string) => string): void {
+  eraseFromD1(
+    userId: string,
+    alias: string,
+    withoutPerson: (data: EventPayload["data"]) => EventPayload["data"],
+  ): void {
     for (const { changes } of [...this.#full, { changes: this.#draft }]) {
-      eraseFromEvents(changes.events, withoutPerson);
+      for (const { payload } of changes.events) payload.data = withoutPerson(payload.data);
       eraseFromHistory(changes.history, userId, alias);
     }
     const done = { userId, alias, throughEvent: newEventId(this.now) };
@@ -301,12 +313,6 @@ const newDraft = (): Draft => ({
 
 const isEmpty = ({ rows, history, events, erasures, results, keys, withdrawn, isForced }: Draft): boolean =>
   !isForced && rows.isEmpty && [history, events, erasures, results, keys, withdrawn].every((list) => list.length === 0);
-
-function eraseFromEvents(events: NewEvent[], withoutPerson: (payload: string) => string): void {
-  for (const [index, event] of events.entries()) {
-    events[index] = { ...event, payload: withoutPerson(event.payload) };
-  }
-}
 
 function eraseFromHistory(history: NewHistory[], userId: string, alias: string): void {
   const erase = withoutUser(userId, alias);

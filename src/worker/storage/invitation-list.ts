@@ -1,14 +1,8 @@
 import { and, eq, gt, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
+import type { InvitationState } from "../../shared/badge-lifecycle/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import {
-  type InvitationState,
-  invitation,
-  VISIT_CLASSES,
-  visitBegin,
-  visitClass,
-  visitEnd,
-} from "../../shared/schema.ts";
+import { invitation, VISIT_CLASSES, visitBegin, visitClass, visitEnd } from "../../shared/schema.ts";
 import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
 import { byShape, type Placeholders } from "./statement.ts";

@@ -197,6 +197,6 @@ export const device = (name: string): DeviceId => deviceId.parse(name);
 
 /** Bodies of the events that were decided, without their IDs and times. */
 export const eventsOf = (scene: Scene): { event: string; data: unknown }[] =>
-  scene.events.map(({ event, payload }) => ({ event, data: JSON.parse(payload).data }));
+  scene.events.map(({ payload: { event, data } }) => ({ event, data: JSON.parse(JSON.stringify(data)) }));
 
 export const refused = (code: string) => ({ kind: "refused", code });

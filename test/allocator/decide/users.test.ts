@@ -70,7 +70,7 @@ describe("blocking a user (contract section 12)", () => {
         const numbers = changes.rows
           .filter(({ table }) => table === "badge")
           .flatMap(({ rows }) => rows.map(([n]) => n));
-        expect(changes.events.map(({ number }) => number)).toEqual(numbers);
+        expect(changes.events.map(({ payload }) => Number(payload.data.id))).toEqual(numbers);
       }
     }));
 

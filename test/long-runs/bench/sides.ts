@@ -139,7 +139,7 @@ const INSERT_BADGES = `
   FROM places`;
 /** Before the allocator has copied its application's rows, so that the next badge comes after them. */
 const COUNT_BADGES = `UPDATE application_head SET last_ordinal = ${OLD_BADGES}, last_change = ${OLD_BADGES},
-  statistics = json_set(statistics, '$.badges.active', ${OLD_BADGES}) WHERE application_id = ?1`;
+  statistics = json_set(statistics, '$[0][0]', ${OLD_BADGES}) WHERE application_id = ?1`;
 const INSERT_PEER_BADGES = `INSERT INTO peer_badge
   SELECT number, application_id, device, user_id, metadata, issued_at FROM badge WHERE application_id = ?1`;
 const INSERT_PEER_APPLICATION = `INSERT INTO peer_application

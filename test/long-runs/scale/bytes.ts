@@ -2,15 +2,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
+import type { HeadStatistics } from "../../../src/shared/head-statistics.ts";
 import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits/request-limits.ts";
-import type { Counters } from "../../../src/worker/allocator/counters.ts";
-import { type EntryChanges, NO_CHANGES } from "../../../src/worker/allocator/entry.ts";
+import { applicationHead } from "../../../src/shared/schema.ts";
+import { type NewEvent, NO_CHANGES, type RowWrite, toStored } from "../../../src/worker/allocator/entry.ts";
 
 /** Bytes of one row with all its indexes: of D1, then of the allocator. */
 export type Bytes = Record<"badge" | "event" | "invitation" | "entry" | "ownBadge" | "ownInvitation", number>;
 
 /** As `npm run scale -- --measure 100000` prints them; test/node/scale.test.ts holds them to a smaller measurement. */
-export const BYTES: Bytes = { badge: 574, event: 455, invitation: 420, entry: 2053, ownBadge: 395, ownInvitation: 216 };
+export const BYTES: Bytes = { badge: 573, event: 455, invitation: 419, entry: 1369, ownBadge: 394, ownInvitation: 217 };
 
 const text = (length: number): string => `substr(hex(randomblob(${length})), 1, ${length})`;
 const APPLICATION = "'app_7x2m8q4v6w9y3z5a7b1c'";
@@ -23,11 +24,9 @@ const SIGNING_KEY_ID = 7_353_931_268_060_995;
 const COUNTED = 1_000_000;
 const NOW = "1763730000000 + n";
 
-const json = (value: object): string => `'${JSON.stringify(value)}'`;
-
 const ALLOCATOR_MIGRATIONS = join(import.meta.dirname, "../../../src/worker/allocator/tables/migrations");
 
-const STATISTICS: Counters["statistics"] = {
+const STATISTICS: HeadStatistics = {
   badges: { active: COUNTED, suspended: 1000, revoked: 1000, replaced: 0, expired: 1000 },
   invitations: { pending: 1000, claimed: 1000, revoked: 1000, expired: 1000 },
   ...{ retired: 1000, freed: 1000, newBadges: { day: 20_414, count: 1000 } },
@@ -35,7 +34,12 @@ const STATISTICS: Counters["statistics"] = {
 
 /** A new badge as its entry has it. */
 const BADGE_COLUMNS = {
-  ...{ number: 1_004_831_324, device: "0".repeat(22), userId: "0".repeat(36), metadata: METADATA.slice(1, -1) },
+  ...{
+    number: 1_004_831_324,
+    device: "0".repeat(22),
+    userId: "0".repeat(36),
+    metadata: JSON.parse(METADATA.slice(1, -1)),
+  },
   ...{ signingKeyId: SIGNING_KEY_ID, eventId: "evt_01JD7X2M8Q4V6W000000000000", ordinal: COUNTED, loginSequence: 1 },
   ...{ issuedAt: 1_763_730_000_000, state: "active", change: COUNTED, changedAt: 1_763_730_000_000 },
 };
@@ -43,39 +47,29 @@ const BADGE_COLUMNS = {
 /** What differs between new badges. */
 export type NewBadge = Pick<typeof BADGE_COLUMNS, "userId" | "metadata">;
 
-function newEvent(badge: NewBadge): EntryChanges["events"][number] {
+function newEvent(badge: NewBadge): NewEvent {
   const { number, userId, metadata, eventId: id, issuedAt: createdAt } = { ...BADGE_COLUMNS, ...badge };
-  const data = { id: String(number), userId, metadata: JSON.parse(metadata) };
-  const payload = JSON.stringify({ id, event: "badge:created", createdAt: new Date(createdAt).toISOString(), data });
-  return { id, event: "badge:created", payload, createdAt, number };
+  const data = { id: String(number), userId, metadata };
+  return { payload: { id, event: "badge:created", createdAt: new Date(createdAt).toISOString(), data }, createdAt };
 }
 
-/** An entry of new badges, each by a call of its own. */
-export function newBadgesEntry(badges: readonly NewBadge[]): {
-  counters: Counters;
-  changes: EntryChanges;
-  calls: object[];
-} {
+/** The columns of an entry of new badges, each by a call of its own, and their values. */
+export function newBadgesEntry(badges: readonly NewBadge[]): Record<string, string | number> {
   const { number, issuedAt: until } = BADGE_COLUMNS;
-  const call = { id: "0".repeat(16), until, result: { kind: "created", number, keyThumbprint: null } };
+  const row: RowWrite = {
+    ...{ op: "insert", table: "badge", columns: Object.keys(BADGE_COLUMNS) },
+    rows: badges.map((badge) => Object.values({ ...BADGE_COLUMNS, ...badge })),
+  };
+  const changes = toStored({ ...NO_CHANGES, rows: [row], events: badges.map(newEvent) });
+  const calls = badges.map(() => ({
+    ...{ id: "0".repeat(16), until, result: { kind: "created", number, keyThumbprint: null } },
+  }));
   return {
-    counters: {
-      ...{ lastOrdinal: COUNTED, lastChange: COUNTED, lastSigningKey: SIGNING_KEY_ID, epoch: "0".repeat(16) },
-      rangeSegments: [{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }],
-      ...{ hour: 489_925, hourUsed: 100, statistics: STATISTICS },
-    },
-    changes: {
-      ...NO_CHANGES,
-      rows: [
-        {
-          ...{ op: "insert", table: "badge" },
-          columns: Object.keys(BADGE_COLUMNS),
-          rows: badges.map((badge) => Object.values({ ...BADGE_COLUMNS, ...badge })),
-        },
-      ],
-      events: badges.map(newEvent),
-    },
-    calls: badges.map(() => call),
+    ...{ id: "0".repeat(16), kept_at: until, logged_bytes: COUNTED * 1000, epoch: "0".repeat(16) },
+    range_segments: JSON.stringify([{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }]),
+    ...{ last_ordinal: COUNTED, last_change: COUNTED, last_signing_key: SIGNING_KEY_ID, hour: 489_925, hour_used: 100 },
+    statistics: String(applicationHead.statistics.mapToDriverValue(STATISTICS)),
+    ...{ changes: JSON.stringify(changes), calls: JSON.stringify(calls) },
   };
 }
 
@@ -94,8 +88,8 @@ const INSERTS: Record<keyof Bytes, string> = {
   invitation: `INTO invitation (digest, application_id, number, state, creator_device, expires_at, expires_at_time,
       created_at)
     SELECT ${text(43)}, ${APPLICATION}, ${NUMBER}, 'pending', ${text(22)}, '2026-11-21T18:00:00.000Z', ${NOW}, ${NOW}`,
-  entry: `INTO entry (sequence, id, counters, changes, calls, kept_at)
-    SELECT n, ${text(16)}, ${json(ENTRY.counters)}, ${json(ENTRY.changes)}, ${json(ENTRY.calls)}, ${NOW}`,
+  entry: `INTO entry (sequence, ${Object.keys(ENTRY).join()})
+    SELECT n, ${Object.values(ENTRY).map((value) => `'${value}'`)}`,
   ownBadge: `INTO badge (number, device, user_id, metadata, signing_key_id, event_id, ordinal, login_sequence, issued_at, change, changed_at)
     SELECT ${NUMBER}, ${text(22)}, ${text(36)}, ${METADATA}, 1, ${EVENT_ID}, n, 1, ${NOW}, n, ${NOW}`,
   ownInvitation: `INTO invitation (digest, number, state, creator_device, expires_at, expires_at_time, created_at)

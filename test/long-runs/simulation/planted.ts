@@ -73,8 +73,8 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "sends-an-event-with-the-next-entry": {
     file: "allocator/transaction.ts",
-    from: "this.#draft.events.push({ id, event, payload, createdAt: this.now, number });",
-    to: "if (this.#draft.history.length > 0) this.#draft.events.push({ id, event, payload, createdAt: this.now, number });",
+    from: "this.#draft.events.push({ payload: { id, event, createdAt: isoTime(this.now), data }, createdAt: this.now });",
+    to: "if (this.#draft.history.length > 0) this.#draft.events.push({ payload: { id, event, createdAt: isoTime(this.now), data }, createdAt: this.now });",
   },
   "blocks-first": {
     file: "allocator/decide/block.ts",

@@ -1,8 +1,8 @@
 import type { AuditContext } from "../../../shared/actor.ts";
 import type { InvitationDigest } from "../../../shared/identifiers.ts";
 import { ERASE_BADGES, ERASE_INVITATIONS } from "../../../shared/limits/allocator-limits.ts";
-import { isObject } from "../../json-object.ts";
 import type { EraseCommand, Result } from "../commands.ts";
+import type { EventPayload } from "../entry.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyTransition } from "./transition.ts";
 
@@ -48,7 +48,7 @@ export function decideErase(
     transaction.addHistory("user:erased", by, { userId: alias });
   }
   // Even if no row is left: an event may still name the user.
-  transaction.eraseFromD1(userId, alias, (payload) => withoutPerson(payload, userId, alias));
+  transaction.eraseFromD1(userId, alias, (data) => withoutPerson(data, userId, alias));
   const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;
   return { kind: "erased", userId: alias, erased: badges.length, isDone };
 }
@@ -60,10 +60,9 @@ function eraseClaimed(transaction: Transaction, digest: InvitationDigest | null,
   transaction.updateInvitation(invitation, { ...invitation, name: null, claimUserId: alias });
 }
 
-/** The body of an event as `eraseFromEvents` (replica/erase-events.ts) leaves those of D1. */
-function withoutPerson(payload: string, userId: string, alias: string): string {
-  const body: unknown = JSON.parse(payload);
-  if (!isObject(body) || !isObject(body.data) || body.data.userId !== userId) return payload;
-  const { metadata: _, name: __, ...data } = body.data;
-  return JSON.stringify({ ...body, data: { ...data, userId: alias } });
+/** What an event says, as `eraseFromEvents` (replica/erase-events.ts) leaves it in D1. */
+function withoutPerson(data: EventPayload["data"], userId: string, alias: string): EventPayload["data"] {
+  if (data.userId !== userId) return data;
+  const { metadata: _, name: __, ...rest } = data;
+  return { ...rest, userId: alias };
 }

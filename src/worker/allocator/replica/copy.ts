@@ -1,7 +1,7 @@
 import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
 import { COPY_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import type { Database } from "../../storage/database.ts";
-import type { Counters } from "../counters.ts";
+import { countersOf } from "../counters.ts";
 import type { RowTable } from "../entry.ts";
 import { clearRows, insertRows } from "../tables/bulk.ts";
 import type { Log, LogHead } from "../tables/entry-log.ts";
@@ -100,8 +100,3 @@ function placeOf(tables: Tables): { table: RowTable; after: PageKey } {
   const table = TABLE_NAMES.find((name) => name === noted?.table);
   return table && noted ? { table, after: noted.key } : { table: "badge", after: PAGED_TABLES.badge.start };
 }
-
-export const countersOf = (head: DatabaseHead): Counters => {
-  const { rangeSegments, lastOrdinal, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics } = head;
-  return { rangeSegments, lastOrdinal, lastChange, lastSigningKey, epoch, hour, hourUsed, statistics };
-};

@@ -130,7 +130,8 @@ const NOTE_WITHDRAWN = statement<RowValues, SQL>(({ applicationId, rows }) => {
     WHERE ${identifier(head.applicationId)} = ${applicationId}`;
 });
 
-const field = (name: string): SQL => sql`row.value ->> ${sql.raw(`'${name}'`)}`;
+/** A field of a row that is a JSON object; an object in it becomes JSON text. */
+const field = (path: string): SQL => sql`row.value ->> ${sql.raw(`'$.${path}'`)}`;
 
 const HISTORY_FIELDS = [
   "id",
@@ -175,12 +176,12 @@ const insertEvents = (isAgain: boolean) =>
       return query(
         { id: event.id },
         (columns) => sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
-        SELECT ${applicationId}, ${field("id")}, ${field("event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
+        SELECT ${applicationId}, ${field("payload.id")}, ${field("payload.event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
           ${isAgain ? sql`${now}` : sql`NULL`}, ${field("createdAt")}
         FROM ${each(rows)} JOIN ${application} ON ${application.id} = ${applicationId}
           AND ${isAgain ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
-          AND instr(',' || ${application.events} || ',', ',' || (${field("event")}) || ',') > 0
-        WHERE ${isNotForeign(field("number"), applicationId)}
+          AND instr(',' || ${application.events} || ',', ',' || (${field("payload.event")}) || ',') > 0
+        WHERE ${isNotForeign(field("payload.data.id"), applicationId)}
         ON CONFLICT DO NOTHING
         RETURNING ${columns}`,
       );

@@ -1,11 +1,15 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
-import type { Counters, Mark } from "../counters.ts";
-import { type Erasure, NO_CHANGES, readChanges } from "../entry.ts";
+import { type Counters, countersOf, type Mark } from "../counters.ts";
+import { type EntryChanges, type Erasure, fromStored, NO_CHANGES, toStored } from "../entry.ts";
 import { entry } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 
-export type LoggedEntry = typeof entry.$inferSelect;
+export interface LoggedEntry
+  extends Pick<typeof entry.$inferSelect, "sequence" | "id" | "calls" | "keptAt" | "isAgain"> {
+  counters: Counters;
+  changes: EntryChanges;
+}
 
 /** The newest entry, without what it stores. */
 export type LogHead = Mark & { counters: Counters };
@@ -27,7 +31,14 @@ export class Log {
       .values({
         sequence: sql.placeholder("sequence"),
         id: sql.placeholder("id"),
-        counters: sql.placeholder("counters"),
+        rangeSegments: sql.placeholder("rangeSegments"),
+        lastOrdinal: sql.placeholder("lastOrdinal"),
+        lastChange: sql.placeholder("lastChange"),
+        lastSigningKey: sql.placeholder("lastSigningKey"),
+        epoch: sql.placeholder("epoch"),
+        hour: sql.placeholder("hour"),
+        hourUsed: sql.placeholder("hourUsed"),
+        statistics: sql.placeholder("statistics"),
         changes: sql.placeholder("changes"),
         calls: sql.placeholder("calls"),
         loggedBytes: sql`coalesce(${lastBytes}, 0) + ${sql.placeholder("bytes")}`,
@@ -35,7 +46,7 @@ export class Log {
       })
       .prepare();
     this.#newest = orm
-      .select({ sequence: entry.sequence, entry: entry.id, counters: entry.counters })
+      .select({ sequence: entry.sequence, entry: entry.id, counters: countersOf(entry) })
       .from(entry)
       .orderBy(desc(entry.sequence))
       .limit(1)
@@ -47,8 +58,9 @@ export class Log {
     return this.#newest.get();
   }
 
-  append(row: Omit<LoggedEntry, "isAgain" | "loggedBytes">): void {
-    this.#insert.run({ ...row, bytes: bytesOf(row) });
+  append({ counters, ...row }: Omit<LoggedEntry, "isAgain">): void {
+    const stored = { ...row, ...counters, changes: toStored(row.changes) };
+    this.#insert.run({ ...stored, bytes: bytesOf(stored) });
   }
 
   /** Bytes of the entries after the oldest one. Their pages are up to twice as large. */
@@ -74,7 +86,7 @@ export class Log {
       .orderBy(asc(entry.sequence))
       .limit(limit)
       .all()
-      .map((row) => ({ ...row, changes: readChanges(row.changes) }));
+      .map((row) => ({ ...row, counters: countersOf(row), changes: fromStored(row.changes) }));
   }
 
   /**
@@ -164,5 +176,8 @@ export class Log {
   }
 }
 
-const bytesOf = ({ counters, changes, calls }: Pick<LoggedEntry, "counters" | "changes" | "calls">): number =>
-  new TextEncoder().encode(JSON.stringify([counters, changes, calls])).length;
+/** What an entry's other columns take, about. */
+const OTHER_COLUMNS_BYTES = 150;
+
+const bytesOf = ({ changes, calls }: Pick<typeof entry.$inferSelect, "changes" | "calls">): number =>
+  OTHER_COLUMNS_BYTES + new TextEncoder().encode(JSON.stringify([changes, calls])).length;

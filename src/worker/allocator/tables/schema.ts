@@ -1,10 +1,15 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
-import { badgeColumns, blockedUserColumns, freedNumberColumns, invitationColumns } from "../../../shared/schema.ts";
+import {
+  badgeColumns,
+  blockedUserColumns,
+  counterColumns,
+  freedNumberColumns,
+  invitationColumns,
+} from "../../../shared/schema.ts";
 import type { CallResult } from "../commands.ts";
-import type { Counters } from "../counters.ts";
-import type { EntryChanges } from "../entry.ts";
+import type { StoredChanges } from "../entry.ts";
 
 /**
  * The allocator's own tables, in its object's SQLite. The first four are its application's rows: D1 has the same ones, with the
@@ -50,9 +55,9 @@ export const entry = sqliteTable("entry", {
   /** Random. */
   id: text("id").notNull(),
   /** As the entry left them. */
-  counters: text("counters", { mode: "json" }).$type<Counters>().notNull(),
+  ...counterColumns,
   /** What D1 is to store. */
-  changes: text("changes", { mode: "json" }).$type<EntryChanges>().notNull(),
+  changes: text("changes", { mode: "json" }).$type<StoredChanges>().notNull(),
   /** The results of the group's calls. */
   calls: text("calls", { mode: "json" }).$type<CallResult[]>().notNull(),
   /** Bytes of this entry and of all entries before it, deleted ones included: two entries' difference is what lies between. */

@@ -1,8 +1,9 @@
+import { getTableColumns } from "drizzle-orm";
+import { z } from "zod";
 import { homeOf } from "../../../../src/shared/homes.ts";
 import { INITIAL_HEAD } from "../../../../src/shared/initial-head.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../../../src/shared/script-commands.ts";
-import { columnName } from "../column-name.ts";
 import { digestOf, rootKeyOf } from "../invariants/history.ts";
 import { CLOSED } from "../invariants/replica.ts";
 import { Member } from "../member.ts";
@@ -12,11 +13,15 @@ import { signingPair } from "../platform/globals.ts";
 import { insertInto, type Value } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
 
+const columnValue = z.union([z.string(), z.number()]);
+
 const FIRST_COLUMNS = Object.fromEntries(
-  Object.entries(INITIAL_HEAD).map(([name, value]) => [
-    columnName(applicationHead, name),
-    typeof value === "object" ? JSON.stringify(value) : (value ?? null),
-  ]),
+  Object.entries(getTableColumns(applicationHead))
+    .filter(([name]) => name in INITIAL_HEAD)
+    .map(([name, column]) => [
+      column.name,
+      columnValue.parse(column.mapToDriverValue(Reflect.get(INITIAL_HEAD, name))),
+    ]),
 );
 
 /** Numbers by which a range grows, at most. */

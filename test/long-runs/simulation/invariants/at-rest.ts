@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
-import { applicationHead } from "../../../../src/shared/schema.ts";
-import type { EntryChanges } from "../../../../src/worker/allocator/entry.ts";
+import { applicationHead, counterColumns } from "../../../../src/shared/schema.ts";
+import { fromStored } from "../../../../src/worker/allocator/entry.ts";
 import { columnName } from "../column-name.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { OWNED_TABLES } from "../platform/d1.ts";
@@ -69,7 +70,7 @@ function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan)
 
 /** D1's rows, of all four tables with all columns, and its head are the allocator's. */
 function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): void {
-  const [last] = allocator.run("SELECT sequence, id, counters FROM entry ORDER BY sequence DESC LIMIT 1").rows;
+  const [last] = allocator.run("SELECT * FROM entry ORDER BY sequence DESC LIMIT 1").rows;
   // It was called, but D1 never responded to it.
   if (!last) return;
   for (const table of OWNED_TABLES) {
@@ -84,11 +85,9 @@ function compare({ d1, verdict }: World, id: ApplicationId, allocator: Sqlite): 
   const [head] = d1.of(id).look("SELECT * FROM application_head WHERE application_id = ?", id);
   const isAt = head?.sequence === last.sequence && head?.entry === last.id;
   verdict.expect(isAt, "D1 is at the allocator's last entry", id, head, last);
-  const counters: Record<string, unknown> = JSON.parse(String(last.counters));
-  for (const [name, value] of Object.entries(counters)) {
+  for (const name of Object.keys(counterColumns)) {
     const column = columnName(applicationHead, name);
-    const shown = typeof value === "object" ? JSON.stringify(value) : value;
-    verdict.expect(head?.[column] === shown, "D1's counters are the allocator's", id, name, head, value);
+    verdict.expect(head?.[column] === last[column], "D1's counters are the allocator's", id, name, head, last);
   }
   checkStatistics(verdict, id, allocator, String(head?.statistics));
 }
@@ -104,7 +103,7 @@ function checkLog({ d1, verdict, erased }: World, id: ApplicationId, allocator: 
   const commands = new Set<string>();
   const entries = allocator
     .run("SELECT changes FROM entry ORDER BY sequence DESC")
-    .rows.map(({ changes }): EntryChanges => JSON.parse(String(changes)));
+    .rows.map(({ changes }) => fromStored(JSON.parse(String(changes))));
   const allErasures = entries.flatMap(({ erasures }) => erasures);
   for (const { history, erasures, results } of entries) {
     for (const { id, action, badge, userId } of history) {
@@ -131,20 +130,22 @@ const COUNTED = `SELECT
 const STATES = `SELECT iif(ended_at IS NOT NULL AND state IN ('active', 'suspended'), 'expired', state) AS state, count(*) AS count
   FROM badge WHERE ordinal IS NOT NULL GROUP BY 1`;
 
+/** As D1 keeps the statistics. */
+const counts = z.tuple([z.array(z.number()), z.array(z.number()), z.array(z.number())]);
+
 /** What was counted with each change is what there is (contract section 19). */
 function checkStatistics(verdict: Verdict, id: ApplicationId, allocator: Sqlite, text: string): void {
-  const told = JSON.parse(text);
+  const told = counts.parse(JSON.parse(text));
   const [counted] = allocator.run(COUNTED).rows;
   const count = (sql: string) =>
     Object.fromEntries(allocator.run(sql).rows.map(({ state, count }) => [String(state), count]));
   const there = { ...counted, badges: count(STATES), invitations: count(INVITATIONS) };
-  const none = (counts: Record<string, number>) =>
-    Object.fromEntries(Object.entries(counts).filter(([, n]) => n !== 0));
+  const named = (states: readonly string[], numbers: readonly number[]) =>
+    Object.fromEntries(states.map((state, index) => [state, numbers[index]]).filter(([, n]) => n !== 0));
+  const [badges, invitations, [retired, freed]] = told;
   const shown = {
-    freed: told.freed,
-    retired: told.retired,
-    badges: none(told.badges),
-    invitations: none(told.invitations),
+    ...{ freed, retired, badges: named(["active", "suspended", "revoked", "expired", "replaced"], badges) },
+    invitations: named(["pending", "claimed", "revoked", "expired"], invitations),
   };
   verdict.expect(isDeepStrictEqual(there, shown), "the statistics count what there is", id, there, "told", told);
 }

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
-import type { EntryChanges } from "../../../../src/worker/allocator/entry.ts";
+import { fromStored } from "../../../../src/worker/allocator/entry.ts";
 import { RenderedEntries } from "../../../../src/worker/allocator/replica/render.ts";
 import { Dice } from "../../dice.ts";
 import { standIn } from "../../stand-in.ts";
@@ -33,7 +33,7 @@ export function checkReplay({ d1, verdict, planter }: World, id: ApplicationId, 
   empty.insert("application", application);
   empty.insert("application_head", head);
   for (const { changes } of entries) {
-    const parsed: EntryChanges = JSON.parse(String(changes));
+    const parsed = fromStored(JSON.parse(String(changes)));
     const { statements } = new RenderedEntries(session, id, [{ changes: parsed, isAgain: true }], {
       now: 0,
       hadUrl: false,

@@ -1,6 +1,6 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
-import type { EntryChanges } from "../../../../src/worker/allocator/entry.ts";
+import { fromStored } from "../../../../src/worker/allocator/entry.ts";
 import { Member } from "../member.ts";
 import { type Change, OWNED_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -44,7 +44,7 @@ export class Replica extends Member {
 
   /** An allocator logs an entry. */
   noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
-    const { withdrawn, erasures }: Pick<EntryChanges, "withdrawn" | "erasures"> = JSON.parse(changes);
+    const { withdrawn, erasures } = fromStored(JSON.parse(changes));
     for (const erasure of erasures) if (!erasure.isDone) this.world.erased.note(applicationId, erasure);
     for (const number of withdrawn) this.#burned.set(number, applicationId);
     const isPlanted = withdrawn.every((number) =>

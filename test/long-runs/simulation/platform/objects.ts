@@ -186,7 +186,11 @@ export class ObjectHost extends Member {
     const result = storage.execute(sql, parameters);
     if (/^update "allocator" set "copied_at"/.test(sql) && parameters[0] !== null) this.world.replica.noteCopied(name);
     if (/^insert into "entry"/.test(sql)) {
-      this.world.replica.noteLogged(name, Number(parameters[0]), String(parameters[1]), String(parameters[3]));
+      const names = sql.slice(sql.indexOf("(") + 1, sql.indexOf(")")).split(", ");
+      const [sequence, id, changes] = ["sequence", "id", "changes"].map(
+        (each) => parameters[names.indexOf(`"${each}"`)],
+      );
+      this.world.replica.noteLogged(name, Number(sequence), String(id), String(changes));
     }
     return result;
   }

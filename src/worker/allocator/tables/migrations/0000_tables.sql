@@ -47,9 +47,17 @@ CREATE INDEX `blocked_user_digest` ON `blocked_user` (`user_digest`) WHERE user_
 CREATE TABLE `entry` (
 	`sequence` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,
-	`counters` text NOT NULL,
+	`range_segments` text NOT NULL,
+	`last_ordinal` integer NOT NULL,
+	`last_change` integer NOT NULL,
+	`last_signing_key` integer NOT NULL,
+	`epoch` text NOT NULL,
+	`hour` integer NOT NULL,
+	`hour_used` integer NOT NULL,
+	`statistics` text NOT NULL,
 	`changes` text NOT NULL,
 	`calls` text NOT NULL,
+	`logged_bytes` integer DEFAULT 0 NOT NULL,
 	`kept_at` integer NOT NULL,
 	`is_again` integer DEFAULT false NOT NULL
 );

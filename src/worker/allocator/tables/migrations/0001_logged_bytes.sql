@@ -1,1 +1,0 @@
-ALTER TABLE `entry` ADD `logged_bytes` integer DEFAULT 0 NOT NULL;
