@@ -4,9 +4,9 @@ import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
-import { isAbout } from "../support/faults.ts";
+import { isAbout, LOST } from "../support/faults.ts";
 import { badgeRows } from "../support/rows.ts";
-import { crowded, ENTRY, expectInSync, sequenceOf } from "./support.ts";
+import { crowded, ENTRY, expectInSync, headOf, sequenceOf } from "./support.ts";
 
 useQuietLog();
 
@@ -68,6 +68,25 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     const { status, body } = await block(application, "mallory");
     // The repeated call finds its result in the log.
     expect([status, body.revoked]).toMatchObject([200, { length: BADGES }]);
+    await expectInSync(application);
+  });
+
+  it("readers are not kept out when a batch of a large block loses its response: D1 was not restored", {
+    timeout: 60_000,
+  }, async () => {
+    const application = await crowded(BADGES, ORDINARY);
+    let batches = 0;
+    const flags: number[] = [];
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (!isAbout(statements, ENTRY)) return send();
+      const result = await send();
+      flags.push((await headOf(application)).readableFrom);
+      if (++batches === 3) throw LOST;
+      return result;
+    });
+    expect((await block(application, "mallory")).status).toBe(200);
+    expect(flags.length).toBeGreaterThan(4);
+    expect(new Set(flags)).toEqual(new Set([0]));
     await expectInSync(application);
   });
 

@@ -88,7 +88,7 @@ export class Alarms {
     const isDone = await this.#recordEnds(submit);
     const isPurgeDue = purgeAfter !== "" || now - purgedAt >= Math.min(DAY_MILLISECONDS, retention);
     const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
-    const isErased = this.#tables.erasures(1).length === 0;
+    const isErased = this.#tables.pendingErasure() === undefined;
     const isPruned = !(await this.#prune(now, sentThrough(), noteLogSince));
     this.#isUnfinished = !(isDone && isPurged && isErased && isPruned);
   }

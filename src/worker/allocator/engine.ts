@@ -20,7 +20,7 @@ import type { Call, Result } from "./commands.ts";
 import { FreshNumbers } from "./fresh-numbers.ts";
 import {
   appendEmpty,
-  appendErased,
+  appendSearch,
   type DecidedCall,
   decideGroup,
   type Group,
@@ -30,7 +30,7 @@ import {
 } from "./group.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
-import { continueErasure } from "./replica/erasures.ts";
+import { searchChunk } from "./replica/erasures.ts";
 import { Replicator } from "./replica/replicator.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
@@ -120,11 +120,9 @@ export class Engine {
     }
   }
 
-  /** @returns whether there is more */
+  /** Begins when D1 has all that was found before. @returns whether there is more */
   async #finishErasureOf(alias: string): Promise<boolean> {
-    const { tables } = this.#parts;
-    if (tables.hasErasure(alias)) await this.#continueErasures();
-    return tables.hasErasure(alias);
+    return this.#parts.tables.hasErasure(alias) && this.#continueErasures();
   }
 
   /** D1 may have been restored: both sides are compared before anything else is decided. */
@@ -361,7 +359,7 @@ export class Engine {
   }
 
   get #hasJob(): boolean {
-    return this.#jobs.length > 0 || this.#parts.tables.erasures(1).length > 0;
+    return this.#jobs.length > 0 || this.#parts.tables.pendingErasure() !== undefined;
   }
 
   async #doJob(): Promise<boolean> {
@@ -376,8 +374,10 @@ export class Engine {
 
   async #continueErasures(): Promise<boolean> {
     const { tables, log, openDatabase, alarms, now } = this.#parts;
-    if (tables.erasures(1).length === 0) return false;
-    await continueErasure(openDatabase(), this.applicationId, tables, (done) => appendErased(log, done, now()));
+    const erasure = tables.pendingErasure();
+    if (!erasure) return false;
+    const step = await searchChunk(openDatabase(), this.applicationId, erasure);
+    appendSearch(tables, log, erasure, step, now());
     await alarms.ensureComparison(now());
     return true;
   }

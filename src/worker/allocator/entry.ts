@@ -60,6 +60,17 @@ export interface Erasure {
   isDone?: true;
 }
 
+/** D1's events between two are searched for an erased user. */
+export interface Chunk {
+  after: string;
+  through: string;
+  userId: string;
+  alias: string;
+}
+
+/** A row of D1's history with an alias in place of a user. */
+export type ErasedHistory = Pick<NewHistory, "id" | "actorName" | "reason">;
+
 /**
  * What one entry of the log stores in D1. This is a stored format, which a later release reads up to 31 days later: `version` names it.
  * Row changes are net: a row that a group inserts and deletes again is not in them.
@@ -70,6 +81,8 @@ export interface EntryChanges {
   history: NewHistory[];
   events: NewEvent[];
   erasures: Erasure[];
+  eventSearches: Chunk[];
+  erasedHistory: ErasedHistory[];
   /** Results of the script's commands: their IDs, and JSON. */
   results: { id: string; result: string }[];
   /** Signing keys that badges were issued with for the first time: a restored D1 may lack them. */
@@ -107,6 +120,8 @@ export const NO_CHANGES: EntryChanges = {
   history: [],
   events: [],
   erasures: [],
+  eventSearches: [],
+  erasedHistory: [],
   results: [],
   keys: [],
   lastNumber: null,

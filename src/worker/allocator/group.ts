@@ -2,10 +2,11 @@ import { newRandomId } from "../../shared/identifiers.ts";
 import { type Calls, isResult, names, type WaitingCall } from "./calls.ts";
 import type { CallOutcome, Result } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
-import { type Erasure, NO_CHANGES } from "./entry.ts";
+import { NO_CHANGES } from "./entry.ts";
+import type { SearchStep } from "./replica/erasures.ts";
 import { scriptResultOf } from "./script-result.ts";
 import type { Log } from "./tables/entry-log.ts";
-import type { Tables } from "./tables/tables.ts";
+import type { PendingErasure, Tables } from "./tables/tables.ts";
 import { type DraftedEntry, type Sources, Transaction } from "./transaction.ts";
 
 export interface DecidedCall {
@@ -118,10 +119,18 @@ export function appendEmpty(log: Log, now: number): void {
   append(log, [{ counters: requireHead(log).counters, changes: NO_CHANGES }], [], now);
 }
 
-/** Logs that the search of D1 for an erased user is done. @param now milliseconds */
-export function appendErased(log: Log, erasure: Erasure, now: number): void {
-  const changes = { ...NO_CHANGES, erasures: [{ ...erasure, isDone: true as const }] };
-  append(log, [{ counters: requireHead(log).counters, changes }], [], now);
+/** Logs what a step of a search has found. @param now milliseconds */
+export function appendSearch(
+  tables: Tables,
+  log: Log,
+  erasure: PendingErasure,
+  { changes, next }: SearchStep,
+  now: number,
+): void {
+  tables.orm.transaction(() => {
+    tables.moveErasure(erasure, next);
+    if (changes) append(log, [{ counters: requireHead(log).counters, changes }], [], now);
+  });
 }
 
 /** @returns the last entry's sequence number; null if there is none */

@@ -197,7 +197,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   },
   "sends-events-of-refused-numbers": {
     file: RENDER,
-    from: 'WHERE ${isNotForeign(field("number"), applicationId)}',
+    from: 'WHERE ${isNotForeign(field("payload.data.id"), applicationId)}',
     to: "WHERE true",
   },
   "withdraws-nothing": { file: REPLICATOR, from: "if (refused.length > 0)\n", to: "if (refused.length < 0)\n" },
@@ -223,9 +223,9 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "",
   },
   "forgets-an-erasures-end": {
-    file: ENGINE,
-    from: "(done) => appendErased(log, done, now())",
-    to: "() => {}",
+    file: "allocator/replica/erasures.ts",
+    from: "{ userId, alias, throughEvent, isDone: true as const }",
+    to: "",
     foundBy: "test/history/erase.test.ts",
   },
   "lifts-an-erased-users-block": {

@@ -3,13 +3,14 @@ import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { orm, type Placeholders, statement } from "../../storage/statement.ts";
-import type { Chunk } from "./erasures.ts";
+import type { Chunk } from "../entry.ts";
+import type { OfApplication } from "./erasures.ts";
 
-const isInChunk = (p: Placeholders<Chunk>) =>
+const isInChunk = (p: Placeholders<OfApplication<Chunk>>) =>
   sql`${webhookEvent.applicationId} = ${p.applicationId} AND ${webhookEvent.id} > ${p.after} AND ${webhookEvent.id} <= ${p.through}`;
 
 /** The last event of a chunk; none if it is the last chunk. */
-const SELECT_END = statement((p: Placeholders<Chunk>) =>
+const SELECT_END = statement((p: Placeholders<OfApplication<Chunk>>) =>
   orm
     .select({ id: webhookEvent.id })
     .from(webhookEvent)
@@ -20,16 +21,15 @@ const SELECT_END = statement((p: Placeholders<Chunk>) =>
 );
 
 /** Deliveries of a person who is erased go on, without the person. */
-const ERASE = statement<Chunk, ReturnType<typeof sql>>((p) => {
+export const ERASE_EVENTS = statement<OfApplication<Chunk>, ReturnType<typeof sql>>((p) => {
   const [payload, response] = [webhookEvent.payload, webhookEvent.lastResponse].map(({ name }) => sql.identifier(name));
   return sql`UPDATE ${webhookEvent} SET ${response} = NULL,
       ${payload} = json_set(json_remove(${payload}, '$.data.metadata', '$.data.name'), '$.data.userId', ${p.alias})
     WHERE ${isInChunk(p)} AND ${payload} ->> '$.data.userId' = ${p.userId}`;
 });
 
-/** Two round trips. @returns the last event of the chunk; undefined: it was the last chunk @throws Unavailable */
-export async function eraseFromEvents(db: Database, chunk: Chunk): Promise<string | undefined> {
-  const [end] = await db.run((d1) => SELECT_END.all(d1, chunk));
-  await db.run((d1) => ERASE.bind(d1, { ...chunk, through: end?.id ?? chunk.through }).run());
+/** One round trip. @returns the last event of the chunk; undefined: it is the last chunk @throws Unavailable */
+export async function endOfEvents(db: Database, chunk: OfApplication<Chunk>): Promise<string | undefined> {
+  const [end] = await db.allAtPrimary(SELECT_END, chunk);
   return end?.id;
 }

@@ -1,57 +1,44 @@
-import { and, eq } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import type { Database } from "../../storage/database.ts";
-import type { Erasure } from "../entry.ts";
-import { erasure } from "../tables/schema.ts";
-import type { Tables } from "../tables/tables.ts";
-import { eraseFromEvents } from "./erase-events.ts";
-import { eraseFromHistory } from "./erase-history.ts";
+import { type EntryChanges, NO_CHANGES } from "../entry.ts";
+import type { PendingErasure } from "../tables/tables.ts";
+import { endOfEvents } from "./erase-events.ts";
+import { findMentions } from "./erase-history.ts";
 
-/**
- * No index finds a user in the bodies of webhook events, nor in what others wrote into the history. So for an erased user both are
- * looked through in chunks, beside other work. Each statement may come late or twice: it concerns rows that were made before the
- * erasure, and finds no user ID that is gone already.
- */
-
-/** Rows of an application that are looked through at once, by their IDs. */
-export interface Chunk {
-  applicationId: ApplicationId;
-  after: string;
-  through: string;
-  userId: string;
-  alias: string;
-}
+/** Values of a statement about one application. */
+export type OfApplication<Values> = Values & { applicationId: ApplicationId };
 
 /** How IDs of the history begin. They sort after those of events, so one mark says how far a search has come. */
 const HISTORY = "his_";
 
+export interface SearchStep {
+  /** What D1 is to change; null: nothing. */
+  changes: EntryChanges | null;
+  /** Where the search goes on; null: it ends with this step. */
+  next: string | null;
+}
+
 /**
- * One chunk of one erasure: of the events, then of the history. Three round trips at most.
+ * No index finds a user in the bodies of webhook events, nor in what others wrote into the history. So for an erased user both are
+ * looked through in chunks, beside other work. What a chunk changes is an entry of the log, so a restored D1 is known to lack it.
+ * Two round trips at most.
  *
- * @param noteDone is called after the last chunk, in the transaction that forgets the erasure
  * @throws Unavailable
  */
-export async function continueErasure(
+export async function searchChunk(
   db: Database,
   applicationId: ApplicationId,
-  tables: Tables,
-  noteDone: (erasure: Erasure) => void,
-): Promise<void> {
-  const [job] = tables.erasures(1);
-  if (!job) return;
-  const { alias, userId, afterEvent: after, throughEvent } = job;
+  { alias, userId, afterEvent: after, throughEvent }: PendingErasure,
+): Promise<SearchStep> {
   const chunk = { applicationId, after, userId, alias };
-  const end = after.startsWith(HISTORY)
-    ? await eraseFromHistory(db, { ...chunk, through: HISTORY + throughEvent.slice(HISTORY.length) })
-    : ((await eraseFromEvents(db, { ...chunk, through: throughEvent })) ?? HISTORY);
-  const { orm } = tables;
-  const isThis = and(eq(erasure.alias, alias), eq(erasure.afterEvent, after));
-  if (end !== undefined) {
-    orm.update(erasure).set({ afterEvent: end }).where(isThis).run();
-    return;
+  if (!after.startsWith(HISTORY)) {
+    const end = await endOfEvents(db, { ...chunk, through: throughEvent });
+    const eventSearches = [{ after, through: end ?? throughEvent, userId, alias }];
+    return { changes: { ...NO_CHANGES, eventSearches }, next: end ?? HISTORY };
   }
-  orm.transaction(() => {
-    orm.delete(erasure).where(isThis).run();
-    noteDone({ userId, alias, throughEvent });
-  });
+  const through = HISTORY + throughEvent.slice(HISTORY.length);
+  const { mentions, end } = await findMentions(db, { ...chunk, through });
+  const erasures = end === undefined ? [{ userId, alias, throughEvent, isDone: true as const }] : [];
+  const isEmpty = mentions.length + erasures.length === 0;
+  return { changes: isEmpty ? null : { ...NO_CHANGES, erasedHistory: mentions, erasures }, next: end ?? null };
 }

@@ -17,6 +17,8 @@ import {
 import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
 import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../entry.ts";
+import { ERASE_EVENTS } from "./erase-events.ts";
+import { eraseMentions } from "./erase-history.ts";
 
 /**
  * Entries as D1 statements. There is one statement for all rows of one shape: D1 takes less than half the time that a statement for
@@ -304,7 +306,8 @@ export class RenderedEntries {
     isAgain: boolean,
     { now, hadUrl }: Again,
   ): void {
-    const { rows, history, events, erasures, results, keys, lastNumber, endedDay, withdrawn } = changes;
+    const { rows, history, events, erasures, eventSearches, erasedHistory, results, keys } = changes;
+    const { lastNumber, endedDay, withdrawn } = changes;
     const { statements } = this;
     const add = (to: Statement<RowValues, unknown>, values: readonly unknown[]) => {
       if (values.length > 0) statements.push(to.bind(session, { applicationId, rows: values }));
@@ -331,6 +334,8 @@ export class RenderedEntries {
     add(STORE_RESULTS, results);
     // With its result, the command that erases names the person no more.
     erase([ERASE_COMMANDS, ERASE_COMMANDER]);
+    for (const chunk of eventSearches) statements.push(ERASE_EVENTS.bind(session, { ...chunk, applicationId }));
+    if (erasedHistory.length > 0) statements.push(eraseMentions(session, applicationId, erasedHistory));
     if (events.length === 0) return;
     this.#events.push(statements.length);
     const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;

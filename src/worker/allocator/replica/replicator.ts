@@ -55,8 +55,8 @@ export class Replicator {
   #readableFrom = 0;
   /** Whether D1's own flag is not to be kept. */
   #isFlagReset = false;
-  /** The entry after which the last batch began. */
-  #sentFrom: string | null = null;
+  /** The entries between which the last batch was to move D1, if it is not known whether it did. */
+  #unknown: { from: string; to: string } | null = null;
   #bookmark: string | null = null;
 
   constructor(parts: ReplicatorParts) {
@@ -122,14 +122,17 @@ export class Replicator {
       });
       return;
     }
-    const isWhereSent = head.entry === this.#sentFrom;
+    const isAfterBatch = head.entry === this.#unknown?.to;
+    const isBeforeBatch = head.entry === this.#unknown?.from;
     // D1 is no longer there. If it is there again later, it was restored.
-    if (!isWhereSent) this.#sentFrom = null;
-    if (head.sequence < newest.sequence) {
-      // If D1 is where the last batch began, it may never have had the rest: that is not marked as sent again.
-      if (!isWhereSent) {
+    if (!isBeforeBatch) this.#unknown = null;
+    // Entries after the last batch were never sent.
+    if (head.sequence < newest.sequence && !isAfterBatch) {
+      // If D1 is where that batch began, it may never have had the rest: that is not marked as sent again.
+      if (!isBeforeBatch) {
         log.renewAfter(head.sequence, now());
-        // D1 has lost later searches for erased users: they are repeated.
+        // D1 has lost what searches for erased users changed: they are repeated.
+        tables.restartErasures();
         for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);
       }
       this.#readableFrom = newest.sequence;
@@ -162,7 +165,7 @@ export class Replicator {
     const to = { sequence: last.sequence, entry: last.id, counters: last.counters };
     const hadUrl = tables.self()?.hasRecordedEvents ?? false;
     const rendered = new RenderedEntries(session, applicationId, entries, { now: now(), hadUrl });
-    this.#sentFrom = at.entry;
+    this.#unknown = { from: at.entry, to: last.id };
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
@@ -178,8 +181,7 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
-      // D1 has moved on: if it is back there, it was restored.
-      this.#sentFrom = null;
+      this.#unknown = null;
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
       const events = rendered.newEvents(results);

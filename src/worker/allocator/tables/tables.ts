@@ -28,6 +28,9 @@ import { allocator, badge, blockedUser, erasure, freedNumber, invitation } from 
 
 export type Orm = DrizzleSqliteDODatabase;
 
+/** An erased user for whom D1 is still searched. */
+export type PendingErasure = typeof erasure.$inferSelect;
+
 /** A live badge: issued and not superseded. Written in SQL, to match the indexes' conditions. */
 const IS_LIVE = sql`${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`;
 
@@ -221,7 +224,7 @@ export class Tables {
     return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
   }
 
-  /** D1's events up to one, and history as old, must be searched for an erased user. */
+  /** D1's events up to one, and history as old, must be searched for an erased user: from the beginning, if it has begun. */
   addErasure({ userId, alias, throughEvent }: Erasure): void {
     this.orm
       .insert(erasure)
@@ -230,8 +233,21 @@ export class Tables {
       .run();
   }
 
-  erasures(limit: number): (typeof erasure.$inferSelect)[] {
-    return this.orm.select().from(erasure).orderBy(asc(erasure.alias)).limit(limit).all();
+  /** An erasure whose search goes on. */
+  pendingErasure(): PendingErasure | undefined {
+    return this.orm.select().from(erasure).orderBy(asc(erasure.alias)).limit(1).get();
+  }
+
+  /** Its search has come so far. @param next null: it has ended */
+  moveErasure({ alias }: PendingErasure, next: string | null): void {
+    const isThis = eq(erasure.alias, alias);
+    if (next === null) this.orm.delete(erasure).where(isThis).run();
+    else this.orm.update(erasure).set({ afterEvent: next }).where(isThis).run();
+  }
+
+  /** D1 may have lost what was found: every search begins anew. */
+  restartErasures(): void {
+    this.orm.update(erasure).set({ afterEvent: "" }).run();
   }
 
   hasErasure(alias: string): boolean {

@@ -68,7 +68,7 @@ function hasMetFault(world: World, attempt: Attempt<CallName>): boolean {
   const { applicationId } = attempt.request;
   // Whether a call began before the copy was done is decided by two clocks.
   const began = attempt.from - 2 * plan.clockErrorMilliseconds;
-  if (replica.wasWithoutRows(applicationId, began, attempt.to)) return true;
+  if (replica.wasWithoutRows(applicationId, began, attempt.to) || replica.mayBeClosed(applicationId)) return true;
   if (faults.struck > attempt.struckBefore || isWhileLacking(world, attempt)) return true;
   if (!isOf(attempt, "badge")) return false;
   const rivals = book.of("badge", userDeviceOf(attempt.request));

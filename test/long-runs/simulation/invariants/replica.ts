@@ -41,6 +41,8 @@ export class Replica extends Member {
   /** Numbers that were withdrawn, and whose they were. */
   readonly #burned = new Map<number, string>();
   readonly #epochs = new Map<string, Set<string>>();
+  /** Applications that were closed until an administrator decides, and have sent nothing since. */
+  readonly #closed = new Set<string>();
 
   /** An allocator logs an entry. */
   noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
@@ -69,8 +71,10 @@ export class Replica extends Member {
   }
 
   noteCopied(applicationId: string): void {
-    for (const loss of this.#losses) {
-      if (loss.applicationId !== applicationId || loss.to !== Infinity) continue;
+    const own = this.#losses.filter((loss) => loss.applicationId === applicationId);
+    for (const loss of own) {
+      // A superseded instance may have copied rows that were not kept: the copy that counts comes later.
+      if (loss.to !== Infinity && loss !== own.at(-1)) continue;
       loss.to = this.world.timeline.now;
       this.#expectNewEpoch(loss.epoch, this.#headOf(applicationId));
     }
@@ -112,6 +116,11 @@ export class Replica extends Member {
     return this.lacked(applicationId, from, to) ? 0 : from;
   }
 
+  /** Whether an allocator may not know yet that it need not be closed any more: D1 was restored once more. */
+  mayBeClosed(applicationId: string): boolean {
+    return this.#closed.has(applicationId);
+  }
+
   /** Whether whoever follows the feed had to begin again, ever. */
   hasNewEpoch(applicationId: string): boolean {
     return (this.#epochs.get(applicationId)?.size ?? 0) > 1;
@@ -147,8 +156,10 @@ export class Replica extends Member {
     this.#epochs.set(id, (this.#epochs.get(id) ?? new Set()).add(String(after.epoch)));
     if (Number(after.readable_from) === CLOSED) {
       this.#open(id);
+      this.#closed.add(id);
       return true;
     }
+    this.#closed.delete(id);
     if (before.entry === after.entry) return false;
     const isLogged = this.#logged.get(id)?.some((entry) => entry.id === before.entry);
     const isRepublished = Number(before.readable_from) === CLOSED && !isLogged;
