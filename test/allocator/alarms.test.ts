@@ -12,9 +12,10 @@ import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundObjectD1, ring } from "../support/allocator.ts";
+import { allocatorOf, aroundObjectD1, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { LOST } from "../support/faults.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { crowded, expectInSync, headOf, loggedSequences, sequenceOf, stateOf } from "./support.ts";
 
@@ -31,8 +32,9 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     await ring(application);
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(3 * HOUR) });
     await invite(application, ahead(2 * HOUR));
+    moveClock(MINUTE);
     await ring(application);
-    expect(await alarmOf(application)).toBe(Date.now() + 2 * HOUR);
+    expect(await alarmOf(application)).toBe(Date.now() - MINUTE + 2 * HOUR);
     moveClock(2 * HOUR);
     await ring(application);
     expect(await alarmOf(application)).toBeLessThanOrEqual(Date.now() + HOUR);
@@ -98,6 +100,21 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     // What comes next is the end of the first entries.
     expect(await alarmOf(application)).toBe(Date.now() - MINUTE + 31 * DAY);
   });
+
+  it("the alarm compares with D1 a minute after the last change, also if it has run meanwhile", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    const number = await issueTo(application, "phone", "bob");
+    moveClock(2000);
+    await endAllocator(application);
+    await ring(application);
+    await restore(application, snapshot);
+    expect(await alarmOf(application)).toBe(Date.now() - 2000 + MINUTE);
+    moveClock(MINUTE);
+    await ring(application);
+    expect(await stateOf(application, number)).toBe("active");
+  });
 });
 
 /** Makes the log claim that the entries after its oldest one take this many bytes. */
@@ -114,15 +131,16 @@ const shortened = ({ id }: TestApplication) =>
   log.lines().filter(({ event, application }) => event === "log-shortened" && application === id);
 
 describe("the log's length (contract section 21)", () => {
-  it("the log keeps 31 days: the alarm deletes older entries, but never the newest", async () => {
+  it("the log keeps what D1 was at in the last 31 days: the alarm deletes older entries", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const first = await sequenceOf(application);
-    moveClock(DAY);
+    moveClock(3 * DAY);
     await takeStep(application, number, "suspend");
-    moveClock(30 * DAY);
+    // D1 was at the first entry until 31 days ago.
+    moveClock(31 * DAY);
     await ring(application);
-    expect((await loggedSequences(application))[0]).toBeLessThanOrEqual(first);
+    expect(await loggedSequences(application)).toEqual([first, first + 1]);
     moveClock(1);
     await ring(application);
     expect(await loggedSequences(application)).toEqual([first + 1]);
@@ -130,6 +148,21 @@ describe("the log's length (contract section 21)", () => {
     await ring(application);
     expect(await loggedSequences(application)).toEqual([first + 1]);
     expect((await takeStep(application, number, "resume")).status).toBe(200);
+    await expectInSync(application);
+  });
+
+  it("D1 may be restored to a minute ago after a pause longer than 31 days", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    moveClock(40 * DAY);
+    await ring(application);
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "suspend");
+    moveClock(MINUTE);
+    await ring(application);
+    await restore(application, snapshot);
+    await wake(application, true);
+    expect(await stateOf(application, number)).toBe("suspended");
     await expectInSync(application);
   });
 
@@ -204,6 +237,6 @@ describe("the log's length (contract section 21)", () => {
     await ring(application);
     expect(await loggedSequences(application)).toHaveLength(502);
     await ring(application);
-    expect(await loggedSequences(application)).toEqual([1, 2]);
+    expect(await loggedSequences(application)).toEqual([-1, 1, 2]);
   });
 });

@@ -140,13 +140,16 @@ export class Alarms {
   /** Sets the alarm for what comes next; leaves it unset if nothing does. */
   async setNext(): Promise<void> {
     const now = Date.now();
-    const oldest = this.#log.oldest();
+    const endOfOldest = this.#log.endOfOldest();
     const hasEnded = this.#tables.hasInvitations();
     // An end that could not be recorded is past: it must not bring the next alarm at once.
     if (this.#isUnfinished) return this.ensure(now + RETRY_ALARM_MILLISECONDS);
+    const comparison = (this.#log.newest() ?? 0) + COMPARE_AFTER_MILLISECONDS;
     const times = [
+      // This alarm may have come too early to see a restore of the last minute.
+      comparison > now ? comparison : null,
       this.#tables.nextEnd(),
-      oldest === null ? null : oldest + LOG_DAYS * DAY_MILLISECONDS,
+      endOfOldest === null ? null : endOfOldest + LOG_DAYS * DAY_MILLISECONDS,
       hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + Math.min(DAY_MILLISECONDS, this.#retention()) : null,
     ].filter((time) => time !== null);
     if (times.length > 0) await this.ensure(Math.max(now + 1, Math.min(...times)));

@@ -60,14 +60,14 @@ function group(changes: readonly NetChange[]): RowWrite[] {
         op: first.op,
         table: first.table,
         columns: [key, ...names],
-        rows: rows.map((row) => [row.key, ...names.map((name) => toStored(name, row.columns[name] ?? null))]),
+        rows: rows.map((row) => [row.key, ...names.map((name) => loggedValue(name, row.columns[name] ?? null))]),
       },
     ];
   });
 }
 
 /** JSON text in JSON would take two bytes for each quotation mark, and four for one in a text of its own. */
-const toStored = (name: string, value: Value): Value =>
+const loggedValue = (name: string, value: Value): Value =>
   name === ("metadata" satisfies keyof BadgeRow) && typeof value === "string" ? JSON.parse(value) : value;
 
 function namesOf({ op, table, columns }: NetChange): string[] {

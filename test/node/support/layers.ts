@@ -58,21 +58,10 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   "worker/allocator": domain(
     "worker/allocator/decide",
     ...["worker/applications/application-cache.ts", "worker/applications/derived-ids.ts", "worker/keys"],
-    ...[
-      "worker/live/live-client.ts",
-      "worker/scheduling/retention-days.ts",
-      "worker/webhooks/badge-created-payload.ts",
-    ],
-    "worker/webhooks/delivery-message.ts",
+    ...["worker/live/live-client.ts", "worker/scheduling/retention-days.ts", "worker/webhooks/delivery-message.ts"],
   ),
   // What a command leads to: plain functions, which know no queue, no D1 and no fence.
-  "worker/allocator/decide": [
-    "shared",
-    "worker/allocator",
-    "worker/storage/rows.ts",
-    "worker/json-object.ts",
-    "worker/webhooks/badge-created-payload.ts",
-  ],
+  "worker/allocator/decide": ["shared", "worker/allocator", "worker/storage/rows.ts"],
   "worker/live": domain(
     "worker/applications",
     "worker/badges/status-lists/bits.ts",

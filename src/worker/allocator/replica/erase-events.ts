@@ -1,16 +1,19 @@
 import { sql } from "drizzle-orm";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { orm, type Placeholders, statement } from "../../storage/statement.ts";
 import type { Chunk } from "../entry.ts";
-import type { OfApplication } from "./erasures.ts";
 
-const isInChunk = (p: Placeholders<OfApplication<Chunk>>) =>
+/** Rows of an application that are looked through at once, by their IDs. */
+export type SearchedChunk = Chunk & { applicationId: ApplicationId };
+
+const isInChunk = (p: Placeholders<SearchedChunk>) =>
   sql`${webhookEvent.applicationId} = ${p.applicationId} AND ${webhookEvent.id} > ${p.after} AND ${webhookEvent.id} <= ${p.through}`;
 
 /** The last event of a chunk; none if it is the last chunk. */
-const SELECT_END = statement((p: Placeholders<OfApplication<Chunk>>) =>
+const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
   orm
     .select({ id: webhookEvent.id })
     .from(webhookEvent)
@@ -21,7 +24,7 @@ const SELECT_END = statement((p: Placeholders<OfApplication<Chunk>>) =>
 );
 
 /** Deliveries of a person who is erased go on, without the person. */
-export const ERASE_EVENTS = statement<OfApplication<Chunk>, ReturnType<typeof sql>>((p) => {
+export const ERASE_EVENTS = statement<SearchedChunk, ReturnType<typeof sql>>((p) => {
   const [payload, response] = [webhookEvent.payload, webhookEvent.lastResponse].map(({ name }) => sql.identifier(name));
   return sql`UPDATE ${webhookEvent} SET ${response} = NULL,
       ${payload} = json_set(json_remove(${payload}, '$.data.metadata', '$.data.name'), '$.data.userId', ${p.alias})
@@ -29,7 +32,7 @@ export const ERASE_EVENTS = statement<OfApplication<Chunk>, ReturnType<typeof sq
 });
 
 /** One round trip. @returns the last event of the chunk; undefined: it is the last chunk @throws Unavailable */
-export async function endOfEvents(db: Database, chunk: OfApplication<Chunk>): Promise<string | undefined> {
+export async function endOfEvents(db: Database, chunk: SearchedChunk): Promise<string | undefined> {
   const [end] = await db.allAtPrimary(SELECT_END, chunk);
   return end?.id;
 }

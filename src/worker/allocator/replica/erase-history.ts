@@ -3,15 +3,15 @@ import { ERASE_CHUNK_ROWS, ERASE_MENTIONS } from "../../../shared/limits/allocat
 import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
-import type { Chunk, ErasedHistory } from "../entry.ts";
+import type { ErasedHistory } from "../entry.ts";
 import { withoutUser } from "../without-user.ts";
-import type { OfApplication } from "./erasures.ts";
+import type { SearchedChunk } from "./erase-events.ts";
 
-const isInChunk = (p: Placeholders<OfApplication<Chunk>>) =>
+const isInChunk = (p: Placeholders<SearchedChunk>) =>
   sql`${history.applicationId} = ${p.applicationId} AND ${history.id} > ${p.after} AND ${history.id} <= ${p.through}`;
 
 /** The last row of a chunk; none if it is the last chunk. */
-const SELECT_END = statement((p: Placeholders<OfApplication<Chunk>>) =>
+const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
   orm
     .select({ id: history.id })
     .from(history)
@@ -22,7 +22,7 @@ const SELECT_END = statement((p: Placeholders<OfApplication<Chunk>>) =>
 );
 
 /** Rows in which the user ID stands, perhaps as a part of a word. */
-const SELECT_MENTIONS = statement((p: Placeholders<OfApplication<Chunk>>) =>
+const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
   orm
     .select({ id: history.id, actorName: history.actorName, reason: history.reason })
     .from(history)
@@ -55,7 +55,7 @@ export const eraseMentions = (
  */
 export async function findMentions(
   db: Database,
-  chunk: OfApplication<Chunk>,
+  chunk: SearchedChunk,
 ): Promise<{ mentions: ErasedHistory[]; end: string | undefined }> {
   const [last] = await db.allAtPrimary(SELECT_END, chunk);
   const found = await db.allAtPrimary(SELECT_MENTIONS, { ...chunk, through: last?.id ?? chunk.through });

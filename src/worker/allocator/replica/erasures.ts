@@ -5,9 +5,6 @@ import type { PendingErasure } from "../tables/tables.ts";
 import { endOfEvents } from "./erase-events.ts";
 import { findMentions } from "./erase-history.ts";
 
-/** Values of a statement about one application. */
-export type OfApplication<Values> = Values & { applicationId: ApplicationId };
-
 /** How IDs of the history begin. They sort after those of events, so one mark says how far a search has come. */
 const HISTORY = "his_";
 

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
 import { type Counters, countersOf, type Mark } from "../counters.ts";
 import { type EntryChanges, type Erasure, fromStored, NO_CHANGES, toStored } from "../entry.ts";
@@ -135,34 +135,51 @@ export class Log {
     }
   }
 
-  /** When the oldest entry was kept, in milliseconds. The newest entry does not count: it is never deleted. */
+  /** When the oldest entry was kept, in milliseconds. Null: there is no other. */
   oldest(): number | null {
-    const rows = this.#orm.select({ keptAt: entry.keptAt }).from(entry).orderBy(asc(entry.sequence)).limit(2).all();
-    return rows.length < 2 ? null : (rows[0]?.keptAt ?? null);
+    return this.#ofOldest()?.from ?? null;
+  }
+
+  /** Until when D1 was at the oldest entry, in milliseconds: the entry is kept 31 days from then. Null: it still is. */
+  endOfOldest(): number | null {
+    return this.#ofOldest()?.until ?? null;
+  }
+
+  /** When the newest entry was kept, in milliseconds. */
+  newest(): number | null {
+    const columns = { keptAt: entry.keptAt };
+    return this.#orm.select(columns).from(entry).orderBy(desc(entry.sequence)).limit(1).get()?.keptAt ?? null;
+  }
+
+  #ofOldest(): { from: number; until: number } | null {
+    const columns = { keptAt: entry.keptAt };
+    const [first, second] = this.#orm.select(columns).from(entry).orderBy(asc(entry.sequence)).limit(2).all();
+    return first && second ? { from: first.keptAt, until: second.keptAt } : null;
   }
 
   /**
-   * Deletes the oldest entries, as far as one step goes.
+   * Deletes the oldest entries, as far as one step goes. One more than is too old stays: D1 was at that entry until the next one
+   * came, and may be restored to it.
    *
    * @param keptBefore milliseconds: older ones go; null: all may
-   * @param through D1 has the entries up to this one: later ones stay, and so does the newest
+   * @param through D1 has the entries up to this one: it stays, and so do later ones
    * @returns whether there may be more
    */
   prune(keptBefore: number | null, through: number, limit: number): boolean {
     // Usually there is nothing to delete; then only two rows are read.
-    if (keptBefore !== null && (this.oldest() ?? keptBefore) >= keptBefore) return false;
+    if (keptBefore !== null && (this.endOfOldest() ?? keptBefore) >= keptBefore) return false;
     const oldest = this.#orm
       .select({ sequence: entry.sequence, keptAt: entry.keptAt })
       .from(entry)
-      .where(lt(entry.sequence, through))
+      .where(lte(entry.sequence, through))
       .orderBy(asc(entry.sequence))
-      .limit(limit)
+      .limit(limit + 1)
       .all();
     const kept = keptBefore === null ? -1 : oldest.findIndex(({ keptAt }) => keptAt >= keptBefore);
-    const last = (kept === -1 ? oldest : oldest.slice(0, kept)).at(-1);
+    const last = (kept === -1 ? oldest : oldest.slice(0, kept)).at(-2);
     if (!last) return false;
     this.#orm.delete(entry).where(lte(entry.sequence, last.sequence)).run();
-    return kept === -1 && oldest.length === limit;
+    return kept === -1 && oldest.length > limit;
   }
 
   clear(): void {
