@@ -12,7 +12,7 @@ import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundObjectD1, endAllocator, ring, wake } from "../support/allocator.ts";
+import { alarmOf, allocatorOf, aroundObjectD1, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { LOST } from "../support/faults.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
@@ -21,9 +21,6 @@ import { crowded, expectInSync, headOf, loggedSequences, sequenceOf, stateOf } f
 
 const log = useQuietLog();
 useStandingClock();
-
-const alarmOf = (application: TestApplication): Promise<number | null> =>
-  runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm());
 
 describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   it("the alarm is set for the next end of a badge or an invitation", async () => {

@@ -4,7 +4,7 @@ import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
 import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
+import { alarmOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
@@ -54,6 +54,12 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     expect(outcome(await takeStep(application, number, "suspend"))).toBe("503 UNAVAILABLE");
     expect(await takeSnapshot(application)).toEqual(before);
     expect(await reconcile(application)).toMatchObject({ state: "database-unknown", republished: false, sent: 0 });
+  });
+
+  it("an allocator whose D1 is unknown compares with it every ten minutes", async () => {
+    const { application } = await restoredTooFar();
+    await ring(application);
+    expect(await alarmOf(application)).toBe(Date.now() + 600_000);
   });
 
   it("`reconcile --republish` replaces the rows of an unknown D1 with the allocator's, and the service continues", async () => {

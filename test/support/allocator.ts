@@ -22,6 +22,10 @@ export async function takeOver(application: { id: ApplicationId }): Promise<void
   });
 }
 
+/** When the allocator's alarm is set for, in milliseconds; null: it is not set. */
+export const alarmOf = (application: { id: string }): Promise<number | null> =>
+  runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm());
+
 /** What the allocator's alarm does, whenever it is set for: where time stands still, the platform's own clock runs on. */
 export const ring = (application: { id: string }): Promise<void> =>
   runInDurableObject(allocatorOf(application), (allocator) => allocator.alarm());

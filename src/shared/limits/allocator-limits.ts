@@ -28,6 +28,8 @@ export const MIN_TRY_PAUSE_MILLISECONDS = 50;
 export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
 /** Pause before the alarm continues unfinished work. */
 export const RETRY_ALARM_MILLISECONDS = 10_000;
+/** Pause between comparisons while D1's head is unknown to the log and an administrator has to decide. */
+export const CLOSED_ALARM_MILLISECONDS = 600_000;
 /** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */
 export const SEND_ENTRIES = 50;
 export const SEND_CHARACTERS = 32 * 1024;

@@ -1,4 +1,5 @@
 import {
+  CLOSED_ALARM_MILLISECONDS,
   COMPARE_AFTER_MILLISECONDS,
   LOG_DAYS,
   MAX_LOG_BYTES,
@@ -14,12 +15,12 @@ import type { Command } from "./commands.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
 
-/** Decides a command of the clock. */
+/** Submits a command that the clock, not a caller, has brought. */
 type Submit = (command: Command) => Promise<Reply>;
 
 /**
- * The allocator's alarm: it is set for the next end of a badge or an invitation, a minute after the first change since the last
- * comparison with D1, and once a day for what is too old to be kept.
+ * The allocator's alarm. It is set for the next end of a badge or an invitation, for a comparison with D1 a minute after a change,
+ * and once a day to delete what is too old.
  */
 export class Alarms {
   readonly #storage: DurableObjectStorage;
@@ -42,7 +43,7 @@ export class Alarms {
     this.#env = env;
   }
 
-  /** Call first, so that `ensure` writes at once. */
+  /** Must be called before `ensure`, which then writes at once. */
   async load(): Promise<void> {
     if (this.#at === undefined) this.#at = await this.#storage.getAlarm();
   }
@@ -137,9 +138,10 @@ export class Alarms {
     logLine("warn", { event: "log-shortened", application, days: Math.floor((now - since) / DAY_MILLISECONDS) });
   }
 
-  /** Sets the alarm for what comes next; leaves it unset if nothing does. */
-  async setNext(): Promise<void> {
+  /** Sets the alarm for what comes next; leaves it unset if nothing does. @param isClosed whether an administrator has to decide first */
+  async setNext(isClosed: boolean): Promise<void> {
     const now = Date.now();
+    if (isClosed) return this.ensure(now + CLOSED_ALARM_MILLISECONDS);
     const endOfOldest = this.#log.endOfOldest();
     const hasEnded = this.#tables.hasInvitations();
     // An end that could not be recorded is past: it must not bring the next alarm at once.

@@ -14,7 +14,7 @@ import type { Allocator } from "./allocator.ts";
 import type { Reply } from "./calls.ts";
 import { CALL_VERSION, type CallMessage, type Command, type Result } from "./commands.ts";
 
-/** What a call leads to when it is carried out. */
+/** The result of a call that was not refused. */
 export type Success = Exclude<Result, { kind: "refused" }>;
 
 /**
@@ -37,7 +37,7 @@ export class AllocatorClient {
   }
 
   /**
-   * Has a command decided in its turn.
+   * Sends a command to its application's allocator, which decides it in its turn.
    *
    * @param db gets the bookmark of what was read or written
    * @throws ApiError
@@ -61,7 +61,7 @@ export class AllocatorClient {
   }
 
   /**
-   * Has an allocator carry out commands of the script.
+   * Wakes an allocator to carry out the commands of the script.
    *
    * @param isInDoubt whether D1 may have been restored
    */

@@ -78,7 +78,7 @@ export class Allocator extends DurableObject<Env> {
     } catch (error) {
       log("error", { event: "alarm-failed", application: applicationId, error });
     }
-    await alarms.setNext();
+    await alarms.setNext(this.#engine?.replicator.standing.kind === "closed");
   }
 
   #open(applicationId: ApplicationId): Engine {

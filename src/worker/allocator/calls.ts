@@ -89,7 +89,7 @@ export class Calls {
       for (const call of this.#log.recentCalls(now, MAX_RECENT_ENTRIES)) this.#remember(call);
       this.forget(this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES));
     }
-    // A map keeps the order in which calls came, and so, roughly, that of their deadlines.
+    // A map keeps the order in which calls came, which is roughly that of their deadlines.
     for (const [old, { until }] of this.#results) {
       if (now < until) break;
       this.#results.delete(old);

@@ -12,7 +12,7 @@ import type { Sources } from "./transaction.ts";
 export class FreshNumbers {
   readonly #applicationId: ApplicationId;
   readonly #unsealedKeys: Pick<UnsealedKeys, "rootKey">;
-  /** By the segment's start and size: what one group took for a segment need not be in D1, and the range may grow on. */
+  /** By the segment's start and size, because a segment may still grow while D1 lacks the entry that began it. */
   readonly #permutations = new Map<string, (index: number) => number>();
 
   constructor(applicationId: ApplicationId, unsealedKeys: Pick<UnsealedKeys, "rootKey">) {
@@ -20,13 +20,13 @@ export class FreshNumbers {
     this.#unsealedKeys = unsealedKeys;
   }
 
-  /** What decides these commands needs. @throws Unavailable when the application's root key cannot be opened */
+  /** Finds the number at an index of a segment, for these commands. @throws Unavailable when the root key cannot be opened */
   async forCommands(commands: readonly Command[]): Promise<NonNullable<Sources["numberAt"]>> {
     const key = await this.#keyFor(commands);
     return (segment, index) => segment.first + this.#permutation(key, segment)(index);
   }
 
-  /** Derived from the root key, so that a lost object loses nothing. Null: none of the commands takes a number. */
+  /** The key of the permutations. It is derived from the root key, so a lost object loses nothing. Null: no command takes a number. */
   async #keyFor(commands: readonly Command[]): Promise<Uint8Array | null> {
     const taking = commands.find((command) => command.kind === "badge" || command.kind === "invite");
     if (!taking) return null;

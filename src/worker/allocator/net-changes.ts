@@ -11,7 +11,7 @@ interface NetChange {
   columns: Columns;
 }
 
-/** The net change of every row that a group inserts, changes or deletes: one that is inserted and deleted again is not in it. */
+/** The net change of each row that a group inserts, changes or deletes. A row that is inserted and deleted again is left out. */
 export class NetChanges {
   readonly #changes = new Map<string, NetChange>();
 
@@ -66,7 +66,7 @@ function group(changes: readonly NetChange[]): RowWrite[] {
   });
 }
 
-/** JSON text in JSON would take two bytes for each quotation mark, and four for one in a text of its own. */
+/** Metadata is stored as JSON, not as text in JSON, whose quotation marks would take two to four bytes each. */
 const loggedValue = (name: string, value: Value): Value =>
   name === ("metadata" satisfies keyof BadgeRow) && typeof value === "string" ? JSON.parse(value) : value;
 

@@ -17,8 +17,8 @@ import { readHead, SELECT_HEAD } from "./replica/head.ts";
 import { Verification } from "./replica/verify.ts";
 
 /**
- * Carries out the script's open commands, in their order (contract section 21). A restored D1 shows commands as open that were
- * carried out; once D1 has the whole log again, it has their results, too.
+ * Carries out the script's open commands, in their order (contract section 21). In a restored D1, commands look open that were
+ * carried out. Once D1 has the whole log again, it has their results, too.
  */
 export async function carryOutCommands(engine: Engine, parts: EngineParts): Promise<void> {
   const { applicationId, openDatabase } = parts;
@@ -34,7 +34,7 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
   }
 }
 
-/** More restores than happen in a row. */
+/** Reads before the next wake-up: more than there are restores in a row. */
 const MAX_READS = 3;
 
 /**

@@ -32,7 +32,7 @@ function recordedState(row: BadgeRow | undefined): BadgeState | null {
 }
 
 /**
- * Counts a new badge. A day before the last one counts as that: the clock was set back.
+ * Counts a new badge. If the clock was set back to an earlier day, the badge counts for the last day.
  *
  * @returns the day that ended with it; null: none did
  */

@@ -216,8 +216,8 @@ export class Transaction {
   }
 
   /**
-   * Replaces a user with an alias in what only D1 has: history and events. This group's own are changed here, because
-   * they are not in D1 yet; others are searched afterwards (replica/erasures.ts).
+   * Replaces a user with an alias in what only D1 has: history and events. Those of this group are changed here,
+   * because they are not in D1 yet; D1 is searched afterwards (replica/erasures.ts).
    *
    * @param withoutPerson changes what an event that names the user says
    */

@@ -14,7 +14,7 @@ import { logIn } from "./login.ts";
 /** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
 const VISITOR_PREFIX = "visitor-";
 
-/** A token is presented (contract sections 2, 5, 12, 15, 22 and 24). */
+/** Decides a login that presents an invitation token (contract sections 2, 5, 12, 15, 22 and 24). */
 export function decideClaim(
   transaction: Transaction,
   audit: AuditContext,

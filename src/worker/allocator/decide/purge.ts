@@ -4,8 +4,8 @@ import type { Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 
 /**
- * Deletes old invitations (contract section 18), as far as one step of the walk over all of them goes. What the uniqueness of a
- * number depends on, the badge, stays.
+ * Deletes old invitations (contract section 18), one step of a walk over all of them. Their badges stay, because the uniqueness of
+ * numbers depends on them.
  *
  * @param after the digest after which the walk goes on
  * @param endedUntil milliseconds: invitations that ended until then, or whose badge did, are old
