@@ -212,7 +212,7 @@ describe("a person who was erased, and D1 is restored (contract sections 21 and 
     return { application, user };
   }
 
-  it("to before the erasure: nothing names the person again", async () => {
+  it("nothing names the person after D1 is restored to before the erasure", async () => {
     const { application, user } = await mention();
     const snapshot = await takeSnapshot(application);
     await erase(application, user);
@@ -222,7 +222,7 @@ describe("a person who was erased, and D1 is restored (contract sections 21 and 
     await expectInSync(application);
   });
 
-  it("while it is looked through, to a moment before the last chunk: nor then", async () => {
+  it("nothing names the person after D1 is restored during the search, to before its last chunk", async () => {
     const { application, user } = await mention();
     let isRestored = false;
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -240,7 +240,10 @@ describe("a person who was erased, and D1 is restored (contract sections 21 and 
     await expectInSync(application);
   });
 
-  it("while it is looked through, and an old row comes back that had been deleted before: nor then", async () => {
+  it.each([
+    ["during the search", 503],
+    ["after the search", 200],
+  ])("nothing names the person after D1 is restored %s with a row that had been deleted before it", async (moment, status) => {
     const { application, user } = await mention();
     await homeDatabase()
       .prepare(
@@ -258,20 +261,21 @@ describe("a person who was erased, and D1 is restored (contract sections 21 and 
         await runSql("DELETE FROM history WHERE id = ?1", `his_${"1".padStart(26, "0")}`);
       }
       const result = await send();
-      if (snapshot && !isRestored && isAbout(statements, "UPDATE history")) {
+      if (moment === "during the search" && snapshot && !isRestored && isAbout(statements, "UPDATE history")) {
         isRestored = true;
         await restore(application, snapshot);
       }
       return result;
     });
-    expect((await erase(application, user)).status).toBe(503);
-    expect(isRestored).toBe(true);
+    expect((await erase(application, user)).status).toBe(status);
+    if (snapshot && !isRestored) await restore(application, snapshot);
+    await wake(application, true);
     for (let alarms = 0; alarms < 3; alarms++) await ring(application);
     expect(await tablesWith(user)).toEqual([]);
     await expectInSync(application);
   });
 
-  it("to a moment at which it was being looked through, after the erasure's entry: nor then", async () => {
+  it("nothing names the person after D1 is restored to a moment of the search", async () => {
     const { application, user } = await mention();
     let snapshot: Snapshot | undefined;
     await aroundObjectD1(application, () => async (statements, send) => {

@@ -221,6 +221,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     file: REPLICATOR,
     from: "for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);",
     to: "",
+    foundBy: "test/history/erase.test.ts",
   },
   "forgets-an-erasures-end": {
     file: "allocator/replica/erasures.ts",
