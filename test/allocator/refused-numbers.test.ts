@@ -1,6 +1,8 @@
-import { describe, expect, it } from "vitest";
-import { callServer, issueTo } from "../badges/life-support.ts";
+import { describe, expect, it, vi } from "vitest";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import { block, callServer, issueTo } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
+import { BADGE, newPhone } from "../bound/support.ts";
 import { invite, outcome } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1, wake } from "../support/allocator.ts";
@@ -9,7 +11,7 @@ import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { expectInSync, headOf, plantForeign } from "./support.ts";
+import { aroundNextEntry, expectInSync, headOf, plantForeign } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -59,6 +61,26 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     const numbers = answers.map(({ body }) => Number(body.badgeId));
     expect(new Set(numbers).size).toBe(20);
     expect(numbers.every((number) => number >= application.firstNumber + 20)).toBe(true);
+    await expectInSync(application);
+  });
+
+  it("a login that was refused because of a badge whose number D1 refuses is decided again", async () => {
+    const application = await createApplication({ size: 1 });
+    await wake(application);
+    await plantForeign(application.firstNumber);
+    const phone = await newPhone(application);
+    const other = await phone.withOtherKey();
+    const calls = vi.spyOn(Allocator.prototype, "call");
+    // Both logins wait while D1 gets another call, so they are decided together.
+    await aroundNextEntry(application, async (_, send) => {
+      while (calls.mock.calls.length < 3) await scheduler.wait(1);
+      return send();
+    });
+    const blocked = block(application, "mallory");
+    while (calls.mock.calls.length < 1) await scheduler.wait(1);
+    const answers = await Promise.all([phone, other].map((each) => each.post(BADGE, { userId: "alice" })));
+    expect((await blocked).status).toBe(200);
+    expect(answers.map(outcome)).toEqual(Array(2).fill(expect.stringMatching(/ NUMBERS_EXHAUSTED$/)));
     await expectInSync(application);
   });
 

@@ -243,37 +243,40 @@ describe("a person who was erased, and D1 is restored (contract sections 21 and 
   it.each([
     ["during the search", 503],
     ["after the search", 200],
-  ])("nothing names the person after D1 is restored %s with a row that had been deleted before it", async (moment, status) => {
-    const { application, user } = await mention();
-    await homeDatabase()
-      .prepare(
-        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 500)
+  ])(
+    "nothing names the person after D1 is restored %s with a row that had been deleted before it",
+    async (moment, status) => {
+      const { application, user } = await mention();
+      await homeDatabase()
+        .prepare(
+          `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 500)
          INSERT INTO history (application_id, id, at, action, actor_kind, actor_name, user_id, reason)
          SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'Ann', 'bob', ?2 FROM place`,
-      )
-      .bind(application.id, `for ${user}`)
-      .run();
-    let snapshot: Snapshot | undefined;
-    let isRestored = false;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (!snapshot && isAbout(statements, "UPDATE webhook_event")) {
-        snapshot = await takeSnapshot(application);
-        await runSql("DELETE FROM history WHERE id = ?1", `his_${"1".padStart(26, "0")}`);
-      }
-      const result = await send();
-      if (moment === "during the search" && snapshot && !isRestored && isAbout(statements, "UPDATE history")) {
-        isRestored = true;
-        await restore(application, snapshot);
-      }
-      return result;
-    });
-    expect((await erase(application, user)).status).toBe(status);
-    if (snapshot && !isRestored) await restore(application, snapshot);
-    await wake(application, true);
-    for (let alarms = 0; alarms < 3; alarms++) await ring(application);
-    expect(await tablesWith(user)).toEqual([]);
-    await expectInSync(application);
-  });
+        )
+        .bind(application.id, `for ${user}`)
+        .run();
+      let snapshot: Snapshot | undefined;
+      let isRestored = false;
+      await aroundObjectD1(application, () => async (statements, send) => {
+        if (!snapshot && isAbout(statements, "UPDATE webhook_event")) {
+          snapshot = await takeSnapshot(application);
+          await runSql("DELETE FROM history WHERE id = ?1", `his_${"1".padStart(26, "0")}`);
+        }
+        const result = await send();
+        if (moment === "during the search" && snapshot && !isRestored && isAbout(statements, "UPDATE history")) {
+          isRestored = true;
+          await restore(application, snapshot);
+        }
+        return result;
+      });
+      expect((await erase(application, user)).status).toBe(status);
+      if (snapshot && !isRestored) await restore(application, snapshot);
+      await wake(application, true);
+      for (let alarms = 0; alarms < 3; alarms++) await ring(application);
+      expect(await tablesWith(user)).toEqual([]);
+      await expectInSync(application);
+    },
+  );
 
   it("nothing names the person after D1 is restored to a moment of the search", async () => {
     const { application, user } = await mention();

@@ -351,8 +351,10 @@ export class Engine {
     this.#calls.forget(numbers);
     const group = this.#group;
     if (!group) return;
-    const { naming, others } = splitByNumbers(group.decided, numbers);
+    const { naming, refused, others } = splitByNumbers(group.decided, numbers);
     this.#group = { ...group, decided: others };
+    // What was refused may have been refused for the sake of such a badge.
+    this.#calls.putBack(refused.map(({ waiting }) => waiting));
     for (const { waiting } of naming) if (isAgain) this.#giveUp(waiting);
     // Nobody has seen the number: these calls get another one.
     if (!isAgain) this.#calls.putBack(naming.map(({ waiting }) => waiting));

@@ -156,11 +156,14 @@ function requireHead(log: Log) {
   return head;
 }
 
-/** Those of a group that name one of these numbers, and the others. */
+/** Those of a group that name one of these numbers, those that were refused, and the others. */
 export function splitByNumbers(
   decided: readonly DecidedCall[],
   numbers: readonly number[],
-): { naming: DecidedCall[]; others: DecidedCall[] } {
-  const isNaming = ({ outcome }: DecidedCall) => isResult(outcome) && names(outcome, numbers);
-  return { naming: decided.filter(isNaming), others: decided.filter((one) => !isNaming(one)) };
+): Record<"naming" | "refused" | "others", DecidedCall[]> {
+  const parts = Object.groupBy(decided, ({ outcome }) => {
+    if (outcome.kind === "refused") return "refused";
+    return isResult(outcome) && names(outcome, numbers) ? "naming" : "others";
+  });
+  return { naming: [], refused: [], others: [], ...parts };
 }
