@@ -43,6 +43,8 @@ export class Replica extends Member {
   readonly #epochs = new Map<string, Set<string>>();
   /** Applications that were closed until an administrator decides, and have sent nothing since. */
   readonly #closed = new Set<string>();
+  /** Applications whose allocator began anew, and has not brought D1 up to date since. */
+  readonly #renewed = new Set<string>();
 
   /** An allocator logs an entry. */
   noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
@@ -68,6 +70,10 @@ export class Replica extends Member {
     const head = this.#headOf(applicationId);
     const epoch = Number(head?.last_change) > 0 ? String(head?.epoch) : "";
     this.#losses.push({ applicationId, from: this.world.timeline.now, to: Infinity, epoch });
+  }
+
+  noteNewInstance(applicationId: string): void {
+    this.#renewed.add(applicationId);
   }
 
   noteCopied(applicationId: string): void {
@@ -160,6 +166,9 @@ export class Replica extends Member {
       return true;
     }
     this.#closed.delete(id);
+    if (isReadable(after)) this.#renewed.delete(id);
+    // An instance does not know what the one before it had sent.
+    else if (this.#renewed.has(id)) this.#open(id);
     if (before.entry === after.entry) return false;
     const isLogged = this.#logged.get(id)?.some((entry) => entry.id === before.entry);
     const isRepublished = Number(before.readable_from) === CLOSED && !isLogged;

@@ -143,6 +143,7 @@ export class ObjectHost extends Member {
   #enliven(of: ClassName, name: string, object: Known): Running {
     if (object.live?.process.isAlive) return object.live;
     const process = new Process(`${of} ${++this.#made}`, this.world);
+    if (of === "allocator" && object.live) this.world.replica.noteNewInstance(name);
     const storage = new ObjectStorage(
       this.world,
       object.stored,
