@@ -185,7 +185,7 @@ describe("guessing does not load D1 (contract section 7)", () => {
 });
 
 describe("doors and phones behind an address that guesses (contract section 7)", () => {
-  it("are served, also where the isolate has not loaded their application; guesses then cost D1 one query", async () => {
+  it("doors and phones behind a guessing address are served, also where the isolate has not loaded their application; guesses cost D1 one query", async () => {
     const [door, phone, server] = [
       await createApplication({ statusList: true }),
       await createApplication(),
@@ -203,7 +203,7 @@ describe("doors and phones behind an address that guesses (contract section 7)",
     expect(client.d1RoundTrips()).toBe(before);
   });
 
-  it("are served from 20 s after their application was made", async () => {
+  it("doors and phones behind a guessing address are served from 20 s after their application was made", async () => {
     const client = clientAt(newAddress());
     await goOver(client);
     expect(await client.keySet((await createApplication()).id)).toBe("200");
@@ -213,7 +213,7 @@ describe("doors and phones behind an address that guesses (contract section 7)",
     expect(await client.keySet(id)).toBe("200");
   });
 
-  it("wait for the IDs that another call reads", async () => {
+  it("calls wait for the application IDs that another call reads", async () => {
     const doors = await Promise.all(times(5).map(() => createApplication()));
     const client = clientAt(newAddress());
     await goOver(client);
@@ -221,7 +221,7 @@ describe("doors and phones behind an address that guesses (contract section 7)",
     expect(tally(outcomes)).toEqual({ "200": 5 });
   });
 
-  it("may ask for a later list first, without which an isolate does not know how many there are", async () => {
+  it("a door behind a guessing address may ask for a later list first, before the isolate knows how many there are", async () => {
     const application = await createApplication({ statusList: true });
     // As if so many badges had been issued.
     expect(await clientAt(newAddress()).login(application.id)).toBe("201");

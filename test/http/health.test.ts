@@ -28,7 +28,7 @@ function checks(respond: () => Promise<void> = async () => {}) {
 }
 
 describe("/health (contract section 7)", () => {
-  it("queries D1 at most once a second in each isolate", async () => {
+  it("/health queries D1 at most once a second in each isolate", async () => {
     const { check, asked } = checks();
     expect(new Set(await Promise.all(Array.from({ length: 200 }, check)))).toEqual(new Set(["200"]));
     vi.setSystemTime(now + 999);
@@ -39,7 +39,7 @@ describe("/health (contract section 7)", () => {
     expect(asked()).toBe(2);
   });
 
-  it("also while D1 does not respond: all waiting calls get 503", async () => {
+  it("all waiting calls of /health get 503 while D1 does not respond", async () => {
     const { ask, asked } = checks(async () => {
       await scheduler.wait(50);
       throw new Error("down");
@@ -50,13 +50,13 @@ describe("/health (contract section 7)", () => {
     expect(asked()).toBe(1);
   });
 
-  it("names the deployed release in a header, so that a deployment sees its own respond (contract section 25)", async () => {
+  it("/health names the deployed release in a header, so that a deployment sees its own respond (contract section 25)", async () => {
     const healthOf = (bindings: object) => callWith(bindings, new Request("https://badges.example/health"));
     expect((await healthOf({ RELEASE: "0.9.0+1f0c93ab77de" })).headers.get("release")).toBe("0.9.0+1f0c93ab77de");
     expect((await healthOf({})).headers.has("release")).toBe(false);
   });
 
-  it("does not say for longer than a second that D1 responds, or that it does not", async () => {
+  it("/health does not say for longer than a second that D1 responds, or that it does not", async () => {
     let isDown = false;
     const { check } = checks(async () => {
       if (isDown) throw new Error("down");

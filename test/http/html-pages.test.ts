@@ -20,7 +20,7 @@ describe('CONSOLE = "off" in wrangler.toml (contract section 19)', () => {
     expect((await get(path, { CONSOLE: "on" })).status).toBeLessThan(400);
   });
 
-  it("removes the link to it from the reference", async () => {
+  it('CONSOLE = "off" removes the link to the console from the reference', async () => {
     expect((await get("/docs", { CONSOLE: "on" })).text).toContain('href="/console"');
     const { status, text } = await get("/docs", { CONSOLE: "off" });
     expect(status).toBe(200);
@@ -28,7 +28,7 @@ describe('CONSOLE = "off" in wrangler.toml (contract section 19)', () => {
     expect(text).toContain('<div id="reference">');
   });
 
-  it("leaves it where nothing is set, as in a configuration of release 1.0", async () => {
+  it("the console is there where CONSOLE is not set, as in a configuration of release 1.0", async () => {
     expect((await get("/console", { CONSOLE: undefined })).status).toBe(200);
   });
 });
@@ -39,7 +39,7 @@ describe('PASS = "off" in wrangler.toml (contract section 27)', () => {
     expect((await get(path, { PASS: "on" })).status).toBeLessThan(400);
   });
 
-  it("leaves the page where nothing is set, with a policy that lets no other host in", async () => {
+  it("the page /pass is there where PASS is not set, with a policy that lets no other host in", async () => {
     const { status, headers } = await get("/pass", { PASS: undefined });
     expect(status).toBe(200);
     expect(headers.get("content-security-policy")).toContain("default-src 'none'");
@@ -51,7 +51,7 @@ describe('PASS = "off" in wrangler.toml (contract section 27)', () => {
 const DEMO_APPLICATION_ID = 'app_0123456789"<b>';
 
 describe("/docs and the demo application (contract section 11)", () => {
-  it("has the application's ID locally, escaped, and caches may not store that page", async () => {
+  it("/docs has the demo application's ID locally, escaped, and caches may not store that page", async () => {
     const { status, text, headers } = await get("/docs", { DEMO_APPLICATION_ID });
     expect(status).toBe(200);
     expect(text).toContain('data-application-id="app_0123456789&quot;<b>"');

@@ -73,7 +73,7 @@ async function addKey({ id }: TestApplication): Promise<string> {
 }
 
 describe("a key set comes from the data centre's cache (contract section 16)", () => {
-  it("without asking D1, also for an isolate that has just started", async () => {
+  it("a key set comes from the data centre's cache without asking D1, also for an isolate that has just started", async () => {
     const application = await createApplication();
     const kids = await newIsolate().read(application);
     passSeconds(0.9);
@@ -82,7 +82,7 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     expect(other.trips()).toBe(0);
   });
 
-  it("has a new key a second after it was published, also where the application is cached (contract section 10)", async () => {
+  it("a key set has a new key a second after it was published, also where the application is cached (contract section 10)", async () => {
     const application = await createApplication();
     const reader = newIsolate();
     await reader.read(application);
@@ -91,7 +91,7 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     for (const isolate of [newIsolate(), reader]) expect(await isolate.read(application)).toContain(kid);
   });
 
-  it("when the cache keeps it for longer than it was told to, a new one is made", async () => {
+  it("a new key set is made when the cache keeps one for longer than it was told to", async () => {
     const kept = new Map<unknown, Response>();
     const edgeCache: Cache = {
       match: async (url) => kept.get(url)?.clone(),
@@ -107,14 +107,14 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     expect(other.trips()).toBe(1);
   });
 
-  it("and when the cache fails, from D1", async () => {
+  it("a key set comes from D1 when the cache fails", async () => {
     const application = await createApplication();
     const fail = () => Promise.reject(new Error("no"));
     const isolate = newIsolate({ edgeCache: { match: fail, put: fail, delete: async () => false } });
     expect(await isolate.read(application)).toHaveLength(1);
   });
 
-  it("and when the cache never responds, after half a second from D1", async () => {
+  it("a key set comes from D1 after half a second when the cache never responds", async () => {
     const application = await createApplication();
     const hang = vi.fn(() => new Promise<never>(() => {}));
     const isolate = newIsolate({ edgeCache: { match: hang, put: hang, delete: async () => false } });
@@ -126,7 +126,7 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     expect(await reading).toHaveLength(1);
   });
 
-  it("is another one for each application and each origin", async () => {
+  it("each application and each origin has a key set of its own in the cache", async () => {
     const [one, other] = [await createApplication(), await createApplication()];
     const kids = await newIsolate().read(one);
     expect(await newIsolate().read(other)).not.toEqual(kids);
@@ -135,7 +135,7 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     expect(elsewhere.trips()).toBe(1);
   });
 
-  it("is not there for an unknown application, and guessing fills no cache", async () => {
+  it("an unknown application has no key set, and guessing fills no cache", async () => {
     const put = vi.spyOn(caches.default, "put");
     const { status, body } = await call("GET", "/v1/applications/app_0123456789abcdefghjk/jwks.json");
     expect([status, body]).toEqual([404, { error: "UNKNOWN_APPLICATION" }]);
@@ -144,7 +144,7 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
 });
 
 describe("a status list comes from the data centre's cache (contract section 16)", () => {
-  it("without asking D1 which application that is", async () => {
+  it("a status list comes from the data centre's cache without asking D1 which application that is", async () => {
     const application = await createApplication({ statusList: true });
     const { text } = await getList(application);
     const { context, trips } = newIsolate();
@@ -155,7 +155,7 @@ describe("a status list comes from the data centre's cache (contract section 16)
     expect(trips()).toBe(0);
   });
 
-  it("and is not younger by that: after 20 seconds it is built", async () => {
+  it("a status list from the cache is no younger than it was: after 20 seconds it is built again", async () => {
     const application = await createApplication({ statusList: true });
     await getList(application);
     passSeconds(20);

@@ -49,14 +49,14 @@ describe("GET /v1/invitations?from=&until=&q= (contract section 19)", () => {
   };
   const IN_ORDER = ["a year", "a fortnight", "three days", "this morning", "until claimed", "tomorrow", "next month"];
 
-  it.each([1, 2, 10])("come in the order in which visits begin, %i on a page", async (perPage) => {
+  it.each([1, 2, 10])("invitations of a day come in the order in which visits begin, %i on a page", async (perPage) => {
     const application = await createApplication();
     await inviteAll(application, VISITS);
     expect(await namesOf(application, `from=${time(-400 * DAY)}`, perPage)).toEqual(IN_ORDER);
     expect(await namesOf(application, `until=${time(31 * DAY)}`, perPage)).toEqual(IN_ORDER);
   });
 
-  it("are those whose visit touches the span: it begins before its end, and ends after its beginning", async () => {
+  it("invitations from one time until another are those whose visit begins before its end and ends after its beginning", async () => {
     const application = await createApplication();
     await inviteAll(application, VISITS);
     const touching = (from: number, until: number) => namesOf(application, `from=${time(from)}&until=${time(until)}`);
@@ -68,7 +68,7 @@ describe("GET /v1/invitations?from=&until=&q= (contract section 19)", () => {
     expect(await touching(30 * DAY, 40 * DAY)).toEqual(["a year", "next month"]);
   });
 
-  it("can be searched by name and user ID, and combined with a state that the clock decides, in both orders", async () => {
+  it("invitations can be searched by name and user ID, and filtered by a state that the clock decides, in both orders", async () => {
     const application = await createApplication();
     const tokens = await inviteAll(application, {
       "Zoë Müller": { starts: HOUR, until: DAY },
@@ -99,7 +99,7 @@ describe("GET /v1/invitations?from=&until=&q= (contract section 19)", () => {
 });
 
 describe("GET /v1/access (contract section 19)", () => {
-  it("lists who has a console secret, by name and a page at a time, for the server and for operators alone", async () => {
+  it("GET /v1/access lists who has a console secret, by name and a page at a time, for the server and for operators alone", async () => {
     const application = await createApplication();
     const viewer = await signIn(application, "viewer");
     const reception = await signIn(application, "reception");
@@ -120,7 +120,7 @@ describe("GET /v1/access (contract section 19)", () => {
 });
 
 describe("GET /v1/history?since=&until=&actor=&action= (contract section 23)", () => {
-  it("filters by time, actor, action, badge, user, and all of these together", async () => {
+  it("the history can be filtered by time, actor, action, badge, user, and all of these together", async () => {
     const application = await createApplication();
     const [adas, bobs] = [await issueTo(application, "phone", "ada"), await issueTo(application, "tablet", "bob")];
     const asAnn = { ...serverHeaders(application), actor: "Ann%20Lee" };

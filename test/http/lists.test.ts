@@ -28,7 +28,7 @@ const setBadge = (number: string, column: "name" | "starts_at", value: string | 
   runSql(`UPDATE badge SET ${column} = ?2 WHERE number = ?1`, Number(number), value);
 
 describe("GET /v1/badges?state= (contract section 24)", () => {
-  it("lists the badges that are in a state now, whether or not their expiry is recorded", async () => {
+  it("?state= lists the badges that are in a state now, whether or not their expiry is recorded", async () => {
     const application = await createApplication();
     const ids: Record<string, string> = {};
     for (const name of ["active", "suspended", "revoked", "expired", "expired and suspended", "expired by the clock"]) {
@@ -59,7 +59,7 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
     });
   });
 
-  it("names the actor of the last change in searched lists for people, unless it was a login, and never in plain pages", async () => {
+  it("searched lists of badges name the actor of the last change, unless it was a login; plain pages never do", async () => {
     const application = await createApplication();
     const [suspended, resumed, loggedIn, untouched] = await Promise.all(
       ["suspended", "resumed", "logged in", "untouched"].map((name) => issueTo(application, name, name)),
@@ -96,7 +96,7 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
     }
   });
 
-  it("leaves a plain page as it was: state and times only where section 12 has them", async () => {
+  it("a plain page of badges has state and times only where section 12 has them", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     expect((await listPage(application, "/v1/badges")).items).toEqual([{ id, userId: "alice" }]);
@@ -112,7 +112,7 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
 });
 
 describe("GET /v1/badges?q= (contract section 24)", () => {
-  it("finds parts of user IDs and names in any case, also beyond ASCII, and takes no character for a wildcard", async () => {
+  it("?q= finds parts of user IDs and names in any case, also beyond ASCII, and takes no character for a wildcard", async () => {
     const application = await createApplication();
     const users = ["Jörg.MÜLLER@example", "anna", "ANNABEL", "50%_off", "x", "ЖЕНЯ"];
     const ids: string[] = [];
@@ -132,7 +132,7 @@ describe("GET /v1/badges?q= (contract section 24)", () => {
     expect(await found("' OR 1")).toEqual([]);
   });
 
-  it("continues after a page that ends early, until all rows are scanned", async () => {
+  it("a search of badges continues after a page that ends early, until all rows are scanned", async () => {
     const application = await createApplication({ size: 100_000 });
     await runSql(
       `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 4999)
@@ -155,7 +155,7 @@ describe("GET /v1/badges?q= (contract section 24)", () => {
 });
 
 describe("GET /v1/badges?endsBefore= and order=newest (contract section 24)", () => {
-  it("lists what ends before a time, alone or with other filters", async () => {
+  it("?endsBefore= lists badges that end before a time, alone or with other filters", async () => {
     const application = await createApplication();
     const ids: string[] = [];
     for (const [index, hours] of [1, 2, 3, null].entries()) {
@@ -171,7 +171,7 @@ describe("GET /v1/badges?endsBefore= and order=newest (contract section 24)", ()
     expect(await idsOf(application, "/v1/badges?order=newest")).toEqual(ids.toReversed());
   });
 
-  it("refuses cursors of the other order", async () => {
+  it("a list of badges refuses cursors of the other order", async () => {
     const application = await createApplication();
     for (let place = 0; place < 2; place++) await issueTo(application, `phone ${place}`, "alice");
     const { next } = await listPage(application, "/v1/badges?per_page=1");
@@ -216,7 +216,7 @@ describe("queries of lists (contract sections 4, 19 and 24)", () => {
 });
 
 describe("GET /v1/users?state=blocked (contract section 24)", () => {
-  it("lists blocked users in the order in which they were blocked", async () => {
+  it("?state=blocked lists blocked users in the order in which they were blocked", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     for (const user of ["zoë", "bob", "alice"]) {
       await block(application, user);
@@ -234,7 +234,7 @@ describe("GET /v1/users?state=blocked (contract section 24)", () => {
 });
 
 describe("GET /v1/invitations (contract sections 19 and 24)", () => {
-  it("lists invitations of every state, newest first, with what was sent and who claimed, and no token", async () => {
+  it("GET /v1/invitations lists invitations of every state, newest first, with what was sent and who claimed, and no token", async () => {
     const application = await createApplication();
     const createdAt: string[] = [];
     const tokens: string[] = [];
@@ -272,7 +272,7 @@ describe("GET /v1/invitations (contract sections 19 and 24)", () => {
     expect(await listedBy(await createApplication(), "/v1/invitations")).toEqual([]);
   });
 
-  it("pages through invitations of one millisecond without skipping or repeating one", async () => {
+  it("pages of invitations of one millisecond skip and repeat none", async () => {
     const application = await createApplication();
     const made: string[] = [];
     for (let place = 0; place < 4; place++) made.unshift(String((await invite(application)).number));
@@ -283,7 +283,7 @@ describe("GET /v1/invitations (contract sections 19 and 24)", () => {
 });
 
 describe("GET /v1/events (contract section 19)", () => {
-  it("lists each event with its delivery, newest first", async () => {
+  it("GET /v1/events lists each event with its delivery, newest first", async () => {
     const endpoint = receiver((_, attempt) => answer(attempt === 1 ? 500 : 204, {}, attempt === 1 ? "down" : null));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const failed = await outbox.issue("alice", '{"os":"iOS"}');
@@ -316,7 +316,7 @@ describe("GET /v1/events (contract section 19)", () => {
     expect(await listedBy(outbox.application, "/v1/events?state=exhausted")).toEqual([]);
   });
 
-  it("has no next attempt while the endpoint's settings prevent one", async () => {
+  it("a listed event has no next attempt while the endpoint's settings prevent one", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     await issueTo(application, "phone", "alice");
     expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
@@ -330,7 +330,7 @@ describe("GET /v1/events (contract section 19)", () => {
     expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: null }]);
   });
 
-  it("pages through events of one millisecond without skipping or repeating one", async () => {
+  it("pages of events of one millisecond skip and repeat none", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const numbers: string[] = [];
     for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone ${place}`, "alice"));
@@ -353,7 +353,7 @@ describe("GET /v1/history (contract section 23)", () => {
     return runSql(`INSERT INTO history (${names}) VALUES (${names.map(() => "?")})`, ...Object.values(columns));
   };
 
-  it("lists newest first who did what, by badge, by user or both", async () => {
+  it("GET /v1/history lists newest first who did what, by badge, by user or both", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     await write(application, { badge: 17, user_id: "alice", actor_kind: "person", actor_name: "Tom", reason: "Lost" });
     moveClock(SECOND);

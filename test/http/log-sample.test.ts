@@ -71,7 +71,7 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
     },
   );
 
-  it("loses no refusal, warning or error, and each stands for itself", async () => {
+  it("LOG_SAMPLE loses no refusal, warning or error, and each stands for itself", async () => {
     await logIn(withSample("1"));
     lines();
     vi.spyOn(Math, "random").mockReturnValue(0.99);
@@ -91,7 +91,7 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
 });
 
 describe("a status list that is not needed yet (contract section 14)", () => {
-  it("is 404 to each door twice a minute, does not count as refused, and is sampled in the log", async () => {
+  it("a status list that is not needed yet is 404 to each door twice a minute, does not count as refused, and is sampled in the log", async () => {
     vi.spyOn(Math, "random").mockReturnValueOnce(0.01).mockReturnValue(0.99);
     const id = crypto.randomUUID();
     requestIds.add(id);
@@ -105,7 +105,7 @@ describe("a status list that is not needed yet (contract section 14)", () => {
 });
 
 describe("the line of a login (docs/scale.md, A million)", () => {
-  it("says who, what, how long and how far in some 200 bytes", async () => {
+  it("the log line of a login says who, what, how long and how far in some 200 bytes", async () => {
     await logIn(withSample("1"));
     const [text] = written.mock.calls.flat().filter((line) => String(line).includes(application.id));
     expect(JSON.parse(text)).toEqual({

@@ -28,7 +28,7 @@ import { expiredInvitation, hoursAhead, invite, revokedInvitation } from "./supp
 const openApi = openApiDocument(Date.now());
 
 describe("GET /openapi.json (contract section 11)", () => {
-  it("returns the OpenAPI 3.1 document of version 1.0.0, which caches may store for five minutes", async () => {
+  it("GET /openapi.json returns the OpenAPI 3.1 document of version 1.0.0, which caches may store for five minutes", async () => {
     const { status, body, headers } = await call("GET", "/openapi.json");
     expect(status).toBe(200);
     expect(body).toMatchObject({ openapi: "3.1.0", info: { version: "1.0.0" } });
@@ -39,7 +39,7 @@ describe("GET /openapi.json (contract section 11)", () => {
     expect(body.components).toEqual(JSON.parse(JSON.stringify(openApi.components)));
   });
 
-  it("has every route that the service has, and no other; /console and /pass are pages for people, without an interface", () => {
+  it("the OpenAPI document has every route of the service and no other, except /console and /pass, which are pages for people", () => {
     const routes = app.routes
       .filter(({ path, method }) => method !== "ALL" && !path.includes("*") && !/^\/(docs\/|console|pass)/.test(path))
       .map(({ path, method }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
@@ -49,7 +49,7 @@ describe("GET /openapi.json (contract section 11)", () => {
     expect([...new Set(routes)].sort()).toEqual(documented.sort());
   });
 
-  it("names every claim that a badge signature can have, and every refusal of a badge that signs nothing", () => {
+  it("the OpenAPI document names every claim of a badge signature, and every refusal of a badge that signs nothing", () => {
     const description = openApi.paths["/v1/badge/sign"]?.post?.description;
     for (const claim of ["sub", "aud", "iat", "nbf", "exp", "client_signature", "cnf", "status"]) {
       expect(description).toContain(`\n* \`${claim}\``);
@@ -59,7 +59,7 @@ describe("GET /openapi.json (contract section 11)", () => {
     }
   });
 
-  it("documents every code of the error table, with its status", () => {
+  it("the OpenAPI document has every code of the error table, with its status", () => {
     for (const [code, { status }] of Object.entries(PUBLIC_ERRORS)) {
       expect(openApi.info.description).toContain(`* ${status} **\`${code}\`**`);
     }
@@ -73,7 +73,7 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
   const headersOf = ({ parameters = [] }: (typeof operations)[number]["operation"]) =>
     Object.fromEntries(parameters.filter((one) => one.in === "header").map(({ name, required }) => [name, required]));
 
-  it("are also parameters, required where the contract requires them, because typed clients ignore security schemes", () => {
+  it("headers with credentials are also parameters, required where the contract requires them, because typed clients ignore security schemes", () => {
     const byServer = { applicationid: true, applicationsecret: true };
     const byActor = { ...byServer, actor: false };
     const byChanger = { ...byActor, "If-Match": false };
@@ -121,7 +121,7 @@ describe("the shapes of requests (contract sections 2, 3, 5 and 7)", () => {
 });
 
 describe("the examples", () => {
-  it("of a badge signature verify with the example's public key and with its key set", async () => {
+  it("the example of a badge signature verifies with the example's public key and with its key set", async () => {
     const expected = {
       applicationId: EXAMPLE_APPLICATION_ID,
       badgeNumber: EXAMPLE_BADGE,
@@ -137,7 +137,7 @@ describe("the examples", () => {
     }
   });
 
-  it("of a webhook have headers that sign its body with the example's secret", async () => {
+  it("the example of a webhook has headers that sign its body with the example's secret", async () => {
     const bytes = new TextEncoder();
     const algorithm = { name: "HMAC", hash: "SHA-1" };
     const key = await crypto.subtle.importKey("raw", bytes.encode(EXAMPLE_SECRET), algorithm, false, ["sign"]);
@@ -153,7 +153,7 @@ describe("the examples", () => {
     }
   });
 
-  it("of requests are accepted by the service", async () => {
+  it("the examples of requests are accepted by the service", async () => {
     const application = await createApplication();
     const headers = { ...serverHeaders(application), udid: "device" };
     const exampleOf = (path: string): unknown => {
@@ -179,11 +179,11 @@ function schemaOfWebhook(event: string): string {
 }
 
 describe("webhooks (contract sections 8 and 18)", () => {
-  it("are one for each event of section 18, and the test", () => {
+  it("the OpenAPI document has one webhook for each event of section 18, and the test", () => {
     expect(Object.keys(openApi.webhooks)).toEqual([...SUBSCRIBABLE, "webhook:test"]);
   });
 
-  it("of every event of section 18 have the documented fields and no other", async () => {
+  it("webhooks of every event of section 18 have the documented fields and no other", async () => {
     const application = await createApplication({ ...RECORDED_EVENTS, events: SUBSCRIBABLE.join(",") });
     const issued = await requestBadge(application, "phone", { userId: "user", metadata: { os: "iOS" } });
     const id = String(issued.body.badgeId);
@@ -205,7 +205,7 @@ describe("webhooks (contract sections 8 and 18)", () => {
     }
   });
 
-  it("describe equal consecutive delays once", () => {
+  it("the description of retries names equal consecutive delays once", () => {
     expect(describeDelays([5, 60, 300, 7200, 36_000, 36_000])).toBe("5 s, 1 min, 5 min, 2 h, 2 × 10 h");
   });
 });

@@ -101,7 +101,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("does not find an event of another application, or one that never existed", async () => {
+  it("a replay does not find an event of another application, or one that never existed", async () => {
     const [outbox, other] = [await Outbox.open({ webhookUrl: receiver().url }), await createApplication()];
     const id = await outbox.issue();
     const before = await outbox.event(id);
@@ -120,7 +120,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
 describe("GET /v1/stats (contract section 19)", () => {
   const stats = async (application: TestApplication) => statistics.parse(await read(application, "/v1/stats"));
 
-  it("counts badges, invitations and deliveries", async () => {
+  it("GET /v1/stats counts badges, invitations and deliveries", async () => {
     const application = await createApplication({ ...RECORDED_EVENTS, size: 100, reuseAfterSeconds: 60 });
     const first = await issue(application, "one", "iOS");
     moveClock(DAY);
@@ -168,7 +168,7 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(found.badgesPerDay.find(({ day }) => day === ahead(-DAY - MINUTE).slice(0, 10))?.badges).toBeGreaterThan(0);
   });
 
-  it("is exact at once", async () => {
+  it("GET /v1/stats is exact at once", async () => {
     const application = await createApplication();
     expect(await stats(application)).toMatchObject({ asOf: ahead(0), numbers: { issued: 0 } });
     await issue(application, "phone");

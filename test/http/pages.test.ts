@@ -8,7 +8,7 @@ import { invite } from "./support/invitations.ts";
 import { ids, insert, issue, ofUser, page, pages, users } from "./support/pages.ts";
 
 describe("the size of a page (contract section 4)", () => {
-  it("is 100 by default and at most 1,000; the header is present only if more badges follow", async () => {
+  it("a page has 100 badges by default and at most 1,000; the header is present only if more follow", async () => {
     const application = await createApplication();
     await insert(application, users(1000 + 1));
     const sizes: [query: string, size: number][] = [
@@ -34,7 +34,7 @@ describe("the size of a page (contract section 4)", () => {
     expect(shown).toEqual(numbers);
   });
 
-  it("leaves no next page when the last page is exactly full, or when there are no badges", async () => {
+  it("there is no next page when the last page is exactly full, or when there are no badges", async () => {
     const application = await createApplication();
     expect(await page(application)).toEqual({ badges: [], next: null });
     const issued = [await issue(application, "a", "user"), await issue(application, "b", "user")];
@@ -46,7 +46,7 @@ describe("the size of a page (contract section 4)", () => {
     }
   });
 
-  it("is a positive integer", async () => {
+  it("the size of a page is a positive integer", async () => {
     const application = await createApplication();
     const numbers = ["0", "00", "-1", "+1", "1.0", "1.5", "1e2", "0x10", "1_000", "1,000", "Infinity", "NaN", "\u0661"];
     const texts = ["", " ", " 5", "5 ", "ten", "5\n", "5\0", "true", "null", "5;6"];
@@ -61,7 +61,7 @@ describe("the size of a page (contract section 4)", () => {
 });
 
 describe("the cursor (contract section 4)", () => {
-  it("is refused when the service did not make it", async () => {
+  it("a cursor that the service did not make is refused", async () => {
     const application = await createApplication();
     await issue(application, "a", "user");
     await issue(application, "b", "user");
@@ -86,7 +86,7 @@ describe("the cursor (contract section 4)", () => {
     }
   });
 
-  it("continues where the page ended, on every use and with another page size", async () => {
+  it("a cursor continues where the page ended, on every use and with another page size", async () => {
     const application = await createApplication();
     const issued: string[] = [];
     for (const udid of ["a", "b", "c", "d"]) issued.push(await issue(application, udid, "user"));
@@ -129,7 +129,7 @@ const shownBy = (path: string, known: readonly Known[]) =>
   known.filter(({ userId }) => path === "/v1/badges" || userId === "user");
 
 describe("paging while badges are issued (contract section 4)", () => {
-  it("shows each badge that existed at the start once, oldest first, for any page sizes", async () => {
+  it("paging shows each badge that existed at the start once, oldest first, for any page sizes", async () => {
     const events = fc.array(fc.constantFrom("issue", "issue to user", "reserve", "claim"), { maxLength: 3 });
     const run = fc.asyncProperty(
       fc.integer({ min: 0, max: 8 }),
@@ -156,7 +156,7 @@ describe("paging while badges are issued (contract section 4)", () => {
     await fc.assert(run, { numRuns: byEffort(4, 80) });
   });
 
-  it("shows each of them once also while others are being issued", async () => {
+  it("paging shows each badge once also while others are being issued", async () => {
     const application = await createApplication();
     await insert(application, users(40));
     const before = ids(await page(application));
@@ -175,7 +175,7 @@ describe("paging while badges are issued (contract section 4)", () => {
 });
 
 describe("what is listed (contract section 4)", () => {
-  it("is issued badges, without reservations and retired ones", async () => {
+  it("a page lists issued badges, without reservations and retired ones", async () => {
     const application = await createApplication();
     const replaced = await issue(application, "phone", "user");
     const kept = await issue(application, "tablet", "user");
@@ -190,7 +190,7 @@ describe("what is listed (contract section 4)", () => {
     }
   });
 
-  it("is empty for a user without badges, with any user ID", async () => {
+  it("the list of a user without badges is empty, with any user ID", async () => {
     const application = await createApplication();
     await issue(application, "phone", "user");
     const similar = ["USER", "use", "user ", " user", "us%", "_ser", "*", "user\0"];
@@ -204,7 +204,7 @@ describe("what is listed (contract section 4)", () => {
     }
   });
 
-  it("is found under the percent-encoded user ID, with any characters", async () => {
+  it("a user's list is found under the percent-encoded user ID, with any characters", async () => {
     const reserved = ["a/b", "/", "a?b=c", "#", "a b", "a+b", "a;b,c:d@e&f=g$", "[x]", "\\"];
     const percents = ["100%", "%", "%2F", "%252F", "a%00", "%zz"];
     const paths = ["..\\..", "../..", "...", "//", "./", "~"];

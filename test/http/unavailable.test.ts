@@ -82,7 +82,7 @@ describe("when D1 fails (contract section 6)", () => {
     for (const route of routes) expect((await send(route)).status, route.name).toBeLessThan(500);
   });
 
-  it("without its table badge, calls that read it use up no number and succeed later", async () => {
+  it("calls that read the table badge use up no number while D1 lacks it, and succeed later", async () => {
     const { application, calls } = await prepare();
     const { invite: _, revoke: __, keys: ___, ...failing } = calls;
     await withoutTable("badge", async () => {
@@ -121,7 +121,7 @@ describe("when another part of the platform fails (contract section 6)", () => {
 });
 
 describe("an unexpected error (contract section 6)", () => {
-  it("gets 500 INTERNAL_ERROR and nothing else, and is logged with the request ID", async () => {
+  it("an unexpected error gets 500 INTERNAL_ERROR and nothing else, and is logged with the request ID", async () => {
     const { application, calls } = await prepare();
     await runSql("DELETE FROM signing_key WHERE application_id = ?", application.id);
     forgetApplications();
@@ -136,7 +136,7 @@ describe("an unexpected error (contract section 6)", () => {
     }
   });
 
-  it("leaves no secret, token or udid in the log (contract section 9)", async () => {
+  it("an unexpected error leaves no secret, token or udid in the log (contract section 9)", async () => {
     const application = await createApplication();
     const invitation = await invite(application);
     const calls = newCalls(application, invitation);

@@ -9,7 +9,7 @@ const BOUND_KEY = { kty: "EC", crv: "P-256", x: publicJwk.x, y: publicJwk.y };
 const NOW = 1_800_000_060_000;
 
 describe("the published vectors of doors that challenge (contract section 15)", () => {
-  it("are each decided as they say", async () => {
+  it("the published vectors of possession are each decided as they say", async () => {
     await expectEach(POSSESSION_CASES, nameOf, {
       actual: (vector) => verifyPossession(vector, expectationsOf(vector)),
       expected: ({ expected }) =>
