@@ -56,6 +56,22 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     expect(await reconcile(application)).toMatchObject({ state: "database-unknown", republished: false, sent: 0 });
   });
 
+  it("readers are stopped also when the first try to stop them fails while a caller waits", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    await runSql("UPDATE application_head SET entry = 'unknown' WHERE application_id = ?1", application.id);
+    await endAllocator(application);
+    let fails = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (!statements.some(({ sql }) => sql.startsWith('UPDATE "application_head" SET "readable_from"'))) return send();
+      if (fails++ > 0) return send();
+      throw LOST;
+    });
+    expect(outcome(await login(application, "new", "bob"))).toBe("503 UNAVAILABLE");
+    expect(fails).toBe(2);
+    expect((await headOf(application)).readableFrom).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
   it("an allocator whose D1 is unknown compares with it every ten minutes", async () => {
     const { application } = await restoredTooFar();
     await ring(application);

@@ -1,3 +1,4 @@
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { base64Url } from "../../src/shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS } from "../../src/shared/limits/allocator-limits.ts";
@@ -7,7 +8,7 @@ import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { ENTRY, expectInSync, fillBadges, putCommand, resultOf } from "../allocator/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
+import { allocatorOf, aroundObjectD1, ring, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
 import { testContext } from "../support/context.ts";
@@ -197,6 +198,45 @@ describe("a person who gave commands of the script and is erased (contract secti
     await erase(application, user);
     expect(await tablesWith(user)).toEqual([]);
     expect(await tablesWith(other)).toContain("script_command");
+  });
+});
+
+describe("what the allocator's log has of an erased person (contract section 24)", () => {
+  it("the log of an idle application does not name the person after 31 days", async () => {
+    const application = await createApplication();
+    const user = crypto.randomUUID();
+    await requestBadge(application, "phone", { userId: user });
+    expect((await erase(application, user)).status).toBe(200);
+    const logged = () =>
+      runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) =>
+        JSON.stringify(sql.exec("SELECT changes, calls FROM entry").toArray()),
+      );
+    expect(await logged()).toContain(user);
+    await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+      sql.exec("UPDATE entry SET kept_at = kept_at - ?", 31 * 86_400_000 + 60_000);
+    });
+    await ring(application);
+    expect(await logged()).not.toContain(user);
+  });
+
+  it("a user ID that is a part of many words costs no chunk of its own for each 200 rows", async () => {
+    const application = await createApplication();
+    await requestBadge(application, "phone", { userId: "e" });
+    await homeDatabase()
+      .prepare(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 4000)
+         INSERT INTO history (application_id, id, at, action, actor_kind, actor_name, user_id)
+         SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'reception desk', 'bob' FROM place`,
+      )
+      .bind(application.id)
+      .run();
+    let reads = 0;
+    await aroundObjectD1(application, () => (statements, send) => {
+      if (statements.some(({ sql }) => sql.startsWith("select") && sql.includes('"history"'))) reads++;
+      return send();
+    });
+    expect((await erase(application, "e")).status).toBe(200);
+    expect(reads).toBeLessThanOrEqual(10);
   });
 });
 

@@ -83,9 +83,10 @@ export class Meter {
   /** The clock of the application's home ticks: cron starts the Worker, which calls the clock's object. */
   async tick(): Promise<void> {
     this.#add({ invocations: 1, objectCalls: 1 });
+    const sequence = Number((await homeDatabase().prepare("SELECT sequence FROM heartbeat").first("sequence")) ?? 0);
     await this.#atHome(async (context) => {
       const now = Date.now();
-      await recordTick(context, { sequence: 0, tickedAt: now, compareAfter: null });
+      await recordTick(context, { sequence, tickedAt: now, compareAfter: null });
       await wakeForCommands(context);
       await sweepHome(context, { get: () => null, set: () => {} });
     });

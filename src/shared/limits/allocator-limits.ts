@@ -65,7 +65,7 @@ export const ERASE_BADGES = 10_000;
 export const ERASE_INVITATIONS = 10_000;
 /** Events, or rows of the history, that are looked through at once for an erased user. */
 export const ERASE_CHUNK_ROWS = 5000;
-/** Rows of the history from which one entry takes an erased user: each has up to 4 KB, and an entry at most 2 MB (Durable Objects: Limits). */
+/** Rows of the history from which one entry takes an erased user: each has up to 8 KB, and an entry at most 2 MB (Durable Objects: Limits). */
 export const ERASE_MENTIONS = 200;
 /** The freed numbers that have been free for longest, of which one is drawn. */
 export const FREED_CHUNK_NUMBERS = 500;

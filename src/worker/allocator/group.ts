@@ -129,7 +129,10 @@ export function appendSearch(
 ): void {
   tables.orm.transaction(() => {
     tables.moveErasure(erasure, next);
-    if (changes) append(log, [{ counters: requireHead(log).counters, changes }], [], now);
+    const { counters } = requireHead(log);
+    // The newest entry is kept for good: it must not name the user.
+    const last = next === null ? [{ counters, changes: NO_CHANGES }] : [];
+    append(log, [...(changes ? [{ counters, changes }] : []), ...last], [], now);
   });
 }
 

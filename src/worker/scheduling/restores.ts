@@ -14,9 +14,9 @@ export interface Tick {
 }
 
 /**
- * Moves D1's heartbeat on. If the row is behind, D1 was restored to an older state; after missed ticks it may have
- * been. Then every allocator of the home compares itself with D1. Replicas are not trusted until
- * all have.
+ * Moves D1's heartbeat on. If the row is behind, D1 was restored to an older state. If it is ahead, D1 may have been restored to a
+ * later state, and so it may after missed ticks. Then every allocator of the home compares itself with D1. Replicas are not trusted
+ * until all have.
  *
  * @param before undefined for the first tick, and after the object lost its storage
  * @throws Unavailable
@@ -27,7 +27,9 @@ export async function recordTick({ db, home, now }: Context, before: Tick | unde
   const isBehind = before !== undefined && sequence <= before.sequence;
   if (isBehind) log("warn", { event: "restore-noticed", home, sequence, expected: before.sequence + 1 });
   const wasAway = !before || Math.abs(tickedAt - before.tickedAt) > TICK_GAP_MILLISECONDS;
-  const compareAfter = isBehind || wasAway ? "" : before.compareAfter;
+  // Or the response of the last beat was lost.
+  const isAhead = before !== undefined && sequence > before.sequence + 1;
+  const compareAfter = isBehind || isAhead || wasAway ? "" : before.compareAfter;
   if (compareAfter === null) await stampHeartbeat(db, tickedAt);
   return { sequence, tickedAt, compareAfter };
 }

@@ -10,11 +10,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
   [/worker\/scheduling\//, RESTORED, "invitations/sweep homes/ storage/retention badges/script webhooks/untried"],
-  [
-    /worker\/(storage\/(console|door)-secrets|applications\/access)/,
-    DOOR,
-    "http/list-filters live/ users/ node/console",
-  ],
+  [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/list-filters live/ users/"],
   [
     /worker\/storage\/(heartbeat|sealed|number-ranges|command-rows|retention)/,
     "homes/ storage/ applications/",
@@ -51,7 +47,14 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     "http/",
     "webhooks/ allocator/ users/ storage/",
   ],
-  [/shared\//, "applications/", DOOR, "http/openapi http/list", "webhooks/", "node/admin- node/output node/number"],
+  [
+    /shared\//,
+    "applications/",
+    DOOR,
+    "http/openapi http/list",
+    "webhooks/",
+    "node/admin- node/output node/home-numbers",
+  ],
   [/docs-page\//, "http/openapi node/docs."],
   [/client\//, "client/"],
   [/console\//, "node/console"],

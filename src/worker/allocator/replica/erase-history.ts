@@ -21,6 +21,9 @@ const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
     .offset(ERASE_CHUNK_ROWS - 1),
 );
 
+/** Rows that are read at once. A short user ID is a part of many words. */
+const READ_MENTIONS = 5 * ERASE_MENTIONS;
+
 /** Rows in which the user ID stands, perhaps as a part of a word. */
 const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
   orm
@@ -30,7 +33,7 @@ const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
       sql`${isInChunk(p)} AND (instr(${history.actorName}, ${p.userId}) > 0 OR instr(${history.reason}, ${p.userId}) > 0)`,
     )
     .orderBy(history.id)
-    .limit(ERASE_MENTIONS),
+    .limit(READ_MENTIONS),
 );
 
 /** Each row names its application, because SQLite would otherwise read the whole history for every row. */
@@ -61,7 +64,9 @@ export async function findMentions(
   const found = await db.allAtPrimary(SELECT_MENTIONS, { ...chunk, through: last?.id ?? chunk.through });
   const erase = withoutUser(chunk.userId, chunk.alias);
   const mentions = found.map((row) => erased(row, erase)).filter((row) => row !== null);
-  return { mentions, end: found.length < ERASE_MENTIONS ? last?.id : found.at(-1)?.id };
+  const rest = mentions.splice(ERASE_MENTIONS);
+  const isCut = rest.length > 0;
+  return { mentions, end: isCut ? mentions.at(-1)?.id : found.length < READ_MENTIONS ? last?.id : found.at(-1)?.id };
 }
 
 /** A row without the user; null: it does not name the user. */

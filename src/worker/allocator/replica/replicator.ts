@@ -112,8 +112,9 @@ export class Replicator {
     if (!head || !log.has(head)) {
       // A write, which fails in a superseded instance.
       tables.touch();
-      this.#standing = { kind: "closed" };
+      // If this fails, both sides are compared again at once: readers must not read what nobody knows.
       if (head && head.readableFrom <= head.sequence) await closeToReaders(db, applicationId, head.entry);
+      this.#standing = { kind: "closed" };
       logLine("error", {
         event: "database-unknown",
         application: applicationId,
