@@ -6,7 +6,7 @@ import type { TokenFailure } from "./users/token.ts";
 interface ApiErrorDetails {
   /**
    * Logged, but not sent. `contended`: concurrent calls changed the same rows at every attempt. `no-proof`: a proof is
-   * required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up within its body.
+   * required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up while sending its body.
    * Other values name the fault of the proof or the user token.
    */
   detail?: "contended" | "no-proof" | "no-issuer-keys" | "body-cut-off" | ProofFailure | TokenFailure;

@@ -35,8 +35,8 @@ interface Isolate {
 }
 
 /**
- * The resources of a request, a batch of messages or a sweep in one home. Made at the entry
- * point; no other code uses globals.
+ * The resources of a request, a batch of messages or a sweep in one home. Made at the entry point; no other code uses
+ * globals.
  */
 export interface Context extends Isolate {
   /** Number of the home that `db` and `allocator` belong to. */

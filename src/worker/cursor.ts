@@ -15,7 +15,7 @@ export interface CursorCodec<Position> {
  */
 export function cursorCodec<Position>(list: string, position: z.ZodType<Position>): CursorCodec<Position> {
   const content = z.tuple([z.literal(list), position]);
-  // Parsed, so that equal positions have equal text in any order of their fields.
+  // Parsing fixes the order of fields, so equal positions have equal text.
   const encode = (position: Position) => base64url.encode(JSON.stringify(content.parse([list, position])));
   const decode = (cursor: string) => {
     const parsed = content.safeParse(parseJson(cursor));

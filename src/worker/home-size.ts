@@ -9,7 +9,7 @@ const MINUTE_MILLISECONDS = 60_000;
 /** Whether a tick is the first of its clock hour. @param time of the tick, in milliseconds */
 export const isFirstOfHour = (time: number): boolean => time % HOUR_MILLISECONDS < MINUTE_MILLISECONDS;
 
-/** Warns when a home's D1 is nearly full, so that another home is needed. */
+/** Warns when a home's D1 is nearly full and another home is needed. */
 export async function warnIfHomeFills({ number: home, d1 }: Pick<Home, "number" | "d1">): Promise<void> {
   try {
     // D1 reports the size of the database with every result (D1: Return object).

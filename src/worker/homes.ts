@@ -31,7 +31,7 @@ export function homesOf(env: Env): [Home, ...Home[]] {
   return [firstHome(env), ...others.flatMap((number) => findHome(env, number) ?? [])];
 }
 
-/** The types of the environment name the homes of local development only. */
+/** The generated types of the environment contain only the homes of local development. */
 function isD1(binding: unknown): binding is D1Database {
   return typeof binding === "object" && binding !== null && "prepare" in binding && "batch" in binding;
 }
@@ -42,7 +42,7 @@ export function queueOf(env: Env, home: number): Queue<DeliveryMessage> {
   return isQueue(own) ? own : env.WEBHOOKS;
 }
 
-/** The types of the environment name the queues of local development only. */
+/** The generated types of the environment contain only the queues of local development. */
 function isQueue(binding: unknown): binding is Queue<DeliveryMessage> {
   return typeof binding === "object" && binding !== null && "send" in binding && "sendBatch" in binding;
 }
@@ -53,7 +53,7 @@ interface ObjectPlace {
   jurisdiction?: DurableObjectJurisdiction;
 }
 
-/** As of Durable Objects: Data location. */
+/** The values that Cloudflare lists (Durable Objects: Data location). */
 const locationHint = z.enum([
   ...(["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"] as const),
 ]) satisfies z.ZodType<DurableObjectLocationHint>;

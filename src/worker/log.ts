@@ -1,5 +1,5 @@
 /**
- * Writes one JSON object per line. `level` is omitted for info, because Workers Logs have it and bill bytes. Callers
+ * Writes one JSON object per line. `level` is omitted for info, because Workers Logs records it and bills bytes. Callers
  * never pass secrets, tokens or udids. Only the names and the platform's message of an error are logged, because
  * Drizzle's own messages contain bound values.
  */

@@ -23,7 +23,7 @@ export interface SigningKey extends Sealed {
   /** SPKI DER, base64. */
   publicKey: string;
   createdAt: number;
-  /** Time from which new badges get it, in milliseconds. */
+  /** Time from which new badges are issued with this key, in milliseconds. */
   signsFrom: number;
 }
 
@@ -95,8 +95,8 @@ const CACHE_MILLISECONDS = APPLICATION_CACHE_SECONDS * 1000;
 
 /**
  * Applications by ID. An isolate caches each for `APPLICATION_CACHE_SECONDS`, so a disabled application or a removed
- * secret stops working everywhere within that time. Unknown IDs and wrong secrets are cached as long: both are random, so
- * no caller can have presented one before it was created.
+ * secret stops working everywhere within that time. Unknown IDs and wrong secrets are cached for the same time: both are
+ * random, so no caller can have presented one before it was created.
  */
 export class ApplicationCache {
   readonly #cache = new LruCache<{ application: Application; text: string; loadedAt: number }>(MAX_CACHED_APPLICATIONS);
@@ -151,7 +151,7 @@ export class ApplicationCache {
     return this.#keepDoor(id, digest, now, await findDoorByDigest(db, id, digest));
   }
 
-  /** The door has no secret any more. */
+  /** Removes a door whose secret was retired. */
   forgetDoor(id: ApplicationId, { digest }: Door): void {
     this.#doors.delete(`${id} ${digest}`);
   }
@@ -194,7 +194,7 @@ export class ApplicationCache {
     }
     const cached = this.#cache.get(id);
     const text = JSON.stringify(row);
-    // Unchanged settings stay the same object, so that a refusal by them is not tried again.
+    // Unchanged settings keep the same object, so that `withRecentSettings` does not retry their refusal.
     const application = cached?.text === text ? cached.application : applicationOf(row);
     this.#cache.set(id, { application, text, loadedAt: now });
     this.#unknown.delete(id);

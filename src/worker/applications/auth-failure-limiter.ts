@@ -16,9 +16,9 @@ interface Minute {
 }
 
 /**
- * Counts calls refused for their credentials, by client address. The platform counts them per
- * location. An isolate also counts its own calls. This bounds the D1 look-ups for guesses, even if many guesses arrive
- * at once or the platform admits too many.
+ * Counts calls refused for their credentials, by client address. The platform counts them per location. An isolate also
+ * counts its own calls. This bounds the D1 look-ups for guesses, even if many guesses arrive at once or the platform
+ * admits too many.
  */
 export class AuthFailureLimiter {
   readonly #minutes = new LruCache<Minute>(MAX_CACHED_CLIENT_ADDRESSES);

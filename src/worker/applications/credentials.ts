@@ -70,8 +70,8 @@ export async function requireServer(
 }
 
 /**
- * Like `requireServer`, for the only call that a door may also make (contract section 26). A door that this isolate has seen is not
- * looked up again, because the object that it connects to rejects retired secrets (src/worker/live/live.ts).
+ * Like `requireServer`, for the only call that a door may also make (contract section 26). A door that this isolate has
+ * seen is not looked up again, because the object that it connects to rejects retired secrets (src/worker/live/live.ts).
  */
 export async function requireListener(deps: Deps, credentials: Credentials): Promise<StatusListener> {
   const { applicationId, secret, clientAddress } = credentials;
@@ -220,7 +220,7 @@ async function find(
 
 /**
  * Queries D1. If too many calls from the address were refused, it does so only for an existing application, so that
- * doors and phones behind an address that guesses are served. An application of an unbound home is unknown.
+ * doors and phones that share the address with a guesser are still served. An application of an unbound home is unknown.
  *
  * @param digest of the secret to find; empty for the application itself
  * @param load reads the application, and other rows of the same query

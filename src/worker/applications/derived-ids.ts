@@ -38,7 +38,7 @@ export async function hashUserId(
   return userDigest.parse(base64Url(await deriveBytes(await unsealedKeys.rootKey(id, rootKey), "user", userId)));
 }
 
-/** The creator of an invitation, who has Idempotency-Keys of its own. */
+/** The creator of an invitation. Each creator has its own Idempotency-Keys. */
 export type Inviter =
   /** The server, with either of its two secrets. */
   | { kind: "server" }

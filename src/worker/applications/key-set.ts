@@ -6,8 +6,8 @@ import { publicJwks } from "../keys/jwks.ts";
 import { applicationForKeySet } from "./credentials.ts";
 
 /**
- * An application's key set, as JSON text. An isolate that does not have the application reads the data centre's cache
- * before D1, because an unknown application is never cached there.
+ * An application's key set, as JSON text. Unless the isolate has cached the application, it reads the data centre's cache
+ * before D1. That cache never contains an unknown application.
  *
  * @param origin of the request's URL
  * @param clientAddress of the caller: calls for unknown applications count as refused

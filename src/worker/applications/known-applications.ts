@@ -17,9 +17,9 @@ interface KnownIds {
 type Deps = Pick<Context, "home" | "db" | "now">;
 
 /**
- * The existing application IDs by home. With them, doors and phones behind an address that guesses are recognized
- * without a look-up for each. The IDs are read together, at most once in `APPLICATION_CACHE_SECONDS`, and only if an
- * address is over its limit.
+ * The existing application IDs by home. They let the service recognize doors and phones that share an address with a
+ * guesser, without a look-up for each. The IDs are read together, at most once in `APPLICATION_CACHE_SECONDS`, and only
+ * if an address is over its limit.
  */
 export class KnownApplications {
   readonly #homes = new Map<number, KnownIds>();

@@ -8,7 +8,7 @@ import { type CursorCodec, cursorCodec } from "../cursor.ts";
 import { listChanges } from "../storage/issued-badges.ts";
 import { requireReadable } from "../storage/readable.ts";
 
-/** A position in the feed: after the change of this number. */
+/** A position in the feed: after the change with this number. */
 interface FeedCursor {
   epoch: string;
   change: number;
@@ -28,7 +28,7 @@ export interface ChangePage {
 /**
  * A page of the feed: each badge once, in the order of its last change.
  *
- * @param after null: from the beginning
+ * @param after null for the beginning
  * @throws ApiError EXPIRED_CURSOR after the application was republished, or its allocator lost its storage
  */
 export async function pageChanges(

@@ -7,7 +7,7 @@ import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
 
-/** The settings that a command is decided by. @param now milliseconds */
+/** The settings that decide a command. @param now milliseconds */
 function rulesOf(application: Application, now: number): Rules {
   const { range, reuseAfterSeconds, requireProof, bindUntil, newBadgesPerHour, rootKey } = application;
   const signingKey = currentSigningKey(application.signingKeys, now);

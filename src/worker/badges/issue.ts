@@ -43,7 +43,7 @@ export type IssueResult = {
 export interface AddressLimits {
   /** A call that would take a fresh number. */
   countFreshNumber(): Promise<void>;
-  /** A claim with a token that D1 does not know as pending: made up, spent or ended. */
+  /** A claim with a token that is not pending in D1: made up, spent or ended. */
   countGuess(): Promise<void>;
 }
 
@@ -53,8 +53,8 @@ const NO_ADDRESS: AddressLimits = { countFreshNumber: async () => {}, countGuess
 /**
  * Issues a user device its badge number: the one it already has, the one its invitation reserved, or a new one.
  *
- * A recent replica near the caller, or the primary, serves a login that changes nothing. The
- * allocator decides everything else.
+ * A recent replica near the caller, or the primary, serves a login that changes nothing. The allocator decides
+ * everything else.
  *
  * @throws ApiError
  * @throws Unavailable
@@ -130,9 +130,9 @@ async function look(
 }
 
 /**
- * The application, whose settings decide whether an unbound badge gets bound. If the cached settings would leave the
- * badge unbound despite a proof, settings of at most a second ago are used: an administrator may just have set
- * `--bind-until`. Without a refusal no other code would retry.
+ * The settings that decide whether an unbound badge gets bound. If the cached settings would leave the badge unbound
+ * despite a proof, it uses settings that are at most a second old, because an administrator may just have set
+ * `--bind-until`. Nothing is refused here, so no other code would retry with recent settings.
  */
 async function settingsForBinding(
   { applicationCache, db, now }: Context,

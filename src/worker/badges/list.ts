@@ -9,15 +9,15 @@ import { type BadgePageQuery, type ListedBadge, listBadges } from "../storage/ba
 
 type ListedView = z.infer<typeof badgePage>["badges"][number];
 
-/** The ordinal after which a page starts (before which, if the newest are first). */
+/** Cursors have the ordinal of the last badge before the next page. */
 export const BADGE_CURSOR = cursorCodec("badges", z.int().nonnegative());
 export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegative());
 
 /**
- * A page of issued badges. With the oldest first, badges that are issued while a caller pages come at the end, and none
- * comes twice.
+ * A page of issued badges. With the oldest first, badges that are issued while a caller pages appear at the end, and no
+ * badge appears twice.
  *
- * @param isForPerson whether a searched list says who made the last change of each badge
+ * @param isForPerson whether search results say who last changed each badge
  * @returns the badges, and the ordinal after which the next page starts; null on the last page
  */
 export async function pageBadges(
@@ -37,9 +37,7 @@ export async function pageBadges(
   return { badges: items.filter(isListed).map(view), next: last?.ordinal ?? null };
 }
 
-/**
- * Whether it is a page of contract section 4, with active and suspended badges. Other pages are those of section 24.
- */
+/** Whether the page is the plain list of active and suspended badges (contract section 4). Other pages follow section 24. */
 const isPlain = ({ state, text, endsBefore, isNewestFirst }: BadgePageQuery): boolean =>
   state === null && text === null && endsBefore === null && !isNewestFirst;
 
@@ -69,7 +67,7 @@ function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
   };
 }
 
-/** A login changes metadata or the key without a row of history, so an older row does not say who made the last change. */
+/** A login may change metadata or the key without a history row. A row older than the last change does not say who made it. */
 function viewChangedBy({ lastEntry, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
   if (!lastEntry) return {};
   const { at, kind, name } = lastEntry;

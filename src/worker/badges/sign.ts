@@ -25,7 +25,7 @@ export interface SignRequest {
   device: DeviceId;
   /** The request's base64 text, unchanged. */
   clientSignature: string;
-  /** The badge that signs; null for the device's current badge, or that of the key. */
+  /** Number of the badge that signs; null for the badge of the proved key, or the device's current one. */
   badgeNumber: number | null;
   /** Null without a proof. */
   key: ProvenKey | null;
@@ -35,8 +35,8 @@ export interface SignRequest {
 
 /**
  * Attests which badge presented which client signature, and when (contract section 3). The client signature itself is not
- * verified: the building defines it. The signature of a bound badge names its key, so a door can ask the phone to prove that
- * it holds it (RFC 7800 section 3.2).
+ * verified: the building defines it. The signature of a bound badge names its key, so a door can ask the phone to prove
+ * possession of that key (RFC 7800 section 3.2).
  *
  * @returns a compact JWS, ES256, by the key that the badge was issued with
  * @throws ApiError
@@ -96,7 +96,7 @@ async function requireSigningBadge(
   return badge;
 }
 
-/** Checks that a badge is active and has begun. @returns null if it may sign */
+/** The error code for a badge that is not active or has not begun; null if it may sign. */
 function refusalOf(badge: SigningBadge, now: number): ErrorCode | null {
   const code = refusalOfState(stateAt(badge, now));
   return code === null && badge.startsAt !== null && now < badge.startsAt ? "EARLY_BADGE" : code;

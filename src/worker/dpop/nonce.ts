@@ -11,7 +11,7 @@ const encoder = new TextEncoder();
 
 /**
  * The nonce of this second (RFC 9449 section 8), for `DPoP-Nonce`. Nothing is stored: the second is authenticated by a MAC
- * under the application's root key, so every isolate recognizes the nonces of all, and of this application only.
+ * under the application's root key, so every isolate accepts the nonces of all isolates, but of this application only.
  *
  * @param now milliseconds since 1970-01-01 UTC
  */

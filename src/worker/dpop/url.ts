@@ -25,9 +25,9 @@ function normalizePercentEncoding(encoded: string): string {
 }
 
 /**
- * The URLs that a proof may name (contract section 15). In a deployment with a `PUBLIC_URL` only that one, so that a
+ * The URLs that a proof may name (contract section 15). With a `PUBLIC_URL`, only the URL under it is valid, so that a
  * proof for another host or its proxy is useless here. Local development is reached as localhost, as 127.0.0.1 and by
- * its address in the network, so there the called URL is also valid.
+ * its address in the network, so the called URL is also valid there.
  *
  * @param publicUrl without a slash at its end; null if it is not set
  */

@@ -11,7 +11,7 @@ export interface ProvenCall {
   method: string;
   /** See `callUrls`. */
   urls: readonly string[];
-  /** Named by the `aud` of a proof: one that was made for another application is refused. */
+  /** The `aud` that a proof must name; a proof for another application is refused. */
   applicationId: string;
   /** The bearer value that `ath` covers, in place of an access token. */
   udid: string;
@@ -79,8 +79,8 @@ export const PROOF_FAILURE_CODES = {
 } as const satisfies Record<ProofFailure, "INVALID_PROOF" | "USE_DPOP_NONCE">;
 
 /**
- * Checks a proof of possession (RFC 9449 section 4.3, contract section 15): it is a proof, signed by its own key, for
- * exactly this call, and fresh. No state is kept, so an unchanged call may be repeated while its proof is fresh.
+ * Checks a proof of possession (RFC 9449 section 4.3, contract section 15): it must be well-formed, signed by its own
+ * key, made for exactly this call, and fresh. No state is kept, so an unchanged call may be repeated while its proof is fresh.
  * Freshness is checked last, because USE_DPOP_NONCE promises that the proof is otherwise valid.
  *
  * @param proof the `DPoP` header as received, repeated headers joined by commas

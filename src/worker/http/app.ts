@@ -90,7 +90,7 @@ function homeOfCall({ req, env }: HonoContext<HttpEnv>): Home {
   return (id && findHome(env, homeOf(id))) ?? firstHome(env);
 }
 
-/** A path without a route for the call's method: 405 if it has one for another method, else 404. */
+/** Handles a call without a route: 405 if its path has a route for another method, else 404. */
 function handleUnknown(c: HonoContext<HttpEnv>): Response {
   const routeOf = (method: string) =>
     app.router.match(method, c.req.path)[0].find(([[, route]]) => route.method === method)?.[0][1];
@@ -104,7 +104,7 @@ function handleUnknown(c: HonoContext<HttpEnv>): Response {
   return response;
 }
 
-/** All that the service has. */
+/** The methods of all routes. */
 const METHODS = ["GET", "POST", "PATCH"];
 
 function requestIdOf({ headers }: Request): string {

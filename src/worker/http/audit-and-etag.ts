@@ -6,14 +6,14 @@ import { parseBody, readBody } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 import { jsonResponse } from "./response.ts";
 
-/** The history's context of a change. @param reason of a `PATCH`: from its body */
+/** The context that the history records with a change. @param reason from the body of a `PATCH` */
 export function auditContext(c: HonoContext<HttpEnv>, reason: string | null = null): AuditContext {
   return { actor: c.get("actor") ?? { kind: "device" }, requestId: c.get("requestId"), reason };
 }
 
 /**
- * The `reason` in the body of a `PATCH` that needs none. A reason that is not a text of valid length makes the whole
- * body invalid, because it has no code of its own.
+ * The `reason` in the optional body of a `PATCH`. A reason that is not a text of valid length makes the whole body
+ * invalid, because it has no code of its own.
  *
  * @throws ApiError INVALID_JSON
  */

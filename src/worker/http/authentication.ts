@@ -38,7 +38,7 @@ interface CallingDevice {
   udid: string;
 }
 
-/** A device that calls with a proof, or without one. */
+/** A calling device, and its proof if it sent one. */
 export interface ProvingDevice extends CallingDevice {
   /** Null if the call has no proof. */
   proof: CheckedProof | null;
@@ -93,7 +93,7 @@ export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ applica
 /**
  * Identifies an application's server, or a person who has signed in, by the secret.
  *
- * @param permission what the call needs; by default what its method says
+ * @param permission that the call needs; by default that of its method
  */
 export async function requireServer(
   c: HonoContext<HttpEnv>,
@@ -104,7 +104,7 @@ export async function requireServer(
   return caller.application;
 }
 
-/** Identifies a door by its secret, or an application's server or a person by theirs. */
+/** Identifies a door, an application's server or a person by the secret. */
 export async function requireListener(c: HonoContext<HttpEnv>): Promise<callers.StatusListener> {
   const listener = await callers.requireListener(c.get("context"), readCredentials(c));
   c.set("application", listener.application.id);

@@ -60,7 +60,7 @@ async function applyTransition(
   );
 }
 
-/** Unlike in other calls, `null` is a value here: the badge has no end, or has begun. */
+/** Unlike in other calls, null is a value here: no end for `expiresAt`, already begun for `startsAt`. */
 async function readTimes(c: HonoContext<HttpEnv>): Promise<{ transition: Transition; reason: string | null }> {
   const body = await readWholeBody(c);
   for (const name of ["expiresAt", "startsAt", "reason"]) {

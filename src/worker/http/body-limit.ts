@@ -11,7 +11,7 @@ import type { HttpEnv } from "./environment.ts";
 
 /**
  * Refuses larger bodies. A body without a declared length is read here and kept for `readBody`. Hono's own middleware
- * does not read a body that is too long to its end.
+ * does not drain a body that is too long.
  */
 const limitBodyTo =
   (maxBytes: number): MiddlewareHandler<HttpEnv> =>
@@ -23,10 +23,10 @@ const limitBodyTo =
     return next();
   };
 
-/** Contract section 7. */
+/** The limit of most bodies (contract section 7). */
 export const limitBody = limitBodyTo(MAX_BODY_BYTES);
 
-/** Of `POST /v1/invitations` (contract section 24). */
+/** The limit of `POST /v1/invitations` (contract section 24). */
 export const limitInvitationsBody = limitBodyTo(MAX_INVITATIONS_BODY_BYTES);
 
 async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>, maxBytes: number): Promise<void> {
@@ -42,7 +42,7 @@ async function readBounded(c: HonoContext<HttpEnv>, next: () => Promise<void>, m
 /**
  * Reads a body of at most `maxBytes`.
  *
- * @returns null if the body is longer; its rest is then drained
+ * @returns null if the body is longer; the rest is then drained
  */
 async function readUpTo(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array<ArrayBuffer> | null> {
   const reader = body.getReader();

@@ -6,8 +6,8 @@ import { isObject } from "../json-object.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * Reads the body as a JSON object, whatever its `Content-Type`; an absent or empty body counts as `{}`. Fields that are
- * null, empty or blank count as missing (contract section 2).
+ * Reads the body as a JSON object and ignores its `Content-Type`; an absent or empty body counts as `{}`. Fields that
+ * are null, empty or blank count as missing (contract section 2).
  */
 export async function readBody(c: HonoContext<HttpEnv>): Promise<Record<string, unknown>> {
   return withoutMissing(await readWholeBody(c));
@@ -32,8 +32,8 @@ export async function readBytes(c: HonoContext<HttpEnv>): Promise<Uint8Array<Arr
 }
 
 /**
- * Reads a request's body. It fails only if the caller hangs up within it. This is not a fault of the service: the
- * received part is not the JSON that was announced, and no caller waits for the response.
+ * Reads a request's body. Reading fails only if the caller hangs up while sending. This is not a fault of the service:
+ * the received part is not the JSON that was announced, and no caller waits for the response.
  *
  * @throws ApiError INVALID_JSON
  */
@@ -90,7 +90,7 @@ export function parseBody<Schema extends z.ZodType>(
   throw new ApiError("INVALID_JSON");
 }
 
-/** Refuses a body that lacks a required field. All of these are reported before any invalid field. */
+/** Refuses a body that lacks a required field. Missing fields are reported before invalid ones. */
 export function requireFields(body: Record<string, unknown>, errors: FieldErrors): void {
   for (const [field, { missing }] of Object.entries(errors)) {
     if (missing && !Object.hasOwn(body, field)) throw new ApiError(missing);

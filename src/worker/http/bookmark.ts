@@ -5,7 +5,7 @@ import { header } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * The home, and D1's bookmark (D1: Sessions API). The pattern excludes `first-unconstrained`, which D1 would also
+ * The home's number, a dot, and D1's bookmark (D1: Sessions API). The pattern excludes `first-unconstrained`, which D1 would also
  * accept.
  */
 const FORM = /^([1-9]\d{0,2})\.([\da-f]{8}-[\da-f]{8}-[\da-f]{8}-[\da-f]{32})$/;
@@ -16,7 +16,7 @@ export function readBookmark(c: HonoContext<HttpEnv>, { id }: Application): stri
   return text === null ? null : parseBookmark(text, homeOf(id));
 }
 
-/** @returns null if it is malformed, or another home's */
+/** @returns null if the text is malformed, or of another home */
 export function parseBookmark(text: string, ofHome: number): string | null {
   const [, home, bookmark] = FORM.exec(text) ?? [];
   return Number(home) === ofHome && bookmark !== undefined ? bookmark : null;

@@ -4,7 +4,7 @@ import { bundledPage } from "./bundled-page.ts";
 export const hasConsole = ({ CONSOLE }: { CONSOLE?: string }): boolean => CONSOLE !== "off";
 
 /**
- * The admin console. It makes the calls of an application's server. The page itself contains no
- * credentials and needs none.
+ * The admin console, which makes the same calls as an application's server. The page itself contains no credentials and
+ * needs none.
  */
 export const consoleRoutes = bundledPage("/console", hasConsole);

@@ -28,7 +28,7 @@ export interface HttpEnv {
     actor?: Actor;
     /** The person of a call with a console secret. */
     consoleUser?: ConsoleUser;
-    /** For the request's log line. `route` is that of another method at the same path. */
+    /** For the request's log line. If the call has no route, `route` is that of another method at the same path. */
     route?: string;
     application?: ApplicationId;
     /** The application of a server-side call. */

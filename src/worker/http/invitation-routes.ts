@@ -36,8 +36,8 @@ const INVITATION_FIELDS: FieldErrors = {
 };
 
 /**
- * Routes with which an application's server invites visitors, and visitors read their
- * invitations (section 27).
+ * Routes with which an application's server invites visitors, and visitors read their invitations (contract section
+ * 27).
  */
 export const invitationRoutes = new Hono<HttpEnv>()
   .use("/v1/invitation", anyOriginMayRead)

@@ -25,7 +25,7 @@ export const liveRoutes = new Hono<HttpEnv>()
     return pageResponse(c, { doors }, DOOR_CURSOR, next);
   });
 
-/** @param texts of the parameter, which may be repeated @throws ApiError INVALID_CURSOR */
+/** @param texts the parameter's values; only one is allowed @throws ApiError INVALID_CURSOR */
 function readChange(texts: readonly string[]): number {
   const [text = ""] = texts;
   const change = Number(text);

@@ -24,7 +24,7 @@ export function authenticatedApplicationId(c: HonoContext<HttpEnv>): Application
   return applicationId;
 }
 
-/** That application, with its settings. */
+/** The application that `authenticateServer` has authenticated, with its settings. */
 export function authenticatedApplication(c: HonoContext<HttpEnv>): Application {
   const application = c.get("caller");
   if (application === undefined) throw new ApiError("INVALID_CREDENTIALS");

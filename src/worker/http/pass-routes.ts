@@ -4,7 +4,7 @@ import { bundledPage } from "./bundled-page.ts";
 export const hasPass = ({ PASS }: { PASS?: string }): boolean => PASS !== "off";
 
 /**
- * The page for visitors without an app. It makes the calls of a device. The invitation is in the
- * link's fragment, which browsers do not send, so it reaches no server and no log.
+ * The page for visitors without an app, which makes the same calls as a device. The invitation is in the link's
+ * fragment, which browsers do not send, so it reaches no server and no log.
  */
 export const passRoutes = bundledPage("/pass", hasPass);

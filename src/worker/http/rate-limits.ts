@@ -19,7 +19,7 @@ import type { CheckedProof } from "./proof.ts";
  * signature check and no round trip.
  */
 
-/** The caller, as limits count it. */
+/** The device that a limit counts, and its application. */
 interface LimitedDevice {
   application: { id: string };
   /** The device's ID in storage. */
@@ -77,8 +77,9 @@ export async function limitUser(c: HonoContext<HttpEnv>, { id }: { id: string },
 }
 
 /**
- * Counts a visitor's call for its invitation, with the limit of a device (contract section 27). @throws ApiError
- * RATE_LIMITED
+ * Counts a visitor's call for its invitation, with the limit of a device (contract section 27).
+ *
+ * @throws ApiError RATE_LIMITED
  */
 export async function limitInvitation(c: HonoContext<HttpEnv>, { id }: { id: string }, token: string): Promise<void> {
   await consumeLimit(c.get("context").deviceLimit, `${id}:invitation ${await digestOf(token)}`);

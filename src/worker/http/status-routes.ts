@@ -8,7 +8,7 @@ import { anyOrigin, publicResponse, rawResponse } from "./response.ts";
 
 const PATH = "/v1/applications/:applicationId/status/:n";
 
-/** Routes for doors, with the lists of ended badges. */
+/** The route from which doors get status lists. */
 export const statusRoutes = new Hono<HttpEnv>().use(PATH, anyOrigin).get(PATH, async (c) => {
   if (c.req.query("time") !== undefined) throw new ApiError("NOT_IMPLEMENTED");
   const list = requireListNumber(c.req.param("n"));
@@ -18,7 +18,7 @@ export const statusRoutes = new Hono<HttpEnv>().use(PATH, anyOrigin).get(PATH, a
   return publicResponse(c, response, `public, max-age=${STATUS_LIST_TTL_SECONDS}`);
 });
 
-/** Positions have at most 16 digits. */
+/** Ordinals have at most 16 digits, so list numbers have at most 11. */
 function requireListNumber(text: string): number {
   if (!/^(0|[1-9]\d{0,10})$/.test(text)) throw new ApiError("UNKNOWN_STATUSLIST");
   return Number(text);

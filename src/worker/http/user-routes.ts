@@ -25,7 +25,7 @@ export const userRoutes = new Hono<HttpEnv>()
 
   .patch("/v1/users/:id/erase", limitBody, authenticateServer, async (c) => {
     const userId = requireUserId(c);
-    // Not kept in the history, because it may name the erased user.
+    // The history does not keep the reason, because it may name the erased user.
     await readReason(c);
     const audit = auditContext(c);
     return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, audit));

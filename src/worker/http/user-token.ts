@@ -7,7 +7,7 @@ import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, requireKey, verifyProofOfCall } from "./proof.ts";
 import { limitUser } from "./rate-limits.ts";
 
-/** RFC 6750 section 2.1; a scheme is written in any case (RFC 9110 section 11.1). */
+/** RFC 6750 section 2.1; schemes are case-insensitive (RFC 9110 section 11.1). */
 const BEARER = /^bearer(?: +|$)/i;
 
 /** The token of the `Authorization` header; null without one, and for other schemes. */

@@ -23,7 +23,7 @@ export interface InvitationRequest {
   userId: string | null;
 }
 
-/** Who asks for it. */
+/** The caller who requests invitations. */
 interface InvitingCaller {
   /** Keyed digest of the udid. */
   device: DeviceId;
@@ -36,10 +36,10 @@ interface InvitingCaller {
 export type CreatedInvitation = { id: string; number: number } | { code: ErrorCode };
 
 /**
- * Reserves a number for each invitation until it is claimed, revoked or expires. With an
- * Idempotency-Key, a repeated request gets the same invitations, even after they have ended (contract section 12).
+ * Reserves a number for each invitation until it is claimed, revoked or expires. With an Idempotency-Key, a repeated
+ * request gets the same invitations, even after they have ended (contract section 12).
  *
- * @param requests null for an invalid request
+ * @param requests the error code in place of an invalid request
  * @returns the result of each, in the same order
  * @throws ApiError
  * @throws Unavailable

@@ -7,8 +7,8 @@ import type { Context } from "../context.ts";
 import { findDescription } from "../storage/invitation-description.ts";
 
 /**
- * Describes an invitation to the holder of its token, and consumes nothing. It does not return
- * the user who claimed it, only the invitation's own name.
+ * Describes an invitation to the holder of its token, and consumes nothing. The result has the invitation's own name,
+ * not the user who claimed it.
  *
  * @throws ApiError UNKNOWN_INVITATION
  * @throws Unavailable
@@ -22,7 +22,7 @@ export async function describeInvitation(
   if (!found) throw new ApiError("UNKNOWN_INVITATION");
   const { state, expiresAt, expiresAtTime, badgeStartsAt, badgeExpiresAt, name, userId, applicationName } = found;
   return {
-    // As in section 19: the allocator records an expiry later.
+    // The allocator records an expiry later (contract section 19).
     state: state === "pending" && expiresAtTime <= now() ? "expired" : state,
     expiresAt,
     ...(badgeStartsAt !== null && { badgeStartsAt }),

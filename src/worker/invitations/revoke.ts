@@ -14,7 +14,7 @@ export interface RevokedInvitation {
 }
 
 /**
- * Ends a pending invitation; its number is available again.
+ * Ends a pending invitation, so that its number is available again.
  *
  * @param id the token; the application's server may also use the number while it is reserved (contract section 12)
  * @throws ApiError

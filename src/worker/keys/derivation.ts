@@ -2,7 +2,7 @@ const encoder = new TextEncoder();
 
 /**
  * Derives 32 bytes for one purpose from a key, so that they need not be stored. The input of HMAC-SHA-256 is a zero byte,
- * then each part with its length before it, so no two lists of parts give the same bytes. The first part names the purpose.
+ * then each part preceded by its length, so different lists of parts give different input. The first part names the purpose.
  * The application's root key also digests udids, none of which begins with a zero byte.
  */
 export async function deriveBytes(key: CryptoKey, ...parts: string[]): Promise<Uint8Array<ArrayBuffer>> {

@@ -2,14 +2,14 @@ import { base64Url } from "../../shared/identifiers.ts";
 import type { SigningKey } from "../applications/application-cache.ts";
 
 /**
- * JWTs that the service itself signs, by ES256 in the compact form (RFC 7515 section 7.1, RFC 7518 section 3.4). jose would check a
- * header and a key that never change, for each signature anew; it verifies what comes from outside.
+ * Signs the service's own JWTs with ES256 in the compact form (RFC 7515 section 7.1, RFC 7518 section 3.4). jose is not
+ * used here, because it would check an unchanging header and key anew for each signature. It verifies JWTs from outside.
  */
 
 const ES256 = { name: "ECDSA", hash: "SHA-256" };
 const encoder = new TextEncoder();
 
-/** Encoded headers of one `typ`. They follow from the keys, which an isolate keeps as long as their application. */
+/** Encoded headers of one `typ`, cached by signing key. An isolate keeps a signing key as long as its application. */
 export class JwtHeaders {
   readonly #typ: string;
   readonly #encoded = new WeakMap<SigningKey, string>();
@@ -27,7 +27,7 @@ export class JwtHeaders {
   }
 }
 
-/** @param header as `JwtHeaders` has it @param privateKey of the key that the header names */
+/** @param header from `JwtHeaders` @param privateKey of the key that the header names */
 export async function signJwt(header: string, claims: object, privateKey: CryptoKey): Promise<string> {
   const content = `${header}.${encodePart(claims)}`;
   const signature = await crypto.subtle.sign(ES256, privateKey, encoder.encode(content));

@@ -26,10 +26,10 @@ interface ResealedChunk {
 
 /**
  * Re-seals one chunk of values to the newest sealing key. The sweep does it, because only the Worker can open sealed
- * values. An administrator adds the new key and watches the count. A row changes only if it still
- * has the opened value, so the work can be repeated and interrupted. A value that cannot be opened is skipped.
+ * values. An administrator adds the new key and watches the count. A row changes only if it still has the opened value,
+ * so the work can be repeated and interrupted. A value that cannot be opened is skipped.
  *
- * @param after `next` of the chunk before
+ * @param after `next` of the previous chunk
  */
 export async function resealChunk(
   db: Database,

@@ -79,7 +79,7 @@ export class UnsealedKeys {
       opened.set(sealed, { applicationId, id, key });
       return key;
     } catch (error) {
-      throw new Unavailable("key unsealedKeys", error);
+      throw new Unavailable("sealed key", error);
     }
   }
 }

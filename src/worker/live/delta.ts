@@ -13,16 +13,16 @@ import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
 export interface Delta {
   /** The delta covers the changes after this one. */
   since: number;
-  /** And up to this one. */
+  /** The last change that the delta covers. */
   change: number;
   changes: readonly StatusChange[];
 }
 
-/** What D1 had at some time. */
+/** The changes of status in D1 at one time. */
 export interface Snapshot extends StatusChanges {
   /** `changes` has the changes after this one, up to the read limit. */
   after: number;
-  /** Doors below this change need the lists, because D1's badges were all replaced. */
+  /** Doors whose last change is below this one need the lists, because all of D1's badges were replaced. */
   floor: number;
   /** Time of the D1 read, in milliseconds. */
   readAt: number;
@@ -38,7 +38,8 @@ export function deltaFor(snapshot: Snapshot, have: number): Delta | null {
   const { isReadable, lastChange, floor } = snapshot;
   if (!isReadable) return null;
   const changes = snapshot.changes.filter(({ change }) => change > have);
-  // The door then needs the lists again, as does a door with changes that a restored D1 has lost.
+  // This tells the door to fetch the lists again: it has changes that a restored D1 has lost, comes from before the
+  // floor, or lacks too many changes.
   if (have > lastChange || have < floor || changes.length > MAX_DELTA_CHANGES) {
     return { since: lastChange, change: lastChange, changes: [] };
   }
@@ -52,7 +53,7 @@ export const isCurrent = (snapshot: Snapshot, have: number): boolean =>
   have <= snapshot.lastChange &&
   have >= snapshot.floor;
 
-/** Nothing has changed. */
+/** A delta without changes. */
 export const emptyDelta = (have: number): Delta => ({ since: have, change: have, changes: [] });
 
 const encoder = new TextEncoder();

@@ -3,8 +3,8 @@ import type { Database } from "../storage/database.ts";
 import { listDoorIds } from "../storage/door-secrets.ts";
 
 /**
- * Which doors of an application have a secret, read at once for all of them. To look each door up in each of its calls would be
- * thousands of questions to D1 at once after every change of status.
+ * Finds which doors of an application have a secret, with one read for all doors. Looking up each door in each of its
+ * calls would send D1 thousands of queries at once after every change of status.
  */
 export class DoorIds {
   readonly #applicationId: ApplicationId;
@@ -17,17 +17,18 @@ export class DoorIds {
   }
 
   /**
-   * Those that have no secret.
+   * Finds the doors whose secrets were retired.
    *
-   * @param doors `since`: when they have called, milliseconds
-   * @param readSince what was read before is not used, milliseconds
+   * @param doors `id`: of the secret; `since`: time of the door's call, milliseconds
+   * @param readSince a read before this time is not reused, milliseconds
+   * @returns IDs of retired secrets
    * @throws Unavailable
    */
   async findRetired(doors: readonly { id: string; since: number }[], readSince: number): Promise<Set<string>> {
     const ids = await this.#idsSince(readSince);
     const missing = doors.filter(({ id }) => !ids.has(id));
     if (missing.length === 0) return new Set();
-    // Their secrets may be newer than what was read.
+    // Their secrets may be newer than the read.
     const newer = await this.#idsSince(Math.max(...missing.map(({ since }) => since)));
     return new Set(missing.flatMap(({ id }) => (newer.has(id) ? [] : [id])));
   }

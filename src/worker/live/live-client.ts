@@ -8,7 +8,7 @@ import { type Listener, type Message, message, type SeenDoor } from "./messages.
 
 /**
  * Calls the objects that send doors the changes of a home's applications. Each call gets a new stub, because a broken
- * stub stays broken. The platform repeats a call that does not reach its object; the door repeats any other.
+ * stub stays broken. The platform repeats a call that does not reach its object; the door repeats any other failed call.
  */
 export class LiveClient {
   readonly #namespace: DurableObjectNamespace<Live>;
@@ -45,7 +45,7 @@ export class LiveClient {
     }
   }
 
-  /** @param ids of doors' secrets @throws Unavailable */
+  /** @param ids IDs of doors' secrets @throws Unavailable */
   seen(applicationId: ApplicationId, ids: string[]): Promise<SeenDoor[]> {
     return callOnce("live", () => this.#stub(applicationId).seen(applicationId, ids));
   }

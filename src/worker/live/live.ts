@@ -19,15 +19,15 @@ import { type Attachment, attachment, listener, type Message, type SeenDoor } fr
 import { SeenDoors } from "./seen.ts";
 import { Snapshots } from "./snapshots.ts";
 
-/** A listener that waits. */
+/** A waiting listener. */
 interface Waiting extends Attachment {
   socket: WebSocket;
 }
 
 /**
- * The listeners for changes of status in one application; the object is named by the
- * application's ID. It has a hibernating WebSocket for each call that the Worker holds, so it sleeps between changes.
- * It always reads the changes from D1, so a lost wake-up, an eviction or a restored D1 loses nothing.
+ * The listeners for changes of status in one application; the object is named by the application's ID. It has a
+ * hibernating WebSocket for each call that the Worker holds, so it sleeps between changes. It always reads the changes
+ * from D1, so a lost wake-up, an eviction or a restored D1 loses nothing.
  */
 export class Live extends DurableObject<Env> {
   readonly #seen = new SeenDoors(this.ctx.storage.sql);
@@ -36,7 +36,7 @@ export class Live extends DurableObject<Env> {
   readonly #signed = new WeakMap<Snapshot, Map<number, Promise<string>>>();
   /** Time of the alarm in milliseconds; null if it is not set; undefined until it is read. */
   #alarmAt: number | null | undefined;
-  /** Upper bound of waiting listeners: those of the last count, and all later ones. */
+  /** Upper bound of the number of waiting listeners: the last count, plus all listeners accepted since. */
   #most = Number.POSITIVE_INFINITY;
   #doorIds: DoorIds | undefined;
 
@@ -59,16 +59,16 @@ export class Live extends DurableObject<Env> {
     return new Response(null, { status: 101, webSocket: client });
   }
 
-  /** D1 has a change of status. Changes that follow immediately are sent together with it. */
+  /** Reports a change of status in D1. Changes that follow immediately are sent together with it. */
   async wake(): Promise<void> {
     this.#snapshots?.outdate();
     if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
   }
 
   /**
-   * The last calls of doors, and whether they have the last change of status.
+   * Each door's last call, and whether the door has the last change of status.
    *
-   * @param ids of doors' secrets
+   * @param ids IDs of doors' secrets
    * @returns no entry for a door that has not called yet
    */
   async seen(applicationIdText: string, ids: readonly string[]): Promise<SeenDoor[]> {
@@ -116,12 +116,12 @@ export class Live extends DurableObject<Env> {
     close(socket);
   }
 
-  /** A new listener gets what it lacks at once, or at the alarm if D1 does not respond. */
+  /** Sends a new listener the changes that it lacks: at once, or at the alarm if D1 does not respond. */
   async #admit(applicationId: ApplicationId, waiting: Waiting): Promise<void> {
     try {
       if (await this.#dropRetired(applicationId, [waiting], Date.now() - LIVE_COMPARE_MILLISECONDS)) return;
       const snapshots = this.#snapshotsOf(applicationId);
-      // It may know more than was last read: from a list, or from another response.
+      // The listener may have a change that is newer than the last read: from a list, or from another response.
       if (waiting.have > (await snapshots.read(waiting.have)).lastChange) snapshots.outdate();
       await this.#serve(applicationId, [waiting]);
     } catch (error) {
@@ -130,7 +130,7 @@ export class Live extends DurableObject<Env> {
     }
   }
 
-  /** Sends what listeners lack. @throws Unavailable */
+  /** Sends each listener the changes that it lacks. @throws Unavailable */
   async #serve(applicationId: ApplicationId, listeners: readonly Waiting[]): Promise<void> {
     if (listeners.length === 0) return;
     const lowest = listeners.reduce((least, { have }) => Math.min(least, have), Number.POSITIVE_INFINITY);
@@ -164,10 +164,10 @@ export class Live extends DurableObject<Env> {
   }
 
   /**
-   * Sends away doors whose secret was retired.
+   * Ends the calls of doors whose secret was retired.
    *
    * @param readSince see `DoorIds`
-   * @returns whether any were
+   * @returns whether there were any
    * @throws Unavailable
    */
   async #dropRetired(applicationId: ApplicationId, listeners: readonly Waiting[], readSince: number): Promise<boolean> {
@@ -184,7 +184,7 @@ export class Live extends DurableObject<Env> {
     return retired.size > 0;
   }
 
-  /** @param doorId of a door's secret; if not given: all who wait */
+  /** @param doorId ID of a door's secret; if omitted, all listeners are returned */
   #waiting(doorId?: string): Waiting[] {
     return this.#sockets(doorId).map((socket) => ({ ...attachment.parse(socket.deserializeAttachment()), socket }));
   }
@@ -193,7 +193,7 @@ export class Live extends DurableObject<Env> {
     return this.ctx.getWebSockets(doorId).filter(({ readyState }) => readyState === WebSocket.OPEN);
   }
 
-  /** Counting takes long when there are many, so it is not done for each of many who arrive at once. */
+  /** Counts only when the upper bound reaches the limit, because counting many listeners takes long. */
   #isFull(): boolean {
     if (this.#most >= MAX_LIVE_CALLS) this.#most = this.#sockets().length;
     return this.#most >= MAX_LIVE_CALLS;
@@ -215,7 +215,7 @@ export class Live extends DurableObject<Env> {
     return this.#doorIds;
   }
 
-  /** Remembers whose object it is, for the alarm. */
+  /** Checks that the object belongs to this application, and stores the ID for the alarm. */
   #adopt(text: string): ApplicationId {
     const id = parseApplicationId(text);
     const known = this.#applicationId();
@@ -230,7 +230,7 @@ export class Live extends DurableObject<Env> {
     return parseApplicationId(String(this.ctx.storage.kv.get("application") ?? ""));
   }
 
-  /** The alarm fires at this time at the latest. @param at milliseconds */
+  /** Makes the alarm fire at this time at the latest. @param at milliseconds */
   async #ensureAlarm(at: number): Promise<void> {
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= at) return;
@@ -247,7 +247,7 @@ async function findApplication(context: Context, id: ApplicationId): Promise<App
   return application;
 }
 
-/** The one message of a call, whose WebSocket ends with it. The caller may have gone meanwhile. */
+/** Sends the only message of a call, and closes its WebSocket. The caller may have gone meanwhile. */
 function send(socket: WebSocket, message: Message): void {
   if (socket.readyState !== WebSocket.OPEN) return;
   socket.send(JSON.stringify(message));

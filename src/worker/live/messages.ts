@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** What the Worker passes to the object about a listener. `have` is the last change that it has. */
+/** A listener, as the Worker describes it to the object. `have` is the last change that the listener has. */
 export const listener = z.object({
   door: z.object({ id: z.string(), name: z.string() }).nullable(),
   have: z.int().nonnegative(),
@@ -8,12 +8,12 @@ export const listener = z.object({
 
 export type Listener = z.infer<typeof listener>;
 
-/** What the object keeps with a WebSocket, at most 2 KB (Durable Objects: WebSockets). `since`: of its call, milliseconds. */
+/** The attachment of a WebSocket, at most 2 KB (Durable Objects: WebSockets). `since`: time of its call, milliseconds. */
 export const attachment = listener.extend({ since: z.int() });
 
 export type Attachment = z.infer<typeof attachment>;
 
-/** The only message that a listener gets: a delta, or the reason why it has to leave. */
+/** The only message that a listener gets: a delta, or the code with which its call is refused. */
 export const message = z.union([
   z.object({ jwt: z.string() }),
   z.object({ refused: z.enum(["RATE_LIMITED", "INVALID_CREDENTIALS"]) }),

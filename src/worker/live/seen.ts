@@ -10,8 +10,8 @@ interface Seen {
 }
 
 /**
- * The last call of each door. It is written at most every ten minutes, since each door calls every minute. An eviction
- * loses at most these ten minutes.
+ * The last call of each door. It is written at most every ten minutes, because each door calls every minute. An eviction
+ * loses at most ten minutes.
  */
 export class SeenDoors {
   readonly #sql: SqlStorage;
@@ -19,7 +19,7 @@ export class SeenDoors {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    // Without an index beside the table, a write is one row.
+    // Without a separate index for the key, each write is one row.
     sql.exec(`CREATE TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL, have INTEGER NOT NULL)
       WITHOUT ROWID`);
   }
@@ -35,7 +35,7 @@ export class SeenDoors {
     return this.#read(id);
   }
 
-  /** The door's secret was retired. */
+  /** Deletes a door whose secret was retired. */
   forget(id: string): void {
     this.#known.delete(id);
     this.#sql.exec("DELETE FROM seen WHERE id = ?", id);

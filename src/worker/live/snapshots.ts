@@ -24,7 +24,7 @@ export class Snapshots {
   readonly #openDatabase: () => Database;
   #newest: { snapshot: Snapshot; round: number } | undefined;
   #reading: Reading | undefined;
-  /** Grows with every wake-up: an earlier read may lack the change. */
+  /** Incremented by every wake-up, because an earlier read may lack the change. */
   #round = 0;
 
   constructor(kv: SyncKvStorage, applicationId: ApplicationId, openDatabase: () => Database) {
@@ -33,13 +33,13 @@ export class Snapshots {
     this.#openDatabase = openDatabase;
   }
 
-  /** D1 has a change. */
+  /** Makes the next `read` query D1, because D1 may have a new change. */
   outdate(): void {
     this.#round++;
   }
 
   /**
-   * D1's changes, read since the last wake-up and within the interval of comparisons.
+   * D1's changes, read after the last wake-up and at most `LIVE_COMPARE_MILLISECONDS` ago.
    *
    * @param after the caller needs the changes after this one
    * @throws Unavailable
@@ -75,8 +75,8 @@ export class Snapshots {
   }
 
   /**
-   * The first change of this epoch: D1's last change when the epoch was first seen. 0 in the application's first
-   * epoch. A door that has never called may have lists of an earlier epoch.
+   * The floor of this epoch: D1's last change when the object first saw the epoch, or 0 in the application's first epoch.
+   * A door that has never called may have lists of an earlier epoch.
    */
   #floorOf({ epoch, lastChange }: { epoch: string; lastChange: number }): number {
     const known = epochRow.optional().parse(this.#kv.get("epoch"));

@@ -25,8 +25,8 @@ export async function wakeForCommands(context: Context): Promise<void> {
 /**
  * After a restore of D1, makes a chunk of the home's allocators compare themselves with it.
  *
- * @param after the last application of the chunk before
- * @returns the same for the next chunk; null: all have compared
+ * @param after the last application of the previous chunk
+ * @returns the last application of this chunk; null when all have compared
  * @throws Unavailable
  */
 export async function compareAllocators(context: Context, after: string): Promise<string | null> {

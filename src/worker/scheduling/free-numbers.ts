@@ -12,7 +12,7 @@ export const findOwner = (
 /**
  * The lowest free block of the default size (contract section 1). Blocks begin at multiples of that size.
  *
- * @param highest the block's last number is not above it
+ * @param highest the highest number that the block may contain
  */
 export function lowestFreeBlock(registrations: readonly Registration[], highest: number): NumberRange | null {
   let first = FIRST_DEFAULT_NUMBER;

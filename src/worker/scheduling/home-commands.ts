@@ -7,8 +7,8 @@ import type { NumberRegister } from "./number-register.ts";
 import { registerCopy } from "./register-copy.ts";
 
 /**
- * Carries out the script's open commands for home 1's scheduler, in their order. A restored D1
- * may lack registrations, so both sides are compared before a command is decided.
+ * Carries out the script's open commands for home 1's scheduler, in their order. A restored D1 may lack registrations,
+ * so the register and D1's copy are compared before a command is decided.
  *
  * @throws Unavailable; the next wake-up or tick continues
  */

@@ -22,9 +22,8 @@ const tickRow = z.object({
 });
 
 /**
- * One home's scheduler, named by the home's number: cron calls it every minute, in an invocation
- * of its own, so that no home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of
- * number ranges.
+ * One home's scheduler, named by the home's number. Cron calls it every minute, in an invocation of its own, so that no
+ * home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of number ranges.
  */
 export class HomeScheduler extends DurableObject<Env> {
   readonly #checkpoints: Checkpoints = {
@@ -79,7 +78,7 @@ export class HomeScheduler extends DurableObject<Env> {
       const tick = this.#read();
       if (tick?.compareAfter == null) return;
       const next = await compareAllocators(context, tick.compareAfter);
-      // Not if another restore was noticed meanwhile.
+      // Another restore may have been noticed meanwhile; the comparison then starts again.
       const isCurrent = this.#read()?.compareAfter === tick.compareAfter;
       if (isCurrent) this.#write(context.home, { ...tick, compareAfter: next });
       if (next === null && isCurrent) await stampHeartbeat(context.db, context.now());

@@ -37,9 +37,9 @@ const row = z
 const rangeOf = ({ firstNumber: first, lastNumber: last }: Registration) => ({ first, last });
 
 /**
- * The register of number ranges, which home 1's scheduler keeps in its own storage, so that it
- * survives a restore of D1. It alone assigns ranges, in one local transaction. D1 has a copy for an object that lost
- * its storage. An application gets its numbers only after they are registered here.
+ * The register of number ranges, which home 1's scheduler keeps in its own storage, so that it survives a restore of D1.
+ * It alone assigns ranges, in one local transaction. D1 has a copy for an object that lost its storage. An application
+ * gets its numbers only after they are registered here.
  */
 export class NumberRegister {
   readonly #sql: RegisterStorage;
@@ -68,7 +68,7 @@ export class NumberRegister {
   }
 
   /**
-   * Carries out a command of the script. A repeated one has the same result.
+   * Carries out a command of the script. A repeated command has the same result.
    *
    * @throws Unavailable when D1 lacks the change; the next comparison adds it
    */
@@ -109,7 +109,7 @@ export class NumberRegister {
     return { kind: "released", registration: own ?? null };
   }
 
-  /** @returns the registrations that D1 lacks or has differently */
+  /** @returns the registrations that D1 lacks, or that differ in D1 */
   #adopt(inD1: readonly Registration[]): Registration[] {
     if (this.#sql.exec("SELECT id FROM register_copied").toArray().length === 0) {
       for (const each of inD1) this.#put(each);

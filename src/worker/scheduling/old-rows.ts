@@ -6,8 +6,8 @@ import type { Context } from "../context.ts";
 import { type Checkpoint, type PurgedChunk, purgeEvents, purgeHistory } from "../storage/retention.ts";
 
 /**
- * Deletes old rows. Each tick scans the next rows of each table, and starts again after the last
- * one. So the cost of a tick does not depend on the number of rows. The allocator deletes old invitations.
+ * Deletes old rows. Each tick scans the next rows of each table, and starts again after the last row. So the cost of a
+ * tick does not depend on the number of rows. The allocator deletes old invitations.
  */
 
 /** Where scans resume, kept from one sweep to the next. */
@@ -34,9 +34,7 @@ const SCANS = {
 
 export type Purge = keyof typeof SCANS;
 
-/**
- * One chunk of a scan. @returns the number of deleted rows, and whether the scan has come to the end of the table
- */
+/** Runs one chunk of a scan. @returns the number of deleted rows, and whether the scan has reached the end of the table */
 export async function purge(
   context: Context,
   name: Purge,

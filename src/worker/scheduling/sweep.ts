@@ -19,12 +19,12 @@ import { type Checkpoints, type Purge, purge } from "./old-rows.ts";
 /**
  * One chunk of one kind of work.
  *
- * @param counts further counts of the log line
+ * @param counts additional counts for the log line
  * @returns the number of rows, and whether there may be more
  */
 type Chunk = (context: Context, counts: Record<string, number>) => Promise<{ count: number; more: boolean }>;
 
-/** The kinds of work of one sweep, by what its log line counts. */
+/** The kinds of work of one sweep, by the names of their counts in the log line. */
 const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
   eventsReleased: releaseEvents,
   eventsEnqueued: enqueueEvents(),
@@ -35,8 +35,8 @@ const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
 });
 
 /**
- * The once-a-minute work on a home's D1 that needs no object. The kinds of work run side by side, each for its share of
- * time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
+ * The once-a-minute work on a home's D1 that needs no object. The kinds of work run side by side, each up to a
+ * limit of time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
  *
  * @param checkpoints where the scans for old rows resume
  */
@@ -97,7 +97,7 @@ function resealValues(): Chunk {
   };
 }
 
-/** Some chunks of a scan for old rows. */
+/** Runs at most `MAX_PURGE_CHUNKS` chunks of a scan for old rows. */
 function scan(name: Purge, checkpoints: Checkpoints): Chunk {
   let chunks = 0;
   return async (context) => {

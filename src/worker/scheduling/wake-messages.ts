@@ -8,9 +8,9 @@ import { log } from "../log.ts";
 import { enqueueDueEvents } from "../webhooks/backlog.ts";
 import { wakeHomeScheduler } from "./scheduler-client.ts";
 
-/** The wake-up messages in a batch of the webhook queue, apart from the messages about webhook events. */
+/** The wake-up messages in a batch of the webhook queue, separated from the messages about webhook events. */
 export interface WakeMessages {
-  /** Whether the scheduler of every home is to tick. */
+  /** Whether the batch asks every home's scheduler to tick. */
   isTick: boolean;
   /** The recipients that have waiting commands of the script. */
   recipients: Recipient[];

@@ -32,7 +32,7 @@ export interface BadgePageQuery extends BadgeFilter {
 type Shape = Readonly<{
   state: BadgeState | null;
   isOfUser: boolean;
-  /** As `searchShape` says. */
+  /** See `searchShape`. */
   letters: number | null;
   hasEnd: boolean;
   isNewestFirst: boolean;
@@ -79,11 +79,11 @@ const LAST_ENTRY = sql`(
   WHERE ${history.applicationId} = ${scanned.applicationId} AND ${history.badge} = ${scanned.number}
   ORDER BY ${history.id} DESC LIMIT 1)`.mapWith((json): LastEntry | null => JSON.parse(String(json)));
 
-/** As the index `badge_state` has it. */
+/** The expression of the index `badge_state`. */
 const RECORDED_STATE = sql`(CASE WHEN ${badge.endedAt} IS NULL THEN ${badge.state} WHEN ${badge.state} = 'active' THEN 'expired'
   WHEN ${badge.state} = 'suspended' THEN 'expired' ELSE ${badge.state} END)`;
 
-/** As the indexes `badge_page` and `badge_user_page` have it. */
+/** Uses the expression of the indexes `badge_page` and `badge_user_page`. */
 const IS_LISTED = sql`(${badge.endedAt} IS NOT NULL) = 0`;
 
 const PAGES = byShape((shape: Shape) =>

@@ -42,7 +42,7 @@ export async function storeResult(db: Database, id: string, result: ScriptResult
   await db.write(STORE, { id, result: JSON.stringify(result) });
 }
 
-/** One search for each recipient, however many commands wait for it. */
+/** One index search per recipient, independent of the number of its commands. */
 const SELECT_RECIPIENTS = statement((p: Placeholders<{ after: string; limit: number }>) => {
   const { recipient } = scriptCommand;
   const next = (after: unknown) =>
@@ -71,6 +71,6 @@ const DELETE_OLD = statement((p: Placeholders<{ before: number; limit: number }>
   return orm.delete(scriptCommand).where(inArray(scriptCommand.id, old));
 });
 
-/** Deletes old commands, for which no script waits. @returns their number */
+/** Deletes old commands, which no script waits for. @returns their number */
 export const deleteOldCommands = (db: Database, before: number, limit: number): Promise<number> =>
   db.write(DELETE_OLD, { before, limit });

@@ -15,7 +15,7 @@ interface Parameter {
 }
 
 interface Field {
-  /** In the row. */
+  /** The field's name in the decoded row. */
   name: string;
   /** The column name in D1's rows. */
   column: string;
@@ -28,7 +28,7 @@ const casing = new CasingCache();
 /**
  * @param selection the fields in the order in which the query returns them
  * @param isNamed whether it returns them under the fields' names
- * @throws Error if two fields would have one name in a row of D1, or one has none
+ * @throws Error if two fields would have the same column name in D1's rows, or if a field would have none
  */
 export function compileQuery(
   query: SQLWrapper,

@@ -23,8 +23,9 @@ const PAGES = byShape(({ isFirst }: { isFirst: boolean }) =>
 );
 
 /**
- * The people with a console secret of the application, by name. One round trip. @param page `after`: the last name of
- * the previous page
+ * The people with a console secret of the application, by name. One round trip.
+ *
+ * @param page `after`: the last name of the previous page
  */
 export function listConsolePeople(
   db: Database,

@@ -22,7 +22,7 @@ export class Database {
     this.d1 = d1;
   }
 
-  /** Calls to D1 so far, retries included, that no copy near the caller answered: of one that failed nobody knows where it went. */
+  /** Calls to D1 so far, retries included, except those that a replica answered. Failed calls count: they may have reached the primary. */
   get primaryCalls(): number {
     return this.#primaryCalls;
   }
@@ -42,7 +42,7 @@ export class Database {
     return this.#run((d1) => statement.all(d1, values), PLATFORM_DEADLINE_MILLISECONDS, isLocked);
   }
 
-  /** The same, read in a session. */
+  /** Like `all`, but in a session. */
   allAtPrimary<Values, Row>(statement: Statement<Values, Row>, values: Values): Promise<Row[]> {
     return this.#atPrimary((session) => statement.all(session, values), isLocked);
   }
@@ -84,7 +84,7 @@ export class Database {
   }
 
   /**
-   * Runs one batch at the primary once. Before a retry, the caller has to find out its outcome.
+   * Runs one batch at the primary once. Before a retry, the caller has to find out the batch's outcome.
    *
    * @throws Unavailable when D1 fails or does not respond in time
    */
@@ -123,7 +123,7 @@ export class Database {
   }
 
   /**
-   * @param deadlineMilliseconds for the round trip, retries included; if not given, that of every platform call
+   * @param deadlineMilliseconds for the round trip, retries included; by default, that of every platform call
    * @throws Unavailable when D1 fails or does not respond in time
    */
   run<T>(query: (d1: D1Database) => Promise<T>, deadlineMilliseconds = PLATFORM_DEADLINE_MILLISECONDS): Promise<T> {

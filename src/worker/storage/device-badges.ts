@@ -11,11 +11,12 @@ import { type Fields, type Placeholders, query, type RowOfStatement, type Statem
  * The badges of a device, as device calls look them up: each is one statement that searches an index a fixed number of
  * times, independent of the device's users and keys.
  *
- * A badge's `loginSequence` counts the logins of its device: logging in gives it one more than the highest of its device's badges, so
- * the badge with the highest is the device's current one. The index `badge_device_login` contains only numbers above
- * 1, so that the many devices with a single user cost no index rows. Every query about a device therefore has two
- * parts: that index, and, if it has nothing, `badge_user_device`, which finds the only badge, with number 1. Both have a
- * device's unbound badges before its bound ones (contract section 15), so each part looks in both places.
+ * A badge's `loginSequence` counts the logins of its device: a login sets it to one more than the highest among the
+ * device's badges, so the badge with the highest is the device's current one. The index `badge_device_login` contains
+ * only numbers above 1, so that the many devices with a single user cost no index rows. Every query about a device
+ * therefore has two parts: that index, and, if it has nothing, `badge_user_device`, which finds the only badge, with
+ * number 1. Both indexes have a device's unbound badges before its bound ones (contract section 15), so each part
+ * searches both groups.
  */
 
 /** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
@@ -78,7 +79,7 @@ type ReadSource =
   /** From a replica that may be too old: the primary decides. */
   | "stale-replica";
 
-/** Whether the device has such a badge; the row is the application's head otherwise. */
+/** Whether the device has such a badge; otherwise the row has only the application's head. */
 const isFound = sql<number>`${badge.number} IS NOT NULL`;
 
 interface Flags {
@@ -146,7 +147,7 @@ export async function findBadge(db: Database, userDevice: UserDevice): Promise<S
 }
 
 /**
- * The same, at the nearest database. One round trip; two when the replica fails.
+ * Like `findBadge`, but at the nearest database. One round trip; two when the replica fails.
  *
  * @param bookmark null if the caller sent none
  * @param now milliseconds
@@ -223,7 +224,7 @@ export async function findSigningBadge(db: Database, signer: Signer): Promise<Si
 }
 
 /**
- * The same, at the nearest database. One round trip; two when the replica fails.
+ * Like `findSigningBadge`, but at the nearest database. One round trip; two when the replica fails.
  *
  * @param now milliseconds
  */

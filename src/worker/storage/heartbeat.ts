@@ -12,7 +12,7 @@ import { type Placeholders, query, statement } from "./statement.ts";
 /**
  * Whether a replica of D1 is recent enough to accept a badge (contract section 16).
  *
- * @param tickedAt as the replica has it
+ * @param tickedAt time of the heartbeat in the replica, milliseconds
  * @param now milliseconds
  */
 export function isRecent(tickedAt: number | null, now: number): boolean {
@@ -44,7 +44,7 @@ const STAMP = statement(
   (p: Placeholders<{ now: number }>) => sql`UPDATE ${heartbeat} SET ${tickedAt} = ${p.now} WHERE ${heartbeat.id} = 1`,
 );
 
-/** The time by which replicas prove their age. One round trip. @param now milliseconds */
+/** Stores the time from which a replica's age is computed. One round trip. @param now milliseconds */
 export async function stampHeartbeat(db: Database, now: number): Promise<void> {
   await db.write(STAMP, { now });
 }

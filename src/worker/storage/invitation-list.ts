@@ -28,7 +28,7 @@ export interface InvitationQuery {
 /** An invitation's position in a list: its creation or, in the order of visits, the start of its visit. */
 export interface InvitationPosition {
   at: number;
-  /** Orders invitations of one millisecond. */
+  /** Orders invitations with the same time. */
   rowid: number;
 }
 
@@ -38,7 +38,7 @@ export const isByVisit = ({ from, until }: Pick<InvitationQuery, "from" | "until
 
 type Shape = Readonly<{
   state: InvitationState | null;
-  /** As `searchShape` says. */
+  /** See `searchShape`. */
   letters: number | null;
   hasFrom: boolean;
   hasUntil: boolean;
@@ -47,12 +47,12 @@ type Shape = Readonly<{
 
 type Values = Pick<InvitationQuery, "applicationId" | "from" | "until"> &
   Record<"now" | "afterAt" | "afterRowid", number | null> &
-  /** Visits that begin before this moment, and are of the class, have ended at `from`. */
+  /** For each class of visits: a visit that begins at or before this time has ended by `from`. */
   Record<`from${number}`, number | null>;
 
 const scanned = alias(invitation, SCANNED);
 
-/** Of all states except `pending`, which the clock ends. */
+/** Whether an invitation's time is over. This ends only pending invitations. */
 const isPast = (times: typeof invitation | typeof scanned, now: SQL | Placeholders<Values>["now"]): SQL =>
   sql`${times.expiresAtTime} <= ${now}`;
 

@@ -20,7 +20,7 @@ const SELECT_INVITATIONS = statement(
       ),
 );
 
-/** Those of an application's invitations that exist. One round trip, to the primary. */
+/** The application's invitations that have one of these digests. One round trip, to the primary. */
 export function findInvitations(db: Database, applicationId: ApplicationId, digests: readonly InvitationDigest[]) {
   return db.all(SELECT_INVITATIONS, { applicationId, digests });
 }

@@ -51,7 +51,7 @@ export async function findIssuedBadge(
   return row;
 }
 
-/** As the index `badge_user_page` has it. */
+/** Uses the expression of the index `badge_user_page`. */
 const SELECT_LISTED_OF_USER = statement((p: Placeholders<OfUser>) =>
   orm
     .select(FIELDS)

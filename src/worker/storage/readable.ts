@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { applicationHead } from "../../shared/schema.ts";
 import { Unavailable } from "../platform.ts";
 
-/** The readers' flag: after a restore D1 lacks changes until the allocator has sent them again (contract section 21). */
+/** Whether the application may be read: after a restore D1 lacks changes until the allocator has sent them again (contract section 21). */
 export const isReadable = sql<number>`${applicationHead.sequence} >= ${applicationHead.readableFrom}`;
 
 /** @throws Unavailable while D1 lacks changes of the application */

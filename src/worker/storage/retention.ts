@@ -64,7 +64,7 @@ export interface PurgedChunk {
 /**
  * Scans the next events, and deletes the old ones. One round trip.
  *
- * @param before event IDs before these are old: of delivered events, and of exhausted and held ones
+ * @param before events with lower IDs are old: delivered ones, and exhausted or held ones
  * @param after the last scanned row; null for the beginning
  */
 export const purgeEvents = (
@@ -74,7 +74,7 @@ export const purgeEvents = (
   limit: number,
 ): Promise<PurgedChunk> => purgeChunk(db, OLD_EVENTS, before, after, limit);
 
-/** The same for the history. @param before history IDs before this are old */
+/** Like `purgeEvents`, for the history. @param before rows with lower IDs are old */
 export const purgeHistory = (
   db: Database,
   before: string,

@@ -87,7 +87,7 @@ function selectOld(purpose: SealedPurpose) {
   );
 }
 
-/** One for each purpose. */
+/** Builds one value for each purpose. */
 const forEachPurpose = <Built>(build: (purpose: SealedPurpose) => Built): Readonly<Record<SealedPurpose, Built>> => ({
   "application-secret": build("application-secret"),
   "signing-key": build("signing-key"),

@@ -29,7 +29,7 @@ const SELECT_SETTINGS = statement((p: Placeholders<{ id: ApplicationId }>) =>
 export async function findSettings(db: Database, id: ApplicationId) {
   const [settings] = await db.all(SELECT_SETTINGS, { id });
   if (!settings) return undefined;
-  // Callers learn only that an issuer makes the secret required for invitations.
+  // Callers do not see the issuer, only that invitations require the secret.
   const { userIssuer, ...shown } = settings;
   return { ...shown, requireSecret: requiresSecret({ requireSecret: shown.requireSecret, userIssuer }) };
 }

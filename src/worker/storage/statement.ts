@@ -18,7 +18,7 @@ export const orm = drizzle(() => Promise.reject(new Error("a statement is bound 
 /** One placeholder for each value that a call binds. */
 export type Placeholders<Values> = { readonly [Name in keyof Values & string]: Placeholder<Name, Values[Name]> };
 
-/** Columns and expressions by the names of a row's fields. An `sql` text that has another type than D1's value has `mapWith`. */
+/** Columns and expressions by the names of a row's fields. An `sql` text needs `mapWith` if its type differs from D1's value. */
 export type Fields = Record<string, Column | SQL | SQL.Aliased>;
 
 /** A Drizzle select, or, where Drizzle cannot express the query, an SQL text with its fields. */
@@ -95,7 +95,7 @@ export function statement<Values extends object, Of extends Query>(
   };
 }
 
-/** Rows have the type of their query's fields, because D1's tables are those of the schema: nothing is checked a second time. */
+/** Rows are not checked: they have the types of their query's fields, because D1's tables are those of the schema. */
 const typed = <Row>(rows: object[]): Row[] => rows as Row[];
 
 /**
@@ -118,7 +118,7 @@ export function query<Selected extends Fields>(
 /**
  * Statements of one query by shape: the set filters decide the shape, and unset filters do not appear in the text.
  *
- * @param build for a shape; shapes with the same values are the same
+ * @param build called for each new shape; shapes with equal values are the same
  */
 export function byShape<Shape extends Readonly<Record<string, string | number | boolean | null>>, Built>(
   build: (shape: Shape) => Built,

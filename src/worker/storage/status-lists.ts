@@ -20,11 +20,11 @@ interface ChangedBadges {
   paused: number[];
   /** The highest of their change numbers; 0 without changes. */
   through: number;
-  /** Their number. */
+  /** The number of changed badges. */
   rows: number;
 }
 
-/** As the indexes `badge_status` and `badge_status_expiry` have it. */
+/** Uses the expression of the indexes `badge_status` and `badge_status_expiry`. */
 export const isInList = ({ applicationId, list }: Placeholders<StatusListKey>): SQL =>
   sql`${badge.applicationId} = ${applicationId} AND (${badge.ordinal} / ${STATUS_LIST_ENTRIES}) = ${list}`;
 
@@ -95,7 +95,7 @@ interface StatusRows {
   expired: number[];
   /** The application's last ordinal; 0 when it has issued no badge. */
   lastOrdinal: number;
-  /** Its last change, which these rows include. */
+  /** The application's last change, which these rows include. */
   lastChange: number;
 }
 
@@ -134,7 +134,7 @@ export async function readStatusRows(
   };
 }
 
-/** Not if D1 was restored meanwhile, which shows when the change is gone: the list may not fit D1's state. */
+/** Skipped if the list's last change is gone, because D1 was restored meanwhile and the list may not match its state. */
 const SAVE = statement((p: Placeholders<StatusListKey & { through: number; lst: string }>) => {
   const { applicationId, list, through, lst } = statusList;
   const columns = sql.join(

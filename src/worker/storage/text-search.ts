@@ -27,7 +27,7 @@ const lowerName = (place: number) => `search ${place} lower`;
  * Whether one of these columns contains a text, in any case. SQLite lowers only ASCII, so the text's other letters are
  * replaced one by one. (In D1, LIKE takes patterns of at most 50 bytes.)
  *
- * @param letters as `searchShape` says; `searchValues` has what is bound
+ * @param letters see `searchShape`; `searchValues` returns the values to bind
  */
 export function containsText(columns: readonly (Column | SQL)[], letters: number | null): SQL | undefined {
   if (letters === null) return undefined;

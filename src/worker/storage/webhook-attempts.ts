@@ -88,7 +88,7 @@ export async function recordAttempts(
     ...attempt,
   }));
   const { applicationId, url, failures: failuresBefore, heldAt } = endpoint;
-  // A success of a healthy endpoint.
+  // True for a success of a healthy endpoint.
   const isUnchanged = after.failures === failuresBefore && after.heldAt === heldAt;
   const isNewlyHeld = heldAt === null && after.heldAt !== null ? 1 : 0;
   await db.run((d1) =>

@@ -93,8 +93,8 @@ export async function listEvents(
 }
 
 /**
- * No index has pending events by ID. So a few are all read and sorted; if there are many, the newest events have enough
- * of them.
+ * No index has pending events by ID. If there are few, all are read and sorted. If there are many, the newest events
+ * include enough of them.
  */
 const COUNT_PENDING = statement((p: Placeholders<{ applicationId: ApplicationId; limit: number }>) =>
   query({ rows: pendingEventRows(p.applicationId, p.limit) }, (fields) => sql`SELECT ${fields}`),
@@ -109,7 +109,7 @@ async function countPending(db: Database, applicationId: ApplicationId, limit: n
 interface ReplayValues {
   applicationId: ApplicationId;
   eventId: string;
-  /** Of the row of history. */
+  /** ID of the history row. */
   historyId: string;
   at: number;
   actorKind: AuditContext["actor"]["kind"];
@@ -130,7 +130,7 @@ const REPLAY = statement((p: Placeholders<Pick<ReplayValues, "applicationId" | "
   );
 });
 
-/** In the same transaction, before the change. */
+/** Runs in the same transaction, before the change. */
 const NOTE_REPLAY = statement((p: Placeholders<ReplayValues>) => {
   const { applicationId, id, at, action, actorKind, actorName, requestId, detail } = history;
   const columns = [applicationId, id, at, action, actorKind, actorName, requestId, detail].map(nameOf);

@@ -101,7 +101,7 @@ async function untilFetched({ now }: Deps, issuer: Issuer): Promise<void> {
   }
 }
 
-/** Fetches the keys, or notes that it failed. */
+/** Fetches the keys, or records the failure. */
 async function fetchKeys({ now, defer, isLocal }: Deps, url: string, issuer: Issuer): Promise<void> {
   const begunAt = now();
   const fetch = { begunAt };

@@ -25,10 +25,7 @@ export async function isUserBlocked(
   return isBlocked(db, { applicationId: application.id, userId, userDigest });
 }
 
-/**
- * @returns a page of blocked users, and the user after whom the next page starts; null on the
- * last page
- */
+/** @returns a page of blocked users, and the user after whom the next page starts; null on the last page */
 export async function pageBlockedUsers(
   { db }: Context,
   applicationId: ApplicationId,

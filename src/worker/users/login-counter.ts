@@ -17,8 +17,8 @@ interface Pending {
 const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
 
 /**
- * Counts logins of applications whose tokens are only observed. An isolate adds up logins and
- * writes the sums now and then, after a response. Sums that are not written when the isolate ends are lost.
+ * Counts logins of applications whose tokens are only observed. An isolate adds up logins and writes the sums now and
+ * then, after a response. Sums that are not written when the isolate ends are lost.
  */
 export class LoginCounter {
   readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);

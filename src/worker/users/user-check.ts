@@ -11,7 +11,7 @@ export interface PresentedUser {
   token: string | null;
   /** Thumbprint of the key in the call's proof; null without a readable key. */
   keyThumbprint: string | null;
-  /** The call has an invalid proof, which is reported later. */
+  /** Whether the call has an invalid proof, which is reported later. */
   hasFaultyProof: boolean;
 }
 
@@ -27,10 +27,10 @@ interface RefusedUser {
 export const ACCEPTED: UserCheck = { isAccepted: true };
 
 /**
- * Checks that the user whom a login names has logged in to the application. With `--observe` the
- * login continues at once, and its token is checked and counted afterwards.
+ * Checks that the user whom a login names has logged in to the application. With `--observe` the login continues at
+ * once, and its token is checked and counted afterwards.
  *
- * @returns the refusal, which an invitation that vouches for its user overrides: see `refusalOfUser`
+ * @returns whether the login is accepted. An invitation that vouches for its user overrides a refusal: see `refusalOfUser`
  */
 export async function checkLogin(
   context: Context,
@@ -48,7 +48,7 @@ export async function checkLogin(
   return outcome === "no-issuer-keys" || !outcome.ok ? refusedUser(outcome, presented) : ACCEPTED;
 }
 
-/** The refusal of a claim whose invitation does not vouch for its user; null for another reason. */
+/** The user check's refusal, if a claim failed because its invitation does not vouch for its user; null for other errors. */
 export function refusalOfUser(check: UserCheck, error: unknown): ApiError | null {
   const isRefusal = error instanceof ApiError && error.code === "INVALID_USERTOKEN";
   return isRefusal && !check.isAccepted ? check.refusal : null;
@@ -57,7 +57,7 @@ export function refusalOfUser(check: UserCheck, error: unknown): ApiError | null
 /** A user who calls about their own badges. */
 export interface KnownUser {
   userId: string;
-  /** The token is bound to a key, and the call needs its proof. */
+  /** Whether the token is bound to a key, so that the call needs its proof. */
   isKeyBound: boolean;
 }
 

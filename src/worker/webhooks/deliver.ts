@@ -23,7 +23,7 @@ export async function deliverEvents(context: Context, ids: readonly EventId[]): 
   }
 }
 
-/** A result: what an attempt led to. */
+/** An attempt, and what follows for its event. */
 interface Result {
   event: LeasedEvent;
   attempt: Attempt;
@@ -123,7 +123,7 @@ function outcomeLabel(outcome: AttemptOutcome): string {
   return outcome.kind === "refused" ? `refused:${outcome.reason}` : outcome.kind;
 }
 
-/** Empty for a retry that is too far ahead for the queue; the tick enqueues it when it is due. */
+/** The message for a retry. Empty if the retry is too far ahead for the queue; the tick then enqueues it when it is due. */
 function retryMessage({ event: { applicationId, eventId }, step }: Result): DelayedMessage[] {
   if (step.kind !== "retry") return [];
   // Rounded up, because a message before the due time has no effect.

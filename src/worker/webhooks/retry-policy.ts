@@ -85,7 +85,7 @@ function requestedSeconds(outcome: AttemptOutcome): number {
   return Math.min(outcome.retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
 }
 
-/** `overload`: the receiver is too busy, so it gets at least a minute. */
+/** `overload`: the receiver is too busy, so the retry waits at least a minute. */
 type Meaning = "success" | "gone" | "overload" | "failure";
 
 function meaningOf(outcome: AttemptOutcome): Meaning {

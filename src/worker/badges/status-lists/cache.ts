@@ -14,7 +14,7 @@ import { firstOrdinalOf, listOf } from "./list-index.ts";
 export class StatusListCache {
   /** Compact JWSs, by URL. */
   readonly #cached = new LruCache<CachedResponse>(MAX_CACHED_STATUS_LISTS);
-  /** The last ordinal that an application has assigned, and when D1 said so. */
+  /** The last ordinal that an application has assigned, and when D1 was queried. */
   readonly #lastOrdinals = new LruCache<{ ordinal: number; askedAt: number }>(MAX_CACHED_APPLICATIONS);
   /** Times of the first request for a list that could be a guess, by application. */
   readonly #firstAskedAt = new LruCache<number>(MAX_CACHED_APPLICATIONS);
@@ -52,8 +52,8 @@ export class StatusListCache {
   }
 
   /**
-   * True while the list cannot exist yet: it did not a moment ago, and there was no time to issue the badges before it.
-   * So requests for missing lists cost D1 one query in all that time.
+   * True while the list cannot exist yet: it did not exist at the last query, and there was no time since to issue the
+   * badges before it. So all requests for missing lists in that time cost D1 one query.
    */
   isMissing(applicationId: ApplicationId, list: number, now: number): boolean {
     const last = this.#lastOrdinals.get(applicationId);

@@ -26,10 +26,10 @@ export const listsUri = (publicUrl: string, applicationId: ApplicationId): strin
 export const listUri = (publicUrl: string, applicationId: ApplicationId, list: number): string =>
   `${listsUri(publicUrl, applicationId)}/${list}`;
 
-/** Maps the offset of a ordinal in its list to the badge's index there. */
+/** Maps an ordinal's offset in its list to the badge's index there. */
 type IndexOf = (offset: number) => number;
 
-/** By application and list. The key never changes, so an entry is valid for ever. */
+/** Index maps by application and list. Their keys never change, so an entry never expires. */
 export class StatusIndexes extends LruCache<IndexOf> {
   constructor() {
     super(MAX_CACHED_STATUS_INDEXES);
