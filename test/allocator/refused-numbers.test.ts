@@ -11,7 +11,7 @@ import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { aroundNextEntry, expectInSync, headOf, plantForeign } from "./support.ts";
+import { expectInSync, headOf, plantForeign } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -64,23 +64,29 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     await expectInSync(application);
   });
 
-  it("a login that was refused because of a badge whose number D1 refuses is decided again", async () => {
+  it.each([
+    ["the same", "NUMBERS_EXHAUSTED", false],
+    // It cannot know that nobody has seen the number.
+    ["the next", "UNAVAILABLE", true],
+  ])("%s instance decides again what was refused because of a badge whose number D1 refuses", async (_, first, ends) => {
     const application = await createApplication({ size: 1 });
     await wake(application);
     await plantForeign(application.firstNumber);
     const phone = await newPhone(application);
     const other = await phone.withOtherKey();
     const calls = vi.spyOn(Allocator.prototype, "call");
-    // Both logins wait while D1 gets another call, so they are decided together.
-    await aroundNextEntry(application, async (_, send) => {
+    await aroundObjectD1(application, (state) => async (statements, send) => {
+      // Both logins wait while D1 gets another call, so they are decided together.
       while (calls.mock.calls.length < 3) await scheduler.wait(1);
-      return send();
+      const result = await send();
+      if (ends && isAbout(statements, "INSERT INTO badge")) state.abort("the allocator ends");
+      return result;
     });
     const blocked = block(application, "mallory");
     while (calls.mock.calls.length < 1) await scheduler.wait(1);
     const answers = await Promise.all([phone, other].map((each) => each.post(BADGE, { userId: "alice" })));
     expect((await blocked).status).toBe(200);
-    expect(answers.map(outcome)).toEqual(Array(2).fill(expect.stringMatching(/ NUMBERS_EXHAUSTED$/)));
+    expect(answers.map(outcome)).toEqual([`503 ${first}`, "503 NUMBERS_EXHAUSTED"]);
     await expectInSync(application);
   });
 

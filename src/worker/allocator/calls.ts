@@ -1,5 +1,5 @@
 import { MAX_GROUP_CALLS, MAX_RECENT_ENTRIES, MAX_WAITING_CALLS } from "../../shared/limits/allocator-limits.ts";
-import type { Call, CallOutcome, CallResult, Result } from "./commands.ts";
+import type { Call, CallOutcome, Result } from "./commands.ts";
 import type { Log } from "./tables/entry-log.ts";
 
 /** What the allocator sends back for a call. */
@@ -86,8 +86,7 @@ export class Calls {
   known(id: string, now: number): CallOutcome | undefined {
     if (!this.#hasEarlier) {
       this.#hasEarlier = true;
-      for (const call of this.#log.recentCalls(now, MAX_RECENT_ENTRIES)) this.#remember(call);
-      this.forget(this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES));
+      this.#loadEarlier(now);
     }
     // A map keeps the order in which calls came, which is roughly that of their deadlines.
     for (const [old, { until }] of this.#results) {
@@ -97,8 +96,17 @@ export class Calls {
     return this.#results.get(id)?.outcome;
   }
 
-  #remember({ id, until, result }: CallResult): void {
-    if (!this.#results.has(id)) this.#results.set(id, { until, outcome: result });
+  /** A group with a number that D1 refused was split (`splitByNumbers`): what it refused was decided again, or is now. */
+  #loadEarlier(now: number): void {
+    const withdrawn = this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES);
+    for (const group of this.#log.recentGroups(MAX_RECENT_ENTRIES)) {
+      const isSplit = group.some(({ result }) => names(result, withdrawn));
+      for (const { id, until, result } of group) {
+        if (now >= until || this.#results.has(id) || (isSplit && result.kind === "refused")) continue;
+        this.#results.set(id, { until, outcome: result });
+      }
+    }
+    this.forget(withdrawn);
   }
 
   /** Results that name a number must not be returned any more: it is another application's. */

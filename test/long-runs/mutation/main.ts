@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { killTree } from "../../node/support/process-tree.ts";
@@ -91,12 +91,14 @@ async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   return killed >= WANTED_SHARE * mutants.length ? 0 : 1;
 }
 
-/** What may notice a mutant of a file, the cheaper first: parameters of Node. */
+const BUILD_PAGES = ["src/dev/docs-assets.ts"];
+
+/** What may notice a mutant of a file: parameters of Node. */
 function runsOf(file: string): string[][] {
-  const flags = ["--bail", "1", "--maxWorkers", "1", "-t", `^(?!.*(${SLOW_TESTS}))`];
+  const flags = ["--bail", "1", "--maxWorkers", String(availableParallelism()), "-t", `^(?!.*(${SLOW_TESTS}))`];
   const simulation = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", "--seeds", "40"];
   const tests = ["node_modules/vitest/vitest.mjs", "run", ...flags, ...testsOf(file)];
-  return [...(isInPages(file) ? [["src/dev/docs-assets.ts"]] : []), ...(isSimulated(file) ? [simulation] : []), tests];
+  return isSimulated(file) ? [simulation, tests] : [tests];
 }
 
 /**
@@ -109,7 +111,7 @@ async function expectGreen(mutants: readonly Mutant[]): Promise<number> {
   const runs = new Map(mutants.flatMap(({ file }) => runsOf(file)).map((run) => [run.join(" "), run]));
   let slowest = 0;
   for (const [name, run] of runs) {
-    const { isGreen, output, seconds } = await runNode(run, 900);
+    const { isGreen, output, seconds } = await runNode(run, 900, new AbortController());
     if (!isGreen) throw new Error(`red without a mutant: ${name}\n${output.slice(-4000)}`);
     say(`green in ${seconds.toFixed(1)} s: ${run.filter((word) => /^test\//.test(word)).join(" ")}`);
     slowest = Math.max(slowest, seconds);
@@ -122,23 +124,31 @@ async function tryMutant({ file, start, end, replacement }: Mutant, maxSeconds: 
   const original = readFileSync(path, "utf8");
   writeFileSync(path, original.slice(0, start) + replacement + original.slice(end));
   try {
-    for (const run of runsOf(file)) if (!(await runNode(run, maxSeconds)).isGreen) return true;
-    return false;
+    const ended = new AbortController();
+    if (isInPages(file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return true;
+    // Side by side: the first that is red ends the others.
+    const results = await Promise.all(runsOf(file).map((run) => runNode(run, maxSeconds, ended)));
+    return results.some(({ isGreen }) => !isGreen);
   } finally {
     writeFileSync(path, original);
     if (isInPages(file)) copyPages();
   }
 }
 
-async function runNode(parameters: readonly string[], maxSeconds: number) {
+/** @param ended aborted when this run is red; ends it when another one was */
+async function runNode(parameters: readonly string[], maxSeconds: number, ended: AbortController) {
   const startedAt = performance.now();
   const env = { ...process.env, NO_COLOR: "1", CI: "1" };
   const child = spawn(process.execPath, parameters, { cwd: copy, stdio: ["ignore", "pipe", "pipe"], env });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (output += bytes));
-  const timer = setTimeout(() => child.pid !== undefined && killTree(child.pid), maxSeconds * 1000);
+  const stop = () => child.pid !== undefined && killTree(child.pid);
+  const timer = setTimeout(stop, maxSeconds * 1000);
+  ended.signal.addEventListener("abort", stop);
   const [code]: unknown[] = await once(child, "close");
   clearTimeout(timer);
+  ended.signal.removeEventListener("abort", stop);
+  if (code !== 0) ended.abort();
   return { isGreen: code === 0, output, seconds: (performance.now() - startedAt) / 1000 };
 }
 

@@ -98,16 +98,11 @@ export class Log {
     this.#orm.update(entry).set({ isAgain: true }).where(gt(entry.sequence, sequence)).run();
   }
 
-  /** Results of calls that may still be repeated. @param now milliseconds */
-  recentCalls(now: number, limit: number): CallResult[] {
-    return this.#orm
-      .select({ calls: entry.calls })
-      .from(entry)
-      .orderBy(desc(entry.sequence))
-      .limit(limit)
-      .all()
-      .flatMap(({ calls }) => calls)
-      .filter(({ until }) => now < until);
+  /** The calls of each group that the last entries store, newest first. */
+  recentGroups(limit: number): CallResult[][] {
+    const newest = desc(entry.sequence);
+    const rows = this.#orm.select({ calls: entry.calls }).from(entry).orderBy(newest).limit(limit).all();
+    return rows.map(({ calls }) => calls);
   }
 
   /** Numbers that the last entries have withdrawn: another application has them. */
