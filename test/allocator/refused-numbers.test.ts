@@ -68,7 +68,7 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     ["the same", "NUMBERS_EXHAUSTED", false],
     // It cannot know that nobody has seen the number.
     ["the next", "UNAVAILABLE", true],
-  ])("%s instance decides again what was refused because of a badge whose number D1 refuses", async (_, first, ends) => {
+  ])("%s instance decides again what was refused because of a badge that D1 refuses", async (_, first, ends) => {
     const application = await createApplication({ size: 1 });
     await wake(application);
     await plantForeign(application.firstNumber);
