@@ -91,6 +91,16 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("a republication brings back the signing keys of all badges, also of those older than the log", async () => {
+    const { application } = await restoredTooFar();
+    const ofApplication = "FROM signing_key WHERE application_id = ?1";
+    const { results: keys } = await runSql(`SELECT * ${ofApplication}`, application.id);
+    await runSql(`DELETE ${ofApplication}`, application.id);
+    await reconcile(application, { republish: true });
+    expect(keys).toHaveLength(1);
+    expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);
+  });
+
   it("readers can read again when D1 is restored to a moment that the log knows", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");

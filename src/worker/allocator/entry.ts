@@ -71,6 +71,9 @@ export interface Chunk {
 /** A row of D1's history with an alias in place of a user. */
 export type ErasedHistory = Pick<NewHistory, "id" | "actorName" | "reason">;
 
+/** A signing key, sealed as D1 has it. */
+export type EntryKey = Omit<typeof signingKey.$inferSelect, "applicationId">;
+
 /**
  * What one entry of the log stores in D1. This is a stored format, which a later release reads up to 31 days later: `version` names it.
  * Row changes are net: a row that a group inserts and deletes again is not in them.
@@ -86,7 +89,7 @@ export interface EntryChanges {
   /** Results of the script's commands: their IDs, and JSON. */
   results: { id: string; result: string }[];
   /** Signing keys that badges were issued with for the first time: a restored D1 may lack them. */
-  keys: Omit<typeof signingKey.$inferSelect, "applicationId">[];
+  keys: EntryKey[];
   /** The end of the range, if this is the first entry since it grew; else null. */
   lastNumber: number | null;
   /** The last day before this entry's that had new badges; null: this entry begins no new day. */

@@ -211,7 +211,9 @@ export class Transaction {
 
   /** A badge is issued with this key; the first such entry carries the key, so that a restore does not lose it. */
   useSigningKey(key: Rules["signingKey"]): void {
-    if (this.counters.lastSigningKey !== key.id) this.#draft.keys.push(key);
+    if (this.counters.lastSigningKey === key.id) return;
+    this.#draft.keys.push(key);
+    this.tables.keepKey(key);
     this.counters.lastSigningKey = key.id;
   }
 

@@ -41,7 +41,8 @@ async function begin({ db, applicationId, tables, log, now }: CopyParts, from: D
   // Unless no number was ever drawn, followers of the feed begin again.
   const isNew = from.lastChange === 0 && from.rangeSegments.every(({ used }) => used === 0);
   const renewed = { epoch: newRandomId(), lastChange: from.lastChange + 1 };
-  const counters = { ...countersOf(from), ...(isNew ? {} : renewed) };
+  // The next badge brings its signing key again, which the allocator does not have yet.
+  const counters = { ...countersOf(from), ...(isNew ? {} : renewed), lastSigningKey: 0 };
   const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
   // A write before each fence: after a restore, a superseded instance's fence could succeed.
   tables.touch();

@@ -41,8 +41,12 @@ export async function republish(parts: RepublishParts): Promise<void> {
   const last = counters.rangeSegments.at(-1);
   await mover.move((session) => [
     DELETE_STATUS_LISTS.bind(session, { applicationId }),
-    // D1's range must cover every number that was drawn.
-    ...render(parts, session, { ...NO_CHANGES, lastNumber: last ? last.first + last.size - 1 : null }),
+    // D1's range must cover every number that was drawn, and it must have the key of every badge.
+    ...render(parts, session, {
+      ...NO_CHANGES,
+      keys: parts.tables.usedKeys(),
+      lastNumber: last ? last.first + last.size - 1 : null,
+    }),
   ]);
   for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);
   for (const table of TABLE_NAMES) await insertRows(parts, mover, table);
@@ -111,7 +115,6 @@ function highest(own: Counters, other: Counters): Counters {
     rangeSegments: [...rangeSegments, ...added].sort((one, next) => one.first - next.first),
     lastOrdinal: Math.max(own.lastOrdinal, other.lastOrdinal),
     lastChange: Math.max(own.lastChange, other.lastChange),
-    lastSigningKey: 0,
   };
 }
 
@@ -178,9 +181,9 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
   const through = log.head()?.sequence ?? 0;
   await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
   for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, keys, results, endedDay } = changes;
+    const { history: rows, events, erasures, results, endedDay } = changes;
     await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results, endedDay }),
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, results, endedDay }),
     );
     for (const erasure of erasures) parts.tables.addErasure(erasure);
   }

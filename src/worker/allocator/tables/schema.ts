@@ -9,7 +9,7 @@ import {
   invitationColumns,
 } from "../../../shared/schema.ts";
 import type { CallResult } from "../commands.ts";
-import type { StoredChanges } from "../entry.ts";
+import type { EntryKey, StoredChanges } from "../entry.ts";
 
 /**
  * The allocator's own tables, in its object's SQLite. The first four are its application's rows: D1 has the same ones, with the
@@ -66,6 +66,15 @@ export const entry = sqliteTable("entry", {
   keptAt: integer("kept_at").notNull(),
   /** Whether D1 may have had it and lost it since. */
   isAgain: integer("is_again", { mode: "boolean" }).notNull().default(false),
+});
+
+/**
+ * Signing keys that badges were issued with. A D1 that is older than the log lacks those that were rotated
+ * since, and a badge's key is for good (contract section 3).
+ */
+export const usedKey = sqliteTable("used_key", {
+  id: integer("id").primaryKey(),
+  key: text("key", { mode: "json" }).$type<EntryKey>().notNull(),
 });
 
 /** One row: what the allocator knows of itself. */

@@ -22,9 +22,9 @@ import {
   type IssuedBadge,
   isIssued,
 } from "../../storage/rows.ts";
-import type { Erasure } from "../entry.ts";
+import type { EntryKey, Erasure } from "../entry.ts";
 import migrations from "./migrations/migrations.js";
-import { allocator, badge, blockedUser, erasure, freedNumber, invitation } from "./schema.ts";
+import { allocator, badge, blockedUser, erasure, freedNumber, invitation, usedKey } from "./schema.ts";
 
 export type Orm = DrizzleSqliteDODatabase;
 
@@ -252,6 +252,19 @@ export class Tables {
 
   hasErasure(alias: string): boolean {
     return this.orm.select({ alias: erasure.alias }).from(erasure).where(eq(erasure.alias, alias)).get() !== undefined;
+  }
+
+  keepKey(key: EntryKey): void {
+    this.orm.insert(usedKey).values({ id: key.id, key }).onConflictDoNothing().run();
+  }
+
+  /** Signing keys that badges were issued with. */
+  usedKeys(): EntryKey[] {
+    return this.orm
+      .select()
+      .from(usedKey)
+      .all()
+      .map(({ key }) => key);
   }
 
   hasInvitations(): boolean {

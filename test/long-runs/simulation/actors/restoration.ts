@@ -2,7 +2,6 @@ import { homeOf } from "../../../../src/shared/homes.ts";
 import type { Dice } from "../../dice.ts";
 import { CLOSED } from "../invariants/replica.ts";
 import { type ApplicationPlan, HOUR, MINUTE, type Plan } from "../plan.ts";
-import { insertInto } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
 import type { Actors } from "./actors.ts";
 import { askAsNewUsers } from "./aftermath.ts";
@@ -140,13 +139,7 @@ async function restoreAncient(world: World, dice: Dice): Promise<void> {
   trace.add("seed", `the log of ${application.id} begins anew`);
   const server = d1.of(application.id);
   const position = server.position - 1 - dice.below(server.position - server.earliest);
-  // The log had the only other copies of signing keys: what rotated since such a backup is lost.
-  const keys = server.look("SELECT * FROM signing_key");
   restoreTo(world, application, Math.max(server.earliest, position));
-  const { sql } = insertInto("signing_key", keys[0] ?? {});
-  server.execute(
-    keys.map((key) => ({ sql: sql.replace("INSERT", "INSERT OR IGNORE"), parameters: Object.values(key) })),
-  );
   faults.isOn = dice.chance(0.5);
   await timeline.sleep(NOTICED_BY_ALL_MILLISECONDS);
   // The other allocators of this home have what D1 lacks. While things fail, nobody waits for a tick.

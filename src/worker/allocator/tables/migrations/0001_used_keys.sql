@@ -1,0 +1,4 @@
+CREATE TABLE `used_key` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`key` text NOT NULL
+);
