@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { draw, mutantsOf } from "../long-runs/mutation/mutants.ts";
-import { isInPages, isMutated, isSimulated, testsOf } from "../long-runs/mutation/tests.ts";
+import { isInPages, isMutated, isSimulated, SLOW_FILES, testsOf, WORKER_TESTS } from "../long-runs/mutation/tests.ts";
 
 const mutated = (text: string): string[] =>
   mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
@@ -61,7 +61,7 @@ describe("the files that mutants are made of", () => {
     const tests = readdirSync(join(project, "test"), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".test.ts"))
       .map((file) => `test/${file}`);
-    const named = new Set(sources.flatMap(testsOf));
+    const named = new Set([...sources.flatMap(testsOf), ...WORKER_TESTS, ...SLOW_FILES]);
     expect(named.size).toBeGreaterThan(30);
     expect([...named].filter((part) => !tests.some((file) => file.includes(part)))).toEqual([]);
   });

@@ -17,7 +17,7 @@ import { Command } from "commander";
 import { killTree } from "../../node/support/process-tree.ts";
 import { say, wholeNumber } from "../command-line.ts";
 import { draw, type Mutant, mutantsOf } from "./mutants.ts";
-import { isInPages, isMutated, isSimulated, testsOf } from "./tests.ts";
+import { isInPages, isInWorker, isMutated, isSimulated, SLOW_FILES, testsOf, WORKER_TESTS } from "./tests.ts";
 
 const PROJECT = join(import.meta.dirname, "../../..");
 /** The share of mutants that the tests must notice. */
@@ -26,6 +26,7 @@ const WANTED_SHARE = 0.85;
 const PATIENCE = 2;
 
 const BUILD_PAGES = ["src/dev/docs-assets.ts"];
+const SIMULATION = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", "--seeds", "40"];
 
 /** Tests of many repetitions, which other tests of the same rule make superfluous here. */
 const SLOW_TESTS = "1,000 devices at once|100000 are ended|no number has two holders|come out as in some order";
@@ -82,7 +83,7 @@ function copyPages(): void {
 /** @returns the exit code */
 async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   copyProject();
-  const maxSeconds = await expectGreen(mutants);
+  const maxSeconds = await expectGreen(mutants.map(({ file }) => file));
   let killed = 0;
   for (const [index, mutant] of mutants.entries()) {
     const isKilled = await tryMutant(mutant, maxSeconds);
@@ -93,12 +94,20 @@ async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   return killed >= WANTED_SHARE * mutants.length ? 0 : 1;
 }
 
-/** What may notice a mutant of one of these files: parameters of Node. */
-function runsOf(files: readonly string[]): string[][] {
-  const flags = ["--bail", "1", "--maxWorkers", String(availableParallelism()), "-t", `^(?!.*(${SLOW_TESTS}))`];
-  const simulation = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", "--seeds", "40"];
-  const tests = ["node_modules/vitest/vitest.mjs", "run", ...flags, ...new Set(files.flatMap(testsOf))];
-  return files.some(isSimulated) ? [simulation, tests] : [tests];
+/** Parameters of Node for a run of these tests. */
+function testRun(tests: Iterable<string>, left: readonly string[] = []): string[] {
+  return [
+    ...["node_modules/vitest/vitest.mjs", "run", "--bail", "1", "--maxWorkers", String(availableParallelism())],
+    ...["-t", `^(?!.*(${SLOW_TESTS}))`, ...left.flatMap((path) => ["--exclude", path]), ...tests],
+  ];
+}
+
+/** What may notice a mutant of a file, in stages: runs of one stage go side by side, and the next only if all were green. */
+function stagesOf(file: string): string[][][] {
+  const likely = testsOf(file);
+  const first = [testRun(likely), ...(isSimulated(file) ? [SIMULATION] : [])];
+  const left = [...likely.map((path) => `**/${path}*`), ...likely.map((path) => `**/${path}*/**`), ...SLOW_FILES];
+  return isInWorker(file) ? [first, [testRun(WORKER_TESTS, left)]] : [first];
 }
 
 /**
@@ -107,9 +116,10 @@ function runsOf(files: readonly string[]): string[][] {
  * @returns how many seconds a run may take
  * @throws Error when one is red: what would notice a mutant must pass without it
  */
-async function expectGreen(mutants: readonly Mutant[]): Promise<number> {
+async function expectGreen(files: readonly string[]): Promise<number> {
   let slowest = 0;
-  for (const run of runsOf(mutants.map(({ file }) => file))) {
+  const tests = [...files.flatMap(testsOf), ...(files.some(isInWorker) ? WORKER_TESTS : [])];
+  for (const run of [testRun(new Set(tests)), ...(files.some(isSimulated) ? [SIMULATION] : [])]) {
     const { isGreen, output, seconds } = await runNode(run, 900, new AbortController());
     if (!isGreen) throw new Error(`red without a mutant: ${run.join(" ")}\n${output.slice(-4000)}`);
     say(`green without a mutant, in ${seconds.toFixed(0)} s: ${run.filter((word) => /^test\//.test(word)).join(" ")}`);
@@ -125,9 +135,12 @@ async function tryMutant({ file, start, end, replacement }: Mutant, maxSeconds: 
   try {
     const ended = new AbortController();
     if (isInPages(file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return true;
-    // Side by side: the first that is red ends the others.
-    const results = await Promise.all(runsOf([file]).map((run) => runNode(run, maxSeconds, ended)));
-    return results.some(({ isGreen }) => !isGreen);
+    for (const stage of stagesOf(file)) {
+      // The first that is red ends the others.
+      const results = await Promise.all(stage.map((run) => runNode(run, maxSeconds, ended)));
+      if (results.some(({ isGreen }) => !isGreen)) return true;
+    }
+    return false;
   } finally {
     writeFileSync(path, original);
     if (isInPages(file)) copyPages();

@@ -5,11 +5,11 @@ const INVITATIONS = "invitations/claim invitations/invitations invitations/relea
 const RESTORED = "allocator/restores allocator/unknown-results";
 const DOOR = "http/authorization http/errors http/pages http/unavailable";
 
-/** The tests that may notice a mutant of a file, by its folder; the first that matches counts. */
+/** The tests that most likely notice a mutant of a file, by its folder; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
-  [/worker\/scheduling\//, RESTORED, "invitations/sweep homes/ storage/retention badges/script webhooks/untried"],
+  [/worker\/scheduling\//, RESTORED, "invitations/sweep homes/ storage/retention badges/script webhooks/"],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/list-filters live/ users/"],
   [
     /worker\/storage\/(heartbeat|sealed|number-ranges|command-rows|retention)/,
@@ -81,7 +81,22 @@ export const isSimulated = (file: string): boolean =>
     file,
   );
 
-/** @returns parts of the paths of the tests that may notice a mutant of this file */
+/** Whether the file runs in workerd, where the tests of the Worker may notice a mutant of it. */
+export const isInWorker = (file: string): boolean => /^src\/(worker|shared)\//.test(file);
+
+/** All tests that run in workerd. */
+export const WORKER_TESTS = [
+  ...["allocator", "applications", "badges", "bound", "client", "dpop", "history", "homes", "http", "invitations"],
+  ...["live", "storage", "users", "verify", "webhooks"],
+].map((folder) => `test/${folder}/`);
+
+/** Of these, those that take long: they are tried only where they are likely. */
+export const SLOW_FILES = [
+  ...["allocator/large-commands", "history/erase", "live/crowds", "storage/statistics", "storage/retention"],
+  ...["invitations/races", "badges/faults"],
+].map((file) => `test/${file}.test.ts`);
+
+/** @returns parts of the paths of the tests that most likely notice a mutant of this file */
 export function testsOf(file: string): string[] {
   const [, ...tests] = TESTS.find(([path]) => path.test(file)) ?? [];
   return [...new Set(tests.join(" ").split(" "))].filter((name) => name !== "").map((name) => `test/${name}`);
