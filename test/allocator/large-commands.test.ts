@@ -11,9 +11,11 @@ import { crowded, ENTRY, expectInSync, headOf, sequenceOf } from "./support.ts";
 useQuietLog();
 
 const BADGES = 3_000;
+/** As many as take some ten batches. */
+const FEWER_BADGES = 400;
 const ORDINARY = { columns: { metadata: '{"os":"iOS","osVersion":"20.1"}' } };
 
-describe("blocking a user with 3,000 badges (contract section 12)", () => {
+describe("blocking a user with many badges (contract section 12)", () => {
   it("blocking revokes 3,000 badges in one transaction, which D1 gets entry by entry", {
     timeout: 60_000,
   }, async () => {
@@ -36,8 +38,8 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     await expectInSync(application);
   });
 
-  it("a large block does not delay other applications' calls until its end", { timeout: 60_000 }, async () => {
-    const application = await crowded(BADGES, ORDINARY);
+  it("a large block does not delay other applications' calls until its end", async () => {
+    const application = await crowded(FEWER_BADGES, ORDINARY);
     const other = await crowded(1);
     let batches = 0;
     let batchesBefore: number | undefined;
@@ -54,10 +56,8 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     expect(batchesBefore).toBeLessThan(batches);
   });
 
-  it("a large block is not undone when the allocator ends half-way: the next instance sends the rest", {
-    timeout: 60_000,
-  }, async () => {
-    const application = await crowded(BADGES, ORDINARY);
+  it("a large block is not undone when the allocator ends half-way: the next instance sends the rest", async () => {
+    const application = await crowded(FEWER_BADGES, ORDINARY);
     let batches = 0;
     await aroundObjectD1(application, (state) => async (statements, send) => {
       if (!isAbout(statements, ENTRY) || ++batches !== 3) return send();
@@ -67,14 +67,12 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     });
     const { status, body } = await block(application, "mallory");
     // The repeated call finds its result in the log.
-    expect([status, body.revoked]).toMatchObject([200, { length: BADGES }]);
+    expect([status, body.revoked]).toMatchObject([200, { length: FEWER_BADGES }]);
     await expectInSync(application);
   });
 
-  it("readers are not kept out when a batch of a large block loses its response: D1 was not restored", {
-    timeout: 60_000,
-  }, async () => {
-    const application = await crowded(BADGES, ORDINARY);
+  it("readers are not kept out when a batch of a large block loses its response: D1 was not restored", async () => {
+    const application = await crowded(FEWER_BADGES, ORDINARY);
     let batches = 0;
     const flags: number[] = [];
     await aroundObjectD1(application, () => async (statements, send) => {
@@ -90,8 +88,8 @@ describe("blocking a user with 3,000 badges (contract section 12)", () => {
     await expectInSync(application);
   });
 
-  it("calls that waited for a large block see all of it", { timeout: 60_000 }, async () => {
-    const application = await crowded(BADGES, ORDINARY);
+  it("calls that waited for a large block see all of it", async () => {
+    const application = await crowded(FEWER_BADGES, ORDINARY);
     const number = await issueTo(application, "phone", "bob");
     const blocked = block(application, "mallory");
     const suspended = takeStep(application, number, "suspend");
