@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { LruCache } from "../src/worker/lru-cache.ts";
 
 describe("what an isolate remembers (its memory is shared by all applications)", () => {
-  it("keeps at most its limit of entries, the most recently used", () => {
+  it("a cache keeps at most its limit of entries, the most recently used", () => {
     const cache = new LruCache<number>(2);
     cache.set("old", 1);
     cache.set("used", 2);
@@ -11,7 +11,7 @@ describe("what an isolate remembers (its memory is shared by all applications)",
     expect(["old", "used", "new"].map((key) => cache.get(key))).toEqual([1, undefined, 3]);
   });
 
-  it("stays as many entries when one is set anew, with its newest value", () => {
+  it("a cache keeps as many entries when one is set anew, with its newest value", () => {
     const cache = new LruCache<number>(2);
     cache.set("one", 1);
     cache.set("two", 2);
@@ -20,7 +20,7 @@ describe("what an isolate remembers (its memory is shared by all applications)",
     expect(["one", "two", "three"].map((key) => cache.get(key))).toEqual([3, undefined, 4]);
   });
 
-  it("never exceeds its limit", () => {
+  it("a cache never exceeds its limit", () => {
     const cache = new LruCache<number>(10);
     for (let count = 0; count < 1000; count++) cache.set(`key ${count}`, count);
     const kept = Array.from({ length: 1000 }, (_, count) => cache.get(`key ${count}`)).filter(

@@ -49,7 +49,7 @@ async function consume(body: unknown): Promise<unknown> {
 const DONE = { outcome: "ok", retryMessages: [] };
 
 describe("objects of a release that does not know a method of the Worker (contract section 21)", () => {
-  it("carry out the script's commands with a tick after the deployment, when they cannot be woken during it", async () => {
+  it("objects of an earlier release carry out the script's commands after the deployment, when they cannot be woken during it", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const command = await putCommand(application, { kind: "suspend", number: Number(number) });
@@ -67,7 +67,7 @@ describe("objects of a release that does not know a method of the Worker (contra
     expect(await stateOf(application, number)).toBe("suspended");
   });
 
-  it("do not tick during the deployment, and tick a minute later", async () => {
+  it("objects of an earlier release do not tick during the deployment, and tick a minute later", async () => {
     const tickedAt = () => boundHome().d1.prepare("SELECT ticked_at FROM heartbeat WHERE id = 1").first("ticked_at");
     const cron = () => worker.scheduled({ scheduledTime: 60_000, cron: "* * * * *", noRetry() {} }, env);
     await cron();
@@ -100,7 +100,7 @@ const sendToDoors = (application: TestApplication, message: object): Promise<voi
   });
 
 describe("an object of connected doors of another release (contract section 26)", () => {
-  it("that cannot be woken delays no change of status, and doors have it within half a minute", async () => {
+  it("an object of connected doors that cannot be woken delays no change of status, and doors have it within half a minute", async () => {
     const { application, number, have, held } = await withDoor();
     without(Live.prototype, "wake");
     expect((await takeStep(application, number, "suspend")).status).toBe(200);
@@ -109,7 +109,7 @@ describe("an object of connected doors of another release (contract section 26)"
     expect(deltaOf(await held)).toMatchObject({ since: have, entries: [[0, expect.any(Number), 2]] });
   });
 
-  it("that takes no calls makes the door's call 503, and the door calls again", async () => {
+  it("an object of connected doors that takes no calls makes the door's call 503, and the door calls again", async () => {
     const { application, number, have, door, held } = await withDoor();
     const bringBack = without(Live.prototype, "fetch");
     expect(outcomeOf(await listen(door, `have=${have}`))).toBe("503 UNAVAILABLE");
@@ -119,7 +119,7 @@ describe("an object of connected doors of another release (contract section 26)"
     await held;
   });
 
-  it("that sends what the Worker does not know makes the door's call 503, and the door calls again", async () => {
+  it("an object of connected doors that sends what the Worker does not know makes the door's call 503, and the door calls again", async () => {
     const { application, number, have, door, held } = await withDoor();
     await sendToDoors(application, { later: true });
     expect(outcomeOf(await held)).toBe("503 UNAVAILABLE");
@@ -127,7 +127,7 @@ describe("an object of connected doors of another release (contract section 26)"
     expect(deltaOf(await listen(door, `have=${have}`))).toMatchObject({ since: have });
   });
 
-  it("that does not know which doors it has seen makes GET /v1/doors 503", async () => {
+  it("an object of connected doors that does not know which doors it has seen makes GET /v1/doors 503", async () => {
     const { application, held } = await withDoor();
     const bringBack = without(Live.prototype, "seen");
     const doors = () => call("GET", "/v1/doors", { headers: serverHeaders(application) });
@@ -140,7 +140,7 @@ describe("an object of connected doors of another release (contract section 26)"
 });
 
 describe("a queue message of another release (contract section 8)", () => {
-  it("is dropped, and the tick finds what it was about", async () => {
+  it("a queue message of another release is dropped, and the tick finds what it was about", async () => {
     const outbox = await Outbox.open({ webhookUrl: "https://hooks.example/badges" });
     const event = await outbox.issue();
     expect(await consume({ version: 2, application: outbox.application.id, events: [event] })).toEqual(DONE);

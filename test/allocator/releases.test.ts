@@ -73,7 +73,7 @@ const TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT
 describe.each(records)(
   "release $name, after a deployment of this one (contract section 21)",
   ({ record: recorded }) => {
-    it("has left a log, all of which a restored D1 gets", async () => {
+    it("a restored D1 gets all of the log that the release has left", async () => {
       const { application, record } = await standIn(recorded);
       await takeOverStorage(application, record);
       returnTo(Math.max(...(record.storage.entry ?? []).map(({ kept_at }) => Number(kept_at))));
@@ -87,7 +87,7 @@ describe.each(records)(
       expect(await count("webhook_event")).toBe(logged.flatMap(({ events }) => events).length);
     });
 
-    it("has a Worker whose calls are decided as its own allocator did", async () => {
+    it("calls of the release's Worker are decided as its own allocator did", async () => {
       const { application, record } = await standIn(recorded);
       const keys = await keysOf(application);
       /** Numbers that were drawn then, and now. */
@@ -145,7 +145,7 @@ async function keysOf(application: TestApplication) {
 }
 
 describe("a message or an entry of a later release (contract section 21)", () => {
-  it("is not decided: the call gets 503, and changes nothing", async () => {
+  it("a message of a later release is not decided: the call gets 503, and changes nothing", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const sequence = await sequenceOf(application);
@@ -160,7 +160,7 @@ describe("a message or an entry of a later release (contract section 21)", () =>
     expect(log.lines()).toContainEqual(expect.objectContaining(line));
   });
 
-  it("is not sent to a restored D1, and nothing is lost: the release that reads it sends it", async () => {
+  it("an entry of a later release is not sent to a restored D1, and nothing is lost: the release that reads it sends it", async () => {
     const application = await createApplication();
     const number = await issueTo(application, "phone", "alice");
     const snapshot = await takeSnapshot(application);
@@ -182,7 +182,7 @@ describe("a message or an entry of a later release (contract section 21)", () =>
 });
 
 describe("what this release stores and sends (contract section 21)", () => {
-  it("has the form of the newest record, or a record of its own", async () => {
+  it("what this release stores has the form of the newest record, or a record of its own", async () => {
     // Noon: if a day ended during the recording, the entries would have one more field.
     moveClock(DAY - (Date.now() % DAY) + DAY / 2);
     const recorded = await recordRelease();

@@ -177,7 +177,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   it.each([
     ["are pending again, and due", "https://hooks.example/badges", "pending"],
     ["wait as `held` where the URL of their time is gone", null, "held"],
-  ])("has its webhook events again, which %s", async (_, url, state) => {
+  ])("a restored D1 has its webhook events again, which %s", async (_, url, state) => {
     objectsSendTo(queueThat(() => {}));
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges" });
     await wake(application);

@@ -198,7 +198,7 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
   });
 
   it.each(["the allocator", "D1"])(
-    "because the response of %s was lost reserves one number, without an Idempotency-Key too",
+    "a call repeated because the response of %s was lost reserves one number, without an Idempotency-Key too",
     async (of) => {
       const application = await createApplication();
       await wake(application);
@@ -219,7 +219,7 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
   );
 
   it.each(["the allocator", "D1"])(
-    "because the response of %s was lost returns the badges that a block revoked",
+    "a call repeated because the response of %s was lost returns the badges that a block revoked",
     async (of) => {
       const { application, number } = await withBadge();
       const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");

@@ -4,7 +4,7 @@ import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 
 describe("the name of a device in storage (contract section 9)", () => {
-  it("is 128 bits that do not contain the udid, the same for a udid, and another in another application", async () => {
+  it("a device's name in storage is 128 bits without the udid, the same for a udid, and another in another application", async () => {
     vi.spyOn(console, "log").mockImplementation(() => {});
     const [first, second] = [await createApplication(), await createApplication()];
     for (const userId of ["alice", "bob"]) await requestBadge(first, "phone", { userId });

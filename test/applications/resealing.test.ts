@@ -96,7 +96,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     expect(await requestBadge(second, "phone", { userId: "alice" })).toMatchObject({ status: 201 });
   });
 
-  it("does nothing while the Worker does not hold the newest key, and nothing twice", async () => {
+  it("re-sealing does nothing while the Worker does not hold the newest key, and nothing twice", async () => {
     await createApplication();
     await rotateSealingKey();
     const { SEALING_KEY_1 } = env;
@@ -119,7 +119,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     expect(await versions()).toEqual([2]);
   });
 
-  it("asks D1 twice for a chunk, once to read and once to write, however many values it has", async () => {
+  it("re-sealing asks D1 twice for a chunk, once to read and once to write, however many values it has", async () => {
     for (const _ of [1, 2, 3, 4]) await createApplication();
     await rotateSealingKey();
     const trips: number[] = [];
@@ -132,7 +132,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     expect(trips).toEqual([4, 3]);
   });
 
-  it("writes nothing that is sealed to a key which has been removed meanwhile", async () => {
+  it("re-sealing writes nothing that is sealed to a key which has been removed meanwhile", async () => {
     await createApplication();
     await rotateSealingKey();
     const d1 = aroundD1(homeDatabase(), async (statements, send) => {
@@ -143,7 +143,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
     expect(await versions()).toEqual([1]);
   });
 
-  it("leaves alone what was replaced while it was being re-sealed", async () => {
+  it("re-sealing leaves alone what was replaced meanwhile", async () => {
     const { id } = await createApplication();
     await rotateSealingKey();
     // As by another sweep that knows a still newer key, or by an administrator.
@@ -163,7 +163,7 @@ describe("rotation of the sealing key (contract section 9)", () => {
 });
 
 describe("a value that cannot be opened (contract section 9)", () => {
-  it("stops no other value: it is logged by its IDs, tried again by the next sweep, and still needs its key", async () => {
+  it("a value that cannot be opened stops no other: it is logged by its IDs, tried again by the next sweep, and still needs its key", async () => {
     const [broken, sound] = [await createApplication(), await createApplication()];
     const [secret] = await secretsOf(broken.id);
     const [ofSound] = await secretsOf(sound.id);
@@ -193,7 +193,7 @@ describe("a value that cannot be opened (contract section 9)", () => {
     expect(await rowsAtVersion(1)).toEqual([key.kid]);
   });
 
-  it("keeps no value behind it waiting, however many there are, and fills no log", async () => {
+  it("a value that cannot be opened keeps no value behind it waiting, however many there are, and fills no log", async () => {
     const { id: applicationId } = await createApplication();
     const junk = { applicationId, publicKey: "", sealed: "AAAA", sealingVersion: 1, createdAt: 0 };
     for (let count = 0; count < 120; count += 10) {

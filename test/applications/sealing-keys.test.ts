@@ -39,7 +39,7 @@ describe("the Worker finds the secret of a sealing key (contract section 9)", ()
     ["behind one that lost the race for its version", { SEALING_KEY_1_00aa: other, SEALING_KEY_1_00bb: right }],
     ["before one that lost the race for its version", { SEALING_KEY_1_00bb: right, SEALING_KEY_1_00cc: other }],
     ["beside one that is no key at all", { SEALING_KEY_1: "aGVsbG8=", SEALING_KEY_1_00bb: right }],
-  ])("%s", async (_how, secrets: Record<string, string>) => {
+  ])("the Worker finds a secret %s", async (_how, secrets: Record<string, string>) => {
     expect(await opensWith(secrets)).toBe(true);
   });
 
@@ -47,7 +47,7 @@ describe("the Worker finds the secret of a sealing key (contract section 9)", ()
     ["of another version", { SEALING_KEY_2: right, SEALING_KEY_10: right, SEALING_KEY_11_00aa: right }],
     ["of another key", { SEALING_KEY_1: other }],
     ["of another name", { SEALING_KEY_1_: right, XSEALING_KEY_1: right, SEALING_KEY_1_00AAx: right }],
-  ])("and not one %s", async (_what, secrets: Record<string, string>) => {
+  ])("the Worker does not take a secret %s", async (_what, secrets: Record<string, string>) => {
     expect(await opensWith(secrets)).toBe(false);
   });
 });
@@ -56,7 +56,7 @@ describe("re-sealing seals only to the key that D1 names and the Worker holds (c
   const versions = async () =>
     (await orm.select({ version: application.sealingVersion }).from(application)).map((row) => row.version);
 
-  it("with two secrets of the newest version", async () => {
+  it("re-sealing with two secrets of the newest version seals to the key that D1 names", async () => {
     await createApplication();
     const [first = "", second = ""] = env.TEST_SEALING_PUBLIC_KEYS;
     await orm

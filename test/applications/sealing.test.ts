@@ -36,15 +36,15 @@ beforeAll(async () => {
 });
 
 describe("sealing to a public key (contract section 9)", () => {
-  it("opens the sealed values again, each in its own row", async () => {
+  it("sealed values are opened again, each in its own row", async () => {
     expect(await open(privateKey, LABEL, sealed)).toEqual(SECRET);
   });
 
-  it("never gives the same blob twice, so equal secrets do not show", async () => {
+  it("sealing never gives the same blob twice, so equal secrets do not show", async () => {
     expect(await seal(publicKey, LABEL, SECRET)).not.toBe(sealed);
   });
 
-  it("refuses a blob in which any one byte was changed", async () => {
+  it("a blob in which any one byte was changed is not opened", async () => {
     const bytes = fromBase64(sealed);
     expect(bytes).toHaveLength(384);
     for (let place = 0; place < bytes.length; place += byEffort(6, 1)) {
@@ -63,18 +63,18 @@ describe("sealing to a public key (contract section 9)", () => {
       "IDs that only look the same when joined",
       { ...LABEL, applicationId: applicationId.parse("app_onesec_"), id: "one" },
     ],
-  ])("refuses a blob in the place of %s", async (_, label) => {
+  ])("a blob in the place of %s is not opened", async (_, label) => {
     await expect(open(privateKey, label, sealed)).rejects.toThrow();
     await expect(unwrapHmacKey(privateKey, label, sealed, "SHA-256")).rejects.toThrow();
   });
 
-  it("refuses a blob that was sealed to another key", async () => {
+  it("a blob that was sealed to another key is not opened", async () => {
     const other = await generateSealingKey();
     const foreign = await seal(await importSealingPublicKey(other.publicKey), LABEL, SECRET);
     await expect(open(privateKey, LABEL, foreign)).rejects.toThrow();
   });
 
-  it("unwraps keys that cannot be exported", async () => {
+  it("sealed keys are unwrapped as keys that cannot be exported", async () => {
     const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
     if (!("privateKey" in pair)) throw new Error("no key pair");
     const der = await crypto.subtle.exportKey("pkcs8", pair.privateKey);
@@ -87,7 +87,7 @@ describe("sealing to a public key (contract section 9)", () => {
     await expect(crypto.subtle.exportKey("raw", hmacKey)).rejects.toThrow();
   });
 
-  it("derives the public half from the private one", async () => {
+  it("the public half of a sealing key is derived from the private one", async () => {
     const resealed = await seal(await derivePublicKey(pkcs8), LABEL, SECRET);
     expect(await open(privateKey, LABEL, resealed)).toEqual(SECRET);
   });

@@ -66,7 +66,7 @@ afterEach(() => {
 });
 
 describe("the signature of a badge (contract section 3)", () => {
-  it("is an ES256 JWT with exactly the documented header and claims", async () => {
+  it("a badge's signature is an ES256 JWT with exactly the documented header and claims", async () => {
     const application = await createApplication();
     const { badgeId } = await issue(application, "phone");
     const jwt = await signature(application, "phone");
@@ -82,7 +82,7 @@ describe("the signature of a badge (contract section 3)", () => {
     expect(Math.abs((claims.iat ?? 0) - Date.now() / 1000)).toBeLessThan(60);
   });
 
-  it("verifies with jose and with the published verifier, by public key and by key set", async () => {
+  it("a badge's signature verifies with jose and with the published verifier, by public key and by key set", async () => {
     const application = await createApplication();
     const { badgeId, publicKey } = await issue(application, "phone");
     const jwt = await signature(application, "phone");
@@ -95,7 +95,7 @@ describe("the signature of a badge (contract section 3)", () => {
 });
 
 describe("rotation of signing keys (contract sections 1 and 9)", () => {
-  it("signs for a badge by the key it was issued with, gives later ones the newer key, and publishes both", async () => {
+  it("a badge signs by the key it was issued with, later ones by the newer key, and both are published", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const application = await createApplication();
     const before = await issue(application, "old phone");
@@ -124,7 +124,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     });
   });
 
-  it("gives new badges a key from its time on: not before, and by login and claim alike", async () => {
+  it("new badges get a rotated key from its time on: not before, and by login and claim alike", async () => {
     const start = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
     const application = await createApplication();
@@ -143,7 +143,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     await expectSignature(application, "guest after", later);
   });
 
-  it("never returns to an earlier key: of two rotations the later one wins", async () => {
+  it("a rotation never returns to an earlier key: of two rotations the later one wins", async () => {
     const start = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
     const application = await createApplication();
@@ -160,7 +160,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     expect(await given("at 15 min", 900_000)).toBe(atLast);
   });
 
-  it("gives badges the first key also when it was made by a clock that is ahead", async () => {
+  it("badges get the first key also when it was made by a clock that is ahead", async () => {
     const application = await createApplication();
     await drizzle(homeDatabase())
       .update(signingKey)

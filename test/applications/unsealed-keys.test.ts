@@ -94,7 +94,7 @@ describe("a sealed value that was copied into another application's row (contrac
 
   const UNAVAILABLE = { status: 503, body: { error: "UNAVAILABLE" } };
 
-  it("signs nothing as a signing key: 503 UNAVAILABLE", async () => {
+  it("a signing key of another application's row signs nothing: 503 UNAVAILABLE", async () => {
     const [victim, other] = await warmApplications();
     await run(
       `UPDATE signing_key SET sealed = (SELECT sealed FROM signing_key WHERE application_id = ?2) WHERE application_id = ?1`,
@@ -106,7 +106,7 @@ describe("a sealed value that was copied into another application's row (contrac
     expect((await sign(other, "phone", { base64: "AAAA" })).status).toBe(200);
   });
 
-  it("names no device as a root key: 503 UNAVAILABLE, and no badge is issued", async () => {
+  it("a root key of another application's row names no device: 503 UNAVAILABLE, and no badge is issued", async () => {
     const [victim, other] = await warmApplications();
     await run(
       `UPDATE application SET sealed_root_key = (SELECT sealed_root_key FROM application WHERE id = ?2) WHERE id = ?1`,

@@ -17,7 +17,7 @@ useQuietLog();
 useStandingClock();
 
 describe("GET /v1/changes (contract section 13)", () => {
-  it("lists every badge once, in its present state, in the order of its last change", async () => {
+  it("the feed lists every badge once, in its present state, in the order of its last change", async () => {
     const application = await createApplication();
     const first = await issueTo(application, "phone-1", "alice");
     const second = await issueTo(application, "phone-2", "bob");
@@ -52,7 +52,7 @@ describe("GET /v1/changes (contract section 13)", () => {
     }
   });
 
-  it("responds 422 to a malformed cursor or page size", async () => {
+  it("the feed responds 422 to a malformed cursor or page size", async () => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const list = await callServer(application, "GET", "/v1/badges?per_page=1");

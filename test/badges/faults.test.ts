@@ -180,7 +180,7 @@ describe("an object that crashes while it works (contract sections 1 and 21)", (
     },
   );
 
-  it("leaves nothing behind when it crashes before it has decided", async () => {
+  it("an object that crashes before it has decided leaves nothing behind", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     await aroundObjectD1(application, (state) => (_, send) => {
       state.abort("the object dies");
@@ -213,7 +213,7 @@ describe("a badge and its event are written together or not at all (contract sec
 });
 
 describe("a badge that a concurrent request has written (contract section 1)", () => {
-  it("is returned like any existing badge: with the newest metadata, and as the current one", async () => {
+  it("a badge that a concurrent request has written is returned like any other: with the newest metadata, as the current one", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     const winners: Answer[] = [];
     const DB = aroundD1(homeDatabase(), async (statements, send) => {

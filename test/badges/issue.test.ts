@@ -94,14 +94,14 @@ describe("requests that race (contract section 1)", () => {
     expect(new Set(rows.map(({ ordinal }) => ordinal))).toEqual(new Set(rows.map((_, place) => place + 1)));
   });
 
-  it("gives one user device one number and one event, however many requests are concurrent", async () => {
+  it("one user device gets one number and one event, however many of its requests are concurrent", async () => {
     const application = await createApplication({ webhookUrl: WEBHOOK_URL });
     expectOneNumber(await inParallel(200, () => requestQuietly(application, "device", { userId: "alice" })));
     expect(await badgeRows(application)).toHaveLength(1);
     expect(await eventRows(application)).toHaveLength(1);
   });
 
-  it("gives ten concurrent applications numbers from their own ranges, down to the last number", async () => {
+  it("ten concurrent applications get numbers from their own ranges, down to the last number", async () => {
     const applications = await Promise.all(Array.from({ length: 10 }, () => createApplication({ size: 8 })));
     const answers = await Promise.all(
       applications.map((application) =>
@@ -120,7 +120,7 @@ describe("requests that race (contract section 1)", () => {
     expect(first && (await requestBadge(first, "device-3", { userId: "alice" })).status).toBe(200);
   });
 
-  it("gives each user of one device a different number, and then finds each one's", async () => {
+  it("each user of one device gets a different number, and then finds it again", async () => {
     const application = await createApplication();
     const ask = (place: number) => requestBadge(application, "device", { userId: `user-${place}` });
     const numbers = expectDifferent(await inParallel(20, ask), application).map(String);

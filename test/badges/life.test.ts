@@ -31,7 +31,7 @@ async function traces(application: TestApplication): Promise<unknown> {
 const subscriber = () => createApplication({ ...RECORDED_EVENTS, events: SUBSCRIBABLE.join(",") });
 
 describe("GET /v1/badges/{id} (contract section 12)", () => {
-  it("shows a badge with its metadata, and its end in UTC with milliseconds", async () => {
+  it("a badge is shown with its metadata, and its end in UTC with milliseconds", async () => {
     const application = await createApplication();
     const { body } = await requestBadge(application, "phone", { userId: "alice", metadata: { os: "iOS" } });
     const id = String(body.badgeId);
@@ -64,7 +64,7 @@ describe("the calls of contract section 12 refuse in the contract's order", () =
     }
   });
 
-  it("checks PATCH /v1/badges/{id} in the order 400, 422, 404, 409", async () => {
+  it("PATCH /v1/badges/{id} is checked in the order 400, 422, 404, 409", async () => {
     const application = await createApplication();
     const id = await issueTo(application, "phone", "alice");
     await takeStep(application, id, "revoke");

@@ -76,7 +76,7 @@ describe("a revocation is obeyed everywhere within 90 seconds (contract section 
     ["six seconds ahead counts as none: clocks differ by five at most", 6000, false],
     ["84 seconds old is recent", -84_000, true],
     ["85 seconds old counts as none: with five for clocks that differ, that makes 90", -85_000, false],
-  ])("and a mark %s", async (_, millisecondsAhead, isRecent) => {
+  ])("a mark %s, so that a revocation is obeyed within 90 seconds", async (_, millisecondsAhead, isRecent) => {
     expect(await isRecentWith(millisecondsAhead)).toEqual([isRecent, isRecent]);
   });
 
@@ -195,7 +195,7 @@ describe("a claim whose first look goes to a copy is decided by its write (contr
       ({ application, d1, claim }) => claim(new FarPhone(application, "faster", d1), { userId: "bob" }),
     ],
   ] satisfies [string, string, (stage: Awaited<ReturnType<typeof invitedPhone>>) => Promise<unknown>][])(
-    "is refused when %s, which the copy has not heard of: %s",
+    "a claim is refused when %s, which the copy has not heard of: %s",
     async (_, refusal, change) => {
       const stage = await invitedPhone();
       await change(stage);

@@ -96,7 +96,7 @@ describe("the model of latencies (docs/performance.md)", () => {
     ["new badge", "a new badge"],
     ["claim", "a claimed invitation"],
     ["invitation", "an invitation"],
-  ])("calculates with the trips that are counted here: %s", (modelled, counted) => {
+  ])("the model of latencies calculates with the trips that are counted here: %s", (modelled, counted) => {
     const { copy, far } = CALLS.find(([name]) => name === counted)?.[2] ?? {};
     expect(MODELLED.find(({ name }) => name === modelled)?.nearCopy).toEqual({ copy, far });
   });

@@ -66,11 +66,11 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     for (const step of [SUSPEND, RESUME]) expect(take(state, end, step)).toEqual(REFUSED);
   });
 
-  it("is expired once the expiry is recorded, even if the clock is behind", () => {
+  it("a badge is expired once the expiry is recorded, even if the clock is behind", () => {
     expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
   });
 
-  it("has its expiry recorded once, as of its end", () => {
+  it("a badge's expiry is recorded once, as of its end", () => {
     for (const end of ["past", "this very moment"] as const) {
       const { expiresAt } = ENDS[end];
       expect(take(state, end, NOTE)).toEqual(changed(state, expiresAt, expiresAt, "expired"));
@@ -96,7 +96,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     },
   );
 
-  it("that has expired is so again with an end ahead, and tells so if the expiry was told", () => {
+  it("a badge that has expired is so again with an end ahead, and tells so if the expiry was told", () => {
     for (const expiresAt of [AHEAD, null]) {
       const step = setEnd(expiresAt);
       expect(take(state, "past and noted", step)).toEqual(changed(state, expiresAt, null, state));
@@ -106,7 +106,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     }
   });
 
-  it("that has expired stays so with another past end, and tells so once", () => {
+  it("a badge that has expired stays so with another past end, and tells so once", () => {
     const expiresAt = PAST - 1;
     expect(take(state, "past", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
     expect(take(state, "past and noted", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOTED, null));

@@ -38,7 +38,7 @@ async function inviteAlice(application: TestApplication) {
 
 // Who may use a badge from then on: test/http/authorization/proofs.ts.
 describe("the call that creates a badge with a proof binds it to that key (contract section 15)", () => {
-  it("also when it claims an invitation, whose token then belongs to that key", async () => {
+  it("a claim with a proof also binds the badge to its key, and the invitation's token then belongs to that key", async () => {
     const application = await createApplication();
     const { id: invitationToken, badgeId } = await invite(application);
     const phone = await newPhone(application);
@@ -58,7 +58,7 @@ describe("the call that creates a badge with a proof binds it to that key (contr
     }
   });
 
-  it("and the badge, its changes and its events tell the key's thumbprint (RFC 7638), if there is a key", async () => {
+  it("a bound badge, its changes and its events name the key's thumbprint (RFC 7638)", async () => {
     const events = "badge:created,badge:suspended";
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges", events });
     const { phone, badgeId } = await boundPhone(application);
@@ -184,7 +184,7 @@ describe("replacing a bound badge by a claim (contract section 15)", () => {
     expectInvalidProof(await other.logIn());
   });
 
-  it("that is unbound needs none, as ever, and the new one is bound if the claim is proved", async () => {
+  it("replacing an unbound badge by a claim needs no key, as ever, and the new one is bound if the claim is proved", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     await phone.logInUnproved();
@@ -195,7 +195,7 @@ describe("replacing a bound badge by a claim (contract section 15)", () => {
 });
 
 describe("what is wrong first (contract section 15)", () => {
-  it("is the key before the badge's state, on login and on signing", async () => {
+  it("a wrong key is reported before the badge's state, on login and on signing", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const thief = await phone.withOtherKey();
@@ -207,7 +207,7 @@ describe("what is wrong first (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe("403 SUSPENDED_BADGE");
   });
 
-  it("is the invitation before the key, a blocked user before the key, and the key before the state", async () => {
+  it("the invitation is reported before the key, a blocked user before the key, and the key before the state", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const thief = await phone.withOtherKey();

@@ -27,7 +27,7 @@ async function proveAt(phone: Phone, seconds: number, body = LOGIN, nonce?: stri
 
 // How fresh a proof is to the second, and everything that can be wrong with one: test/proofs.
 describe("a proof is fresh (contract section 15)", () => {
-  it("within 60 s of the service's clock, else with the nonce of the response, on both calls, for 300 s", async () => {
+  it("a proof is fresh within 60 s of the service's clock, else with the nonce of the response, on both calls, for 300 s", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_800_000_000_000 });
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
@@ -59,7 +59,7 @@ describe("a proof is fresh (contract section 15)", () => {
 });
 
 describe("a proof is for exactly one request (contract section 15)", () => {
-  it("not another body, call, udid, application or method, nor a changed signature, but that may be repeated", async () => {
+  it("a proof is not for another body, call, udid, application or method, nor with a changed signature, but may be repeated", async () => {
     const [application, another] = [await createApplication(), await createApplication()];
     const phone = await newPhone(application);
     await phone.logInUnproved();
@@ -77,7 +77,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     for (const _ of [1, 2]) expect((await phone.send(BADGE, LOGIN, { DPoP })).status).toBe(200);
   });
 
-  it("and two headers are none; a blank one counts as absent; a body may be of unknown length", async () => {
+  it("two proof headers are none; a blank one counts as absent; a body may be of unknown length", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const headers = new Headers({ applicationid: application.id, udid: phone.udid });
@@ -93,7 +93,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     }
   });
 
-  it("and names the URL that was called, with or without its query, or PUBLIC_URL and the path alone in a deployment", async () => {
+  it("a proof names the URL that was called, with or without its query, or PUBLIC_URL and the path alone in a deployment", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const send = async (called: string, named: string, variables: Partial<Env> = { PUBLIC_URL: "" }) => {
@@ -123,7 +123,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     }
   });
 
-  it("also by an independent maker of proofs (dpop of npm), which binds and signs", async () => {
+  it("a proof by an independent maker (dpop of npm) binds and signs", async () => {
     const application = await createApplication();
     const pair = await dpop.generateKeyPair("ES256");
     const post = async (path: string, body: object) => {
@@ -141,7 +141,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
 
 // In the order of everything that is refused: test/http/errors/order.ts.
 describe("what is wrong with a proof is reported (contract section 15)", () => {
-  it("as staleness alone if nothing else is wrong with it, and before the invitation", async () => {
+  it("staleness is reported alone if nothing else is wrong with a proof, and before the invitation", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const invited = JSON.stringify({ userId: "alice", invitationToken: "inv_unknown" });
@@ -151,7 +151,7 @@ describe("what is wrong with a proof is reported (contract section 15)", () => {
     expect(outcome(await phone.post(BADGE, JSON.parse(invited)))).toBe("404 UNKNOWN_INVITATION");
   });
 
-  it("in the log by its reason, never with the proof, the udid or the nonce (contract section 9)", async () => {
+  it("the log has the reason why a proof was refused, never the proof, the udid or the nonce (contract section 9)", async () => {
     const lines: string[] = [];
     vi.spyOn(console, "log").mockImplementation((line) => void lines.push(String(line)));
     const application = await createApplication();
@@ -189,7 +189,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
 
   const proved = async (phone: Phone) => ({ DPoP: await phone.prove(BADGE, LOGIN) });
 
-  it("count calls by application and udid, with a valid proof by its key too, and a server's by nothing", async () => {
+  it("rate limits count calls by application and udid, with a valid proof by its key too, and a server's by nothing", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const limit = countedLimit();
@@ -217,7 +217,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(limit.keys).toHaveLength(6);
   });
 
-  it("so a stranger with the udid, who is over the limit, does not lock its owner out", async () => {
+  it("a stranger with the udid, who is over the rate limit, does not lock its owner out", async () => {
     const { phone, badgeId } = await boundPhone(await createApplication());
     const thief = await phone.withOtherKey();
     const bindings = { DEVICE_LIMIT: countedLimit(2), CLIENT_IP_LIMIT: UNLIMITED };
@@ -228,7 +228,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(outcome(await sendTo(bindings, phone, await proved(phone)))).toBe(`200 ${badgeId}`);
   });
 
-  it("count no refused proof as refused credentials (contract section 7)", async () => {
+  it("no refused proof counts as refused credentials (contract section 7)", async () => {
     const phone = await newPhone(await createApplication({ requireProof: true }));
     const refused = countedLimit();
     const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED, REFUSED_CALL_LIMIT: refused };
@@ -241,7 +241,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(refused.keys).toHaveLength(1);
   });
 
-  it("by address hold for no call with a valid proof, so nobody at a shared address shuts such phones out", async () => {
+  it("limits of an address hold for no call with a valid proof, so nobody at a shared address shuts such phones out", async () => {
     const { phone, badgeId } = await boundPhone(await createApplication());
     const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: countedLimit(0) };
     expect(outcome(await sendTo(bindings, phone, await proved(phone)))).toBe(`200 ${badgeId}`);
@@ -253,7 +253,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     }
   });
 
-  it("by address count a call that would take a fresh number, with a proof too, and no other login with it", async () => {
+  it("limits of an address count a call that would take a fresh number, with a proof too, and no other login with it", async () => {
     const application = await createApplication();
     const limit = countedLimit(2);
     const allocator = countedAllocators();
@@ -268,7 +268,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(limit.keys).toHaveLength(3);
   });
 
-  it("by address bound claims with made-up tokens and proofs before the allocator is called, and no real claim", async () => {
+  it("limits of an address bound claims with made-up tokens and proofs before the allocator is called, and no real claim", async () => {
     const application = await createApplication();
     const { id: token } = await invite(application);
     const limit = countedLimit(2);
@@ -287,7 +287,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(new Set(limit.keys).size).toBe(1);
   });
 
-  it("by address count calls without a proof, and apart from them what is refused by INVALID_PROOF", async () => {
+  it("limits of an address count calls without a proof, and apart from them what is refused by INVALID_PROOF", async () => {
     const application = await createApplication();
     const { phone } = await boundPhone(application);
     const [thief, another] = [await phone.withOtherKey(), await newPhone(application, "another")];

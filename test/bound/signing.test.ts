@@ -36,7 +36,7 @@ async function shared(
 }
 
 describe("which badge signs with a proof (contract section 15)", () => {
-  it("is the last answered of those bound to its key, whoever logged in since", async () => {
+  it("of the badges bound to the proof's key the last answered one signs, whoever logged in since", async () => {
     const application = await createApplication();
     const [phone, other] = [await newPhone(application), await newPhone(application)];
     const badges = await shared(application, [
@@ -52,7 +52,7 @@ describe("which badge signs with a proof (contract section 15)", () => {
     expect(outcome(await other.sign())).toBe(`200 ${badges.carol}`);
   });
 
-  it("is, if none is bound to its key, the last answered unbound one, wherever it stands among bound ones", async () => {
+  it("if no badge is bound to the proof's key, the last answered unbound one signs, wherever it stands among bound ones", async () => {
     const application = await createApplication();
     const [phone, other] = [await newPhone(application), await newPhone(application)];
     const badges = await shared(application, [
@@ -70,7 +70,7 @@ describe("which badge signs with a proof (contract section 15)", () => {
 });
 
 describe("which badge signs without a proof (contract section 15)", () => {
-  it("is the device's current one, and if that is bound, none", async () => {
+  it("without a proof the device's current badge signs, and if that is bound, none", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badges = await shared(application, [
@@ -86,7 +86,7 @@ describe("which badge signs without a proof (contract section 15)", () => {
 });
 
 describe("badgeId names the badge that signs (contract section 15)", () => {
-  it("exactly that one of this device, bound or not, with its key or not at all", async () => {
+  it("badgeId names exactly that badge of this device, bound or not, with its key or not at all", async () => {
     const application = await createApplication();
     const [phone, other] = [await newPhone(application), await newPhone(application)];
     const { alice, bob, dave } = await shared(application, [
@@ -102,7 +102,7 @@ describe("badgeId names the badge that signs (contract section 15)", () => {
     expectInvalidProof(await other.signUnproved({ badgeId: alice }));
   });
 
-  it("and is 404 for a badge of another device or application, a reserved or free number, and what is no number", async () => {
+  it("badgeId gets 404 for a badge of another device or application, a reserved or free number, and what is no number", async () => {
     const [application, stranger] = [await createApplication(), await createApplication()];
     const { phone } = await boundPhone(application);
     const { badgeId: ofOther } = await boundPhone(application, "other phone");
@@ -116,7 +116,7 @@ describe("badgeId names the badge that signs (contract section 15)", () => {
     }
   });
 
-  it("and counts as missing when it is null, empty or blank", async () => {
+  it("badgeId counts as missing when it is null, empty or blank", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     for (const missing of [null, "", " "]) {
@@ -124,7 +124,7 @@ describe("badgeId names the badge that signs (contract section 15)", () => {
     }
   });
 
-  it("and is refused by the badge's state, also when an invitation's has taken its place", async () => {
+  it("a badge that badgeId names is refused by its state, also when an invitation's has taken its place", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const { id: invitationToken } = await invite(application, undefined, {
@@ -141,7 +141,7 @@ describe("badgeId names the badge that signs (contract section 15)", () => {
 });
 
 describe("the signature of a bound badge (contract section 15)", () => {
-  it("has its key in cnf (RFC 7800): a door that challenges lets that phone in, and nobody with a copy", async () => {
+  it("a bound badge's signature has its key in cnf (RFC 7800): a door that challenges lets that phone in, and nobody with a copy", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const badgeSignature = String((await phone.sign()).body.signature);

@@ -10,7 +10,7 @@ async function issued(application: TestApplication, udid: string, userId = "alic
 }
 
 describe("the life of a badge with the server client (contract section 12)", () => {
-  it("reads, suspends, resumes and revokes a badge", async () => {
+  it("the server client reads, suspends, resumes and revokes a badge", async () => {
     const application = await createApplication();
     const client = server(application);
     const id = await issued(application, "phone");
@@ -28,7 +28,7 @@ describe("the life of a badge with the server client (contract section 12)", () 
     await expect(client.getBadge("7")).rejects.toMatchObject({ status: 404, code: "UNKNOWN_BADGE" });
   });
 
-  it("sets the end of a badge to a Date, to a string with a zone, or to none", async () => {
+  it("the server client sets the end of a badge to a Date, to a string with a zone, or to none", async () => {
     const application = await createApplication();
     const client = server(application);
     const id = await issued(application, "phone");
@@ -42,7 +42,7 @@ describe("the life of a badge with the server client (contract section 12)", () 
     await expect(client.setBadgeEnd(id, "soon")).rejects.toMatchObject({ code: "INVALID_EXPIRESAT" });
   });
 
-  it("blocks a user, which revokes all badges, and unblocks the user", async () => {
+  it("the server client blocks a user, which revokes all badges, and unblocks the user", async () => {
     const application = await createApplication();
     const client = server(application);
     const userId = "a/b?c ü";
@@ -57,17 +57,20 @@ describe("the life of a badge with the server client (contract section 12)", () 
     expect(await client.getUser(userId)).toEqual({ userId, blocked: false });
   });
 
-  it.each([".", "..", "", "\ud800"])("throws instead of calling another path for the ID %j", async (id) => {
-    const { options, requests } = fakeService(Response.json({}));
-    const client = server(await createApplication(), options);
-    for (const call of [client.getBadge(id), client.revokeBadge(id), client.setBadgeEnd(id, null)]) {
-      await expect(call).rejects.toThrow(RangeError);
-    }
-    for (const call of [client.getUser(id), client.blockUser(id), client.replayEvent(id)]) {
-      await expect(call).rejects.toThrow(RangeError);
-    }
-    expect(requests).toEqual([]);
-  });
+  it.each([".", "..", "", "\ud800"])(
+    "the server client throws instead of calling another path for the ID %j",
+    async (id) => {
+      const { options, requests } = fakeService(Response.json({}));
+      const client = server(await createApplication(), options);
+      for (const call of [client.getBadge(id), client.revokeBadge(id), client.setBadgeEnd(id, null)]) {
+        await expect(call).rejects.toThrow(RangeError);
+      }
+      for (const call of [client.getUser(id), client.blockUser(id), client.replayEvent(id)]) {
+        await expect(call).rejects.toThrow(RangeError);
+      }
+      expect(requests).toEqual([]);
+    },
+  );
 });
 
 /** What an app tells its user; the compiler checks that no code is forgotten. */
@@ -94,7 +97,7 @@ describe("a device whose badge is not active (contract section 12)", () => {
     return isRefusedBadge(error) ? explain(error.code) : "something else";
   };
 
-  it("gets the reason from requestBadge and sign", async () => {
+  it("a device whose badge is not active gets the reason from requestBadge and sign", async () => {
     const application = await createApplication();
     const client = server(application);
     const phone = device(application, "phone");
@@ -115,7 +118,7 @@ describe("a device whose badge is not active (contract section 12)", () => {
     expect(await explained(tablet.sign("aGVsbG8="))).toBe("something else");
   });
 
-  it("does not mistake a proxy's 403, another refusal or a missing response for that", async () => {
+  it("a proxy's 403, another refusal or a missing response is not mistaken for a badge that is not active", async () => {
     for (const error of [
       await failureOf(
         device({ id: "app" }, "x", fakeService(new Response("<html>", { status: 403 })).options).sign("AA=="),
@@ -132,7 +135,7 @@ describe("a device whose badge is not active (contract section 12)", () => {
 });
 
 describe("changes with the server client (contract section 13)", () => {
-  it("yields pages with a cursor to store, and ends when nothing more follows", async () => {
+  it("the server client's changes are pages with a cursor to store, and end when nothing more follows", async () => {
     const application = await createApplication();
     const client = server(application);
     const ids = [];
@@ -150,7 +153,7 @@ describe("changes with the server client (contract section 13)", () => {
     });
   });
 
-  it("continues from a stored cursor with what changed since, and nothing else", async () => {
+  it("the server client continues from a stored cursor with what changed since, and nothing else", async () => {
     const application = await createApplication();
     const client = server(application);
     const [first, second] = [await issued(application, "a"), await issued(application, "b")];
@@ -165,7 +168,7 @@ describe("changes with the server client (contract section 13)", () => {
     expect(all.flatMap(({ changes }) => changes.map(({ id }) => id))).toEqual([second, first]);
   });
 
-  it("starts at the given cursor in every iteration, and fetches a page only when it is reached", async () => {
+  it("the server client starts at the given cursor in every iteration, and fetches a page only when it is reached", async () => {
     const application = await createApplication();
     for (const udid of ["a", "b", "c"]) await issued(application, udid);
     let fetched = 0;
@@ -182,7 +185,7 @@ describe("changes with the server client (contract section 13)", () => {
     expect(await collect(feed)).toHaveLength(3);
   });
 
-  it("throws a distinguishable error for a cursor that has expired", async () => {
+  it("the server client throws a distinguishable error for a cursor that has expired", async () => {
     const application = await createApplication();
     const client = server(application);
     await issued(application, "a");
@@ -204,7 +207,7 @@ describe("changes with the server client (contract section 13)", () => {
     ["no cursor, from which nobody could go on", Response.json({ changes: [], more: false })],
     ["no `more`", Response.json({ changes: [] }, { headers: { "pagination-cursor": "c" } })],
     ["no list", Response.json({ changes: {}, more: false }, { headers: { "pagination-cursor": "c" } })],
-  ])("refuses a page with %s", async (_name, response) => {
+  ])("the server client refuses a page of changes with %s", async (_name, response) => {
     const client = server(await createApplication(), fakeService(response).options);
     await expect(collect(client.changes())).rejects.toMatchObject({ status: 200, code: null });
   });

@@ -27,7 +27,7 @@ function phoneOf(...steps: [Step, ...Step[]]) {
 }
 
 describe("the typed client keeps the bookmark of the last response (contract section 16)", () => {
-  it("and sends it with the next call, whichever of the two that is", async () => {
+  it("the typed client sends the last response's bookmark with the next call, whichever of the two that is", async () => {
     const signed = Response.json({ signature: "a.b.c" }, { headers: { bookmark: bookmarkOf(2) } });
     const { phone, sent } = phoneOf(granted(1), signed, granted(3));
     await phone.requestBadge(LOGIN);
@@ -60,7 +60,7 @@ describe("the typed client keeps the bookmark of the last response (contract sec
       1,
     ],
     ["the same after a refusal, which wrote nothing", [refusal(403, "SUSPENDED_BADGE"), granted(2)], [1, 1], 1],
-  ])("sends %s", async (_, steps, later, failed) => {
+  ])("of bookmarks the typed client sends %s", async (_, steps, later, failed) => {
     const { phone, sent } = phoneOf(granted(1), ...steps);
     const logins = [];
     for (let calls = 0; calls < 3; calls++) logins.push(...(await Promise.allSettled([phone.requestBadge(LOGIN)])));
@@ -68,7 +68,7 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(sent()).toEqual([undefined, ...later.map((n) => (n === "none" ? undefined : bookmarkOf(n)))]);
   });
 
-  it("keeps the newest of concurrent calls, in whatever order they are answered", async () => {
+  it("the typed client keeps the newest bookmark of concurrent calls, in whatever order they are answered", async () => {
     const late = Promise.withResolvers<Response>();
     const { phone } = phoneOf(granted(1), () => late.promise, granted(3));
     await phone.requestBadge(LOGIN);
@@ -79,7 +79,7 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(phone.bookmark).toBe(bookmarkOf(3));
   });
 
-  it("takes none of a call that was sent before another one missed its response: that one may have written something newer", async () => {
+  it("the typed client takes no bookmark of a call sent before another one missed its response: that one may have written something newer", async () => {
     const late = Promise.withResolvers<Response>();
     const { phone } = phoneOf(() => late.promise, NO_NETWORK, NO_NETWORK, NO_NETWORK, NO_NETWORK);
     const slow = phone.requestBadge(LOGIN);
@@ -89,14 +89,14 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(phone.bookmark).toBeUndefined();
   });
 
-  it("takes an older one than it sent: the database was restored", async () => {
+  it("the typed client takes an older bookmark than it sent: the database was restored", async () => {
     const { phone } = phoneOf(granted(5), granted(2));
     await phone.requestBadge(LOGIN);
     await phone.requestBadge(LOGIN);
     expect(phone.bookmark).toBe(bookmarkOf(2));
   });
 
-  it("begins with the one that the app has stored", async () => {
+  it("the typed client begins with the bookmark that the app has stored", async () => {
     const { options, requests } = fakeService(granted(2));
     const address = { baseUrl: "https://badges.example", applicationId: "app", udid: "phone" };
     const phone = new DeviceClient({ ...address, ...options, bookmark: bookmarkOf(1) });
@@ -105,7 +105,7 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(requests[0]?.init.headers.bookmark).toBe(bookmarkOf(1));
   });
 
-  it("gets and sends it with the real service", async () => {
+  it("the typed client gets and sends the bookmark with the real service", async () => {
     const application = await createApplication();
     const sent: (string | undefined)[] = [];
     const phone = device(application, "phone", {

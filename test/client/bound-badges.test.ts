@@ -31,7 +31,7 @@ const phoneWith = (proofKey?: ProofKey, options: Partial<DeviceClientOptions> = 
   device(application, UDID, { proofKey, ...options });
 
 describe("a device client with a key, and the service (contract section 15)", () => {
-  it("binds the badge that it creates, and the server sees to which key", async () => {
+  it("a device client with a key binds the badge that it creates, and the server sees to which key", async () => {
     const { badgeId } = await phoneWith(key).requestBadge({ userId: "älice", metadata: { os: "Android" } });
     const keyThumbprint = await calculateJwkThumbprint(key.publicJwk);
     expect(await server(application).getBadge(badgeId)).toMatchObject({ id: badgeId, keyThumbprint });
@@ -39,7 +39,7 @@ describe("a device client with a key, and the service (contract section 15)", ()
     expect(pages.flatMap(({ changes }) => changes)).toMatchObject([{ id: badgeId, keyThumbprint }]);
   });
 
-  it("opens a door that challenges, which its copied signature does not", async () => {
+  it("a phone with a key opens a door that challenges, which its copied signature does not", async () => {
     const phone = phoneWith(key);
     const badge = await phone.requestBadge({ userId: "alice" });
     if (!badge.created) throw new Error("not created");
@@ -55,23 +55,26 @@ describe("a device client with a key, and the service (contract section 15)", ()
     expect(await presentWith(otherKey)).toEqual({ ok: false, reason: "bad-response-signature" });
   });
 
-  it.each([86_400_000, -86_400_000])("works with a clock that is wrong by %i ms", async (offset) => {
-    let requests = 0;
-    const fetch: typeof worker = (url, init) => {
-      requests++;
-      return worker(url, init);
-    };
-    const phone = phoneWith(key, { fetch, now: () => Date.now() + offset });
-    const badge = await phone.requestBadge({ userId: "alice" });
-    expect(await phone.sign(BASE64)).toMatch(/\./);
-    expect(badge.created).toBe(true);
-    // One for the nonce.
-    expect(requests).toBe(3);
-  });
+  it.each([86_400_000, -86_400_000])(
+    "a device client with a key works with a clock that is wrong by %i ms",
+    async (offset) => {
+      let requests = 0;
+      const fetch: typeof worker = (url, init) => {
+        requests++;
+        return worker(url, init);
+      };
+      const phone = phoneWith(key, { fetch, now: () => Date.now() + offset });
+      const badge = await phone.requestBadge({ userId: "alice" });
+      expect(await phone.sign(BASE64)).toMatch(/\./);
+      expect(badge.created).toBe(true);
+      // One for the nonce.
+      expect(requests).toBe(3);
+    },
+  );
 });
 
 describe("somebody who knows the udid and the application ID, but has no key (contract section 15)", () => {
-  it("gets no signature by the bound badge, and moves it aside with no badge of another user", async () => {
+  it("whoever has no key gets no signature by the bound badge, and moves it aside with no badge of another user", async () => {
     const phone = phoneWith(key);
     const { badgeId } = await phone.requestBadge({ userId: "alice" });
     const stranger = phoneWith();
@@ -85,7 +88,7 @@ describe("somebody who knows the udid and the application ID, but has no key (co
 });
 
 describe("whether a badge is this phone's own (contract section 15)", () => {
-  it("is told by the thumbprint in the 201 and in every 200 of a bound badge, and in none of an unbound one", async () => {
+  it("the thumbprint tells whether a badge is this phone's own: in the 201 and in every 200 of a bound badge, in none of an unbound one", async () => {
     const keyThumbprint = await calculateJwkThumbprint(key.publicJwk);
     for (const created of [true, false]) {
       expect(await phoneWith(key).requestBadge({ userId: "alice" })).toMatchObject({ created, keyThumbprint });
@@ -128,7 +131,7 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
 });
 
 describe("rebindBadge (contract section 15)", () => {
-  it("lets another key take the badge over; for a badge that has ended or does not exist it is refused", async () => {
+  it("rebindBadge lets another key take the badge over; for a badge that has ended or does not exist it is refused", async () => {
     const client = server(application);
     const { badgeId } = await phoneWith(key).requestBadge({ userId: "alice" });
     const moved = phoneWith(otherKey);

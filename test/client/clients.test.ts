@@ -5,7 +5,7 @@ import { createApplication } from "../support/application.ts";
 import { collect, device, fakeService, inOneHour, server, worker } from "./support.ts";
 
 describe("the device client (contract sections 1 to 3)", () => {
-  it("gets a new badge with its public key, and the same badge after that", async () => {
+  it("the device client gets a new badge with its public key, and the same badge after that", async () => {
     const application = await createApplication();
     const phone = device(application, "phone");
     const first = await phone.requestBadge({ userId: "alice" });
@@ -13,7 +13,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(await phone.requestBadge({ userId: "alice" })).toEqual({ created: false, badgeId: first.badgeId });
   });
 
-  it("exchanges the device's signature, as base64 or as any bytes, for one that a door verifies offline", async () => {
+  it("the device client exchanges its signature, as base64 or as any bytes, for one that a door verifies offline", async () => {
     const application = await createApplication();
     const phone = device(application, "phone");
     const badge = await phone.requestBadge({ userId: "alice" });
@@ -29,7 +29,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     }
   });
 
-  it("sends every metadata field that the service knows", async () => {
+  it("the device client sends every metadata field that the service knows", async () => {
     const application = await createApplication();
     const sent = Object.fromEntries(Object.keys(metadata.shape).map((name) => [name, `some ${name}`]));
     await device(application, "phone").requestBadge({ userId: "alice", metadata: sent });
@@ -37,7 +37,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(badge).toEqual({ id: expect.any(String), userId: "alice", metadata: sent });
   });
 
-  it("claims an invitation with its token", async () => {
+  it("the device client claims an invitation with its token", async () => {
     const application = await createApplication();
     const { id, badgeId } = await server(application).createInvitation({ expiresAt: inOneHour(), udid: "desk" });
     const visitor = device(application, "visitor");
@@ -46,7 +46,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     expect(await visitor.requestBadge(request)).toEqual({ created: false, badgeId });
   });
 
-  it("throws a TypeError for a udid that no header can carry, and sends nothing", async () => {
+  it("the device client throws a TypeError for a udid that no header can carry, and sends nothing", async () => {
     const application = await createApplication();
     const phone = device(application, "phöne\n✓", { fetch: () => Promise.reject(new Error("was sent")) });
     await expect(phone.requestBadge({ userId: "alice" })).rejects.toThrow(TypeError);
@@ -64,7 +64,7 @@ async function withBadges(userIds: readonly string[]) {
 }
 
 describe("listing badges with the server client (contract section 4)", () => {
-  it("yields page after page, oldest first, and fetches each only when the iteration reaches it", async () => {
+  it("the server client lists page after page, oldest first, and fetches each only when the iteration reaches it", async () => {
     const { application, badges } = await withBadges(["a", "b", "c", "d", "e"]);
     let fetched = 0;
     const pages = server(application, {
@@ -83,14 +83,14 @@ describe("listing badges with the server client (contract section 4)", () => {
     expect(seen).toEqual([badges.slice(0, 2), badges.slice(2, 4), badges.slice(4)]);
   });
 
-  it("yields the badges themselves, and starts from the beginning each time", async () => {
+  it("the server client lists the badges themselves, and starts from the beginning each time", async () => {
     const { application, badges } = await withBadges(["a", "b", "c"]);
     const pages = server(application).listBadges({ perPage: 1 });
     expect(await collect(pages.badges())).toEqual(badges);
     expect(await collect(pages.badges())).toEqual(badges);
   });
 
-  it("lists one user's badges, whatever characters the user ID has", async () => {
+  it("the server client lists one user's badges, whatever characters the user ID has", async () => {
     const strange = "a/b?c=d&e%2F#ü ✓";
     const { application, badges } = await withBadges(["a", strange, strange, "z"]);
     const client = server(application);
@@ -99,7 +99,7 @@ describe("listing badges with the server client (contract section 4)", () => {
   });
 
   it.each([".", "..", "", "\ud800", undefined])(
-    "throws instead of listing everybody's badges for the user ID %j",
+    "the server client throws instead of listing everybody's badges for the user ID %j",
     async (userId) => {
       const { options, requests } = fakeService(Response.json({ badges: [] }));
       const client = server(await createApplication(), options);
@@ -112,7 +112,7 @@ describe("listing badges with the server client (contract section 4)", () => {
 });
 
 describe("invitations with the server client (contract section 5)", () => {
-  it("creates one that expires at a Date, or at a string that is returned unchanged", async () => {
+  it("the server client creates an invitation that expires at a Date, or at a string that is returned unchanged", async () => {
     const application = await createApplication();
     const client = server(application);
     const expiresAt = inOneHour();
@@ -126,7 +126,7 @@ describe("invitations with the server client (contract section 5)", () => {
     expect(await client.createInvitation({ expiresAt: text, udid: "desk" })).toMatchObject({ expiresAt: text });
   });
 
-  it("revokes one by its token, with the same result again, or by its number while that is reserved", async () => {
+  it("the server client revokes an invitation by its token, with the same result again, or by its number while that is reserved", async () => {
     const client = server(await createApplication({ requireSecret: true }));
     const invitation = await client.createInvitation({ expiresAt: inOneHour(), udid: "desk" });
     const revoked = await client.revokeInvitation(invitation.id);
@@ -144,21 +144,21 @@ describe("where a client sends its requests", () => {
     ["https://badges.example/", "https://badges.example/v1/badges"],
     ["http://localhost:8787", "http://localhost:8787/v1/badges"],
     ["https://example.com/badges//", "https://example.com/badges/v1/badges"],
-  ])("under the base URL %s", async (baseUrl, url) => {
+  ])("a client sends its requests under the base URL %s", async (baseUrl, url) => {
     const { options, requests } = fakeService(Response.json({ badges: [] }));
     await collect(server(await createApplication(), { ...options, baseUrl }).listBadges());
     expect(requests.map((request) => request.url)).toEqual([url]);
   });
 
   it.each(["", "badges.example", "ftp://badges.example", "https://", "https://badges.example/?a=b", "/v1"])(
-    "refuses the base URL %j",
+    "a client refuses the base URL %j",
     async (baseUrl) => {
       const application = await createApplication();
       expect(() => server(application, { baseUrl })).toThrow(RangeError);
     },
   );
 
-  it("follows no redirect, which would take the secret to another host", async () => {
+  it("a client follows no redirect, which would take the secret to another host", async () => {
     const { options, requests } = fakeService(Response.redirect("https://elsewhere.example/", 307));
     const client = server(await createApplication(), options);
     await expect(collect(client.listBadges())).rejects.toMatchObject({ status: 307, code: null });

@@ -5,11 +5,11 @@ import { createApplication } from "../support/application.ts";
 import { collect, device, failureOf, fakeService, inOneHour, refusal, server } from "./support.ts";
 
 describe("what a client throws when the service refuses (contract section 6)", () => {
-  it("knows each code of the service, once", () => {
+  it("a client knows each code of the service, once", () => {
     expect(ERROR_CODES.toSorted()).toEqual(Object.keys(PUBLIC_ERRORS).toSorted());
   });
 
-  it("has the status, the code and the ID of the request in the service's log", async () => {
+  it("a refusal is thrown with the status, the code and the ID of the request in the service's log", async () => {
     const application = await createApplication({ size: 1 });
     const phone = device(application, "phone");
     const stranger = server({ ...application, secret: "bdss_wrong" });
@@ -59,13 +59,13 @@ describe("what a client throws when the service refuses (contract section 6)", (
     ["a code of a newer service", refusal(409, "BRAND_NEW")],
     ["an error that is not a code", Response.json({ error: { code: "NOT_FOUND" } }, { status: 404 })],
     ["a success that says it is an error", Response.json({ error: "NOT_FOUND" }, { status: 200 })],
-  ])("has no code for %s", async (_name, response) => {
+  ])("what is thrown has no code for %s", async (_name, response) => {
     const phone = device({ id: "app" }, "phone", fakeService(response).options);
     const failure = { name: "BadgeServiceError", status: response.status, code: null, requestId: null };
     await expect(phone.requestBadge({ userId: "alice" })).rejects.toMatchObject(failure);
   });
 
-  it("reads a Retry-After that is a date, as proxies may send", async () => {
+  it("a client reads a Retry-After that is a date, as proxies may send", async () => {
     const { options } = fakeService(refusal(429, "RATE_LIMITED", { "retry-after": "Fri, 15 Jan 2027 08:01:30 GMT" }));
     const call = device({ id: "app" }, "phone", { ...options, maxTries: 1 }).sign("aGVsbG8=");
     await expect(call).rejects.toMatchObject({ retryAfterSeconds: 90 });

@@ -4,7 +4,7 @@ import { createApplication } from "../support/application.ts";
 import { collect, device, fakeService, inOneHour, server } from "./support.ts";
 
 describe("settings, invitations, events and counts with the server client (contract section 19)", () => {
-  it("shows the application's settings", async () => {
+  it("the server client shows the application's settings", async () => {
     const application = await createApplication({ name: "Main Street 1", requireSecret: true, statusList: true });
     expect(await server(application).getApplication()).toEqual({
       applicationId: application.id,
@@ -20,7 +20,7 @@ describe("settings, invitations, events and counts with the server client (contr
     });
   });
 
-  it("lists invitations newest first, page by page or one by one, all or those in one state", async () => {
+  it("the server client lists invitations newest first, page by page or one by one, all or those in one state", async () => {
     const application = await createApplication();
     const client = server(application);
     const end = inOneHour();
@@ -52,7 +52,7 @@ describe("settings, invitations, events and counts with the server client (contr
     expect(await collect(client.listInvitations({ state: "claimed" }).invitations())).toEqual([byState.claimed]);
   });
 
-  it("lists invitations by visit and by name, the history by time, actor and action, and who has access", async () => {
+  it("the server client lists invitations by visit and by name, the history by time, actor and action, and who has access", async () => {
     const application = await createApplication();
     const client = server(application);
     const [end, udid] = [inOneHour(), "desk"];
@@ -75,7 +75,7 @@ describe("settings, invitations, events and counts with the server client (contr
     expect(await collect(client.listAccess({ perPage: 1 }).people())).toEqual(people);
   });
 
-  it("lists events with their deliveries, and replays one", async () => {
+  it("the server client lists events with their deliveries, and replays one", async () => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
     const client = server(application);
     const numbers = [];
@@ -98,7 +98,7 @@ describe("settings, invitations, events and counts with the server client (contr
     await expect(client.replayEvent("evt_none")).rejects.toMatchObject({ status: 404, code: "UNKNOWN_EVENT" });
   });
 
-  it("returns the same counts as the script's stats, and badges by state and day", async () => {
+  it("the server client returns the same counts as the script's stats, and badges by state and day", async () => {
     const application = await createApplication({ size: 10 });
     await device(application, "phone").requestBadge({ userId: "alice", metadata: { os: "iOS" } });
     const statistics = await server(application).getStatistics();
@@ -114,7 +114,7 @@ describe("settings, invitations, events and counts with the server client (contr
     expect(statistics.badgesPerDay.at(-1)?.badges).toBe(1);
   });
 
-  it("passes on what a newer service adds, and takes nothing that has not what the caller needs", async () => {
+  it("the server client passes on what a newer service adds, and takes nothing that has not what the caller needs", async () => {
     const { options } = fakeService(
       Response.json({ id: "evt_1", state: "held", since: "x" }, { status: 202 }),
       Response.json({ id: "evt_1" }, { status: 202 }),

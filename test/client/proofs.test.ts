@@ -43,33 +43,33 @@ const request = () => ({
 });
 
 describe("the client's proof passes the service's check (contract section 15)", () => {
-  it("with a WebCrypto key that is not extractable", async () => {
+  it("the service accepts a client's proof with a WebCrypto key that is not extractable", async () => {
     expect(KEY.pair.privateKey.extractable).toBe(false);
     const result = await verifyDpopProof(await createDpopProof(request()), CALL);
     expect(result).toEqual({ ok: true, jwk: KEY.jwk, thumbprint: await calculateJwkThumbprint(KEY.jwk) });
   });
 
-  it("with a body as bytes, and without one", async () => {
+  it("the service accepts a client's proof with a body as bytes, and without one", async () => {
     const bytes = new TextEncoder().encode(`--${BODY}--`).subarray(2, -2);
     expect(await outcomeOf(await createDpopProof({ ...request(), body: bytes }))).toBe("accepted");
     const { body: _, ...empty } = request();
     expect(await outcomeOf(await createDpopProof(empty), { bodyHash: await digestOf("") })).toBe("accepted");
   });
 
-  it("with characters outside ASCII in the body", async () => {
+  it("the service accepts a client's proof with characters outside ASCII in the body", async () => {
     const body = '{"userId":"\u00e4lice \u2713"}';
     const bodyHash = await digestOf(body);
     expect(await outcomeOf(await createDpopProof({ ...request(), body }), { bodyHash })).toBe("accepted");
   });
 
-  it("with a nonce, however wrong the phone's clock is", async () => {
+  it("the service accepts a client's proof with a nonce, however wrong the phone's clock is", async () => {
     const nonce = await makeNonce(NONCE_KEY, CALL.now);
     const late = { ...request(), now: CALL.now + 86_400_000 };
     expect(await outcomeOf(await createDpopProof(late))).toBe("USE_DPOP_NONCE stale-iat");
     expect(await outcomeOf(await createDpopProof({ ...late, nonce }))).toBe("accepted");
   });
 
-  it("with the current time, if none is given", async () => {
+  it("a client's proof has the current time, if none is given", async () => {
     const { now: _, ...rest } = request();
     expect(await outcomeOf(await createDpopProof(rest), { now: Date.now() })).toBe("accepted");
   });
@@ -81,11 +81,11 @@ describe("the client's proof passes the service's check (contract section 15)", 
     ["another udid", { udid: "phone-8" }, "INVALID_PROOF wrong-udid"],
     ["another body", { body: "{}" }, "INVALID_PROOF wrong-body"],
     ["a made-up nonce", { nonce: "x" }, "USE_DPOP_NONCE stale-nonce"],
-  ])("but not for %s", async (_name, changes, expected) => {
+  ])("the service does not accept a client's proof for %s", async (_name, changes, expected) => {
     expect(await outcomeOf(await createDpopProof({ ...request(), ...changes }))).toBe(expected);
   });
 
-  it("with the URL without query and fragment (RFC 9449 section 4.2), and a new jti each time", async () => {
+  it("a client's proof has the URL without query and fragment (RFC 9449 section 4.2), and a new jti each time", async () => {
     const proofs = [
       await createDpopProof({ ...request(), url: `${URL_OF_CALL}?a=1#b` }),
       await createDpopProof(request()),
@@ -96,7 +96,7 @@ describe("the client's proof passes the service's check (contract section 15)", 
     expect(claims[0].jti).not.toBe(claims[1].jti);
   });
 
-  it("and contains only the public members of the app's key", async () => {
+  it("a client's proof contains only the public members of the app's key", async () => {
     const publicJwk = { ...key.publicJwk, d: "secret", kid: "mine" };
     const proof = await createDpopProof({ ...request(), key: { ...key, publicJwk } });
     expect(atob(proof.split(".")[0] ?? "")).not.toContain("secret");
@@ -122,7 +122,7 @@ describe("the client's response opens a door that challenges (contract section 1
 
   const door = (changes: object = {}) => ({ doorId: "lobby-1", applicationId, keys, now, ...changes });
 
-  it("and no other: not with another key, not at another door, not later, not for another badge signature", async () => {
+  it("a client's response opens no other door: not with another key, not later, not for another badge signature", async () => {
     const challenge = createChallenge(door());
     const present = async (made: object, changes: object = {}) => {
       const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature, ...made });
@@ -138,7 +138,7 @@ describe("the client's response opens a door that challenges (contract section 1
     expect(await present({ badgeSignature: `${badgeSignature}x` })).toBe("wrong-badge-signature");
   });
 
-  it("and is not a proof for the service, and a proof is not a response (RFC 8725 section 3.12)", async () => {
+  it("a client's response is not a proof for the service, and a proof is not a response (RFC 8725 section 3.12)", async () => {
     const challenge = createChallenge(door());
     const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
     expect(await outcomeOf(response)).toBe("INVALID_PROOF wrong-type");
@@ -148,7 +148,7 @@ describe("the client's response opens a door that challenges (contract section 1
   });
 
   it.each(["", "badge-possession-v2.a.b.1", "eyJhbGciOiJFUzI1NiJ9.e30", `${createChallenge({ doorId: "a", now })}\n`])(
-    "and signs nothing but a challenge, not %j",
+    "a client signs nothing but a challenge as a response, not %j",
     async (challenge) => {
       const made = createDoorResponse({ key, challenge, applicationId, badgeSignature });
       await expect(made).rejects.toThrow(RangeError);
@@ -162,7 +162,7 @@ describe("a signer of the app's own", () => {
   const s = Uint8Array.from({ length: 32 }, (_, index) => index);
   const der = Uint8Array.of(0x30, 2 + 33 + 2 + 31, 0x02, 33, 0, ...r, 0x02, 31, ...s.subarray(1));
 
-  it("that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
+  it("a signer that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
     const store: ProofKey = { publicJwk: key.publicJwk, sign: async (bytes) => toDer(await key.sign(bytes)) };
     await expect(createDpopProof({ ...request(), key: store })).rejects.toThrow("rawSignatureFromDer");
     const converting: ProofKey = { ...store, sign: async (bytes) => rawSignatureFromDer(await store.sign(bytes)) };
@@ -171,7 +171,7 @@ describe("a signer of the app's own", () => {
     }
   });
 
-  it("can convert DER to r and s, 32 bytes each", () => {
+  it("a signer of the app's own can convert DER to r and s, 32 bytes each", () => {
     expect(rawSignatureFromDer(der)).toEqual(Uint8Array.of(...r, ...s));
     const tiny = Uint8Array.of(0x30, 6, 0x02, 1, 7, 0x02, 1, 9);
     expect(rawSignatureFromDer(tiny)).toEqual(
@@ -189,11 +189,11 @@ describe("a signer of the app's own", () => {
     ["an empty number", Uint8Array.of(0x30, 5, 0x02, 0, 0x02, 1, 9)],
     ["a number of 33 bytes", Uint8Array.of(0x30, 38, 0x02, 33, 1, ...r, 0x02, 1, 9)],
     ["one number", Uint8Array.of(0x30, 3, 0x02, 1, 7)],
-  ])("gets a RangeError for %s", (_name, bytes) => {
+  ])("the conversion from DER throws a RangeError for %s", (_name, bytes) => {
     expect(() => rawSignatureFromDer(bytes)).toThrow(RangeError);
   });
 
-  it("that is a WebCrypto pair of another curve or with swapped halves is refused", async () => {
+  it("a signer that is a WebCrypto pair of another curve or with swapped halves is refused", async () => {
     const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-384" }, false, ["sign", "verify"]);
     if (!("privateKey" in pair)) throw new Error("not a pair");
     const { publicKey, privateKey } = KEY.pair;

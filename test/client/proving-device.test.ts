@@ -79,7 +79,7 @@ const proofsOf = ({ requests }: ReturnType<typeof phoneOf>) =>
   requests.map(({ init }) => JSON.parse(atob(init.headers.dpop?.split(".")[1] ?? "")));
 
 describe.each(CALLS)("%s of a device client with a key (contract section 15)", (_name, call) => {
-  it("carries a proof that passes the service's check, also under a base URL with a path", async () => {
+  it("every call carries a proof that passes the service's check, also under a base URL with a path", async () => {
     const made = phoneOf();
     await call(made.phone);
     expect(made.requests).toHaveLength(1);
@@ -89,7 +89,7 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     expect(behindProxy.requests).toHaveLength(1);
   });
 
-  it("carries another proof on every try, with the time of that try", async () => {
+  it("a call carries another proof on every try, with the time of that try", async () => {
     const made = phoneOf([NO_NETWORK, RATE_LIMITED, UNAVAILABLE, demanding]);
     await call(made.phone);
     const proofs = proofsOf(made);
@@ -101,19 +101,22 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
   it.each([
     ["ahead", 86_400_000],
     ["behind", -86_400_000],
-  ])("works on a phone whose clock is a day %s, at once and without counting as a retry", async (_name, offset) => {
-    phoneIsAhead = offset;
-    const made = phoneOf([demanding], { maxTries: 1 });
-    await call(made.phone);
-    expect(made.requests).toHaveLength(2);
-    expect(made.waits).toEqual([]);
-    const [first, second] = proofsOf(made);
-    expect(first.nonce).toBeUndefined();
-    expect(second.nonce).toMatch(/./);
-    expect(second.jti).not.toBe(first.jti);
-  });
+  ])(
+    "a call with a proof works on a phone whose clock is a day %s, at once and without counting as a retry",
+    async (_name, offset) => {
+      phoneIsAhead = offset;
+      const made = phoneOf([demanding], { maxTries: 1 });
+      await call(made.phone);
+      expect(made.requests).toHaveLength(2);
+      expect(made.waits).toEqual([]);
+      const [first, second] = proofsOf(made);
+      expect(first.nonce).toBeUndefined();
+      expect(second.nonce).toMatch(/./);
+      expect(second.jti).not.toBe(first.jti);
+    },
+  );
 
-  it("keeps the nonce for later calls while it lasts, and no longer", async () => {
+  it("a device client keeps the nonce for later calls while it lasts, and no longer", async () => {
     phoneIsAhead = 86_400_000;
     const made = phoneOf();
     await call(made.phone);
@@ -126,7 +129,7 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     expect(proofsOf(made).map(({ nonce }) => nonce !== undefined)).toEqual([false, true, true, false]);
   });
 
-  it("takes the new nonce when the phone's clock stood still and the old one has become stale", async () => {
+  it("a device client takes the new nonce when the phone's clock stood still and the old one has become stale", async () => {
     phoneIsAhead = 86_400_000;
     const made = phoneOf();
     await call(made.phone);
@@ -138,7 +141,7 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     expect(nonces[3]).not.toBe(nonces[1]);
   });
 
-  it("follows a new nonce on a later try, too", async () => {
+  it("a device client with a key follows a new nonce on a later try, too", async () => {
     const useNonce = async () => refusal(401, "USE_DPOP_NONCE", await offered());
     const made = phoneOf([useNonce, NO_NETWORK, useNonce, demanding]);
     await call(made.phone);
@@ -146,7 +149,7 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     expect(made.waits).toEqual([249]);
   });
 
-  it("follows USE_DPOP_NONCE once, and then fails", async () => {
+  it("a device client with a key follows USE_DPOP_NONCE once, and then fails", async () => {
     const made = phoneOf([async () => refusal(401, "USE_DPOP_NONCE", await offered())]);
     await expect(call(made.phone)).rejects.toThrow("401 USE_DPOP_NONCE");
     expect(made.requests).toHaveLength(2);
@@ -158,7 +161,7 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     ["INVALID_PROOF with a nonce", refusal(401, "INVALID_PROOF", { "dpop-nonce": "n" })],
     ["USE_DPOP_NONCE without a nonce", refusal(401, "USE_DPOP_NONCE")],
     ["another status than 401", refusal(400, "USE_DPOP_NONCE", { "dpop-nonce": "n" })],
-  ])("never repeats %s", async (_name, response) => {
+  ])("a device client with a key never repeats %s", async (_name, response) => {
     const made = phoneOf([response, demanding]);
     await expect(call(made.phone)).rejects.toMatchObject({ name: "BadgeServiceError", status: response.status });
     expect(made.requests).toHaveLength(1);
@@ -167,13 +170,13 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     expect(proofsOf(made)[1].nonce).toBeUndefined();
   });
 
-  it("proves the udid as it arrives, without white space around it", async () => {
+  it("a proof has the udid as it arrives, without white space around it", async () => {
     const made = phoneOf([demanding], { udid: ` ${UDID}\t` });
     await call(made.phone);
     expect(made.requests).toHaveLength(1);
   });
 
-  it("sends nothing when the key does not sign, and does not ask it again", async () => {
+  it("a device client sends nothing when the key does not sign, and does not ask it again", async () => {
     let asked = 0;
     const sign = async () => {
       asked++;
@@ -185,7 +188,7 @@ describe.each(CALLS)("%s of a device client with a key (contract section 15)", (
     expect(made.requests).toEqual([]);
   });
 
-  it("has no proof without a key", async () => {
+  it("a device client has no proof without a key", async () => {
     const grant: Fetch = async (url) => (url.endsWith("/sign") ? SIGNATURE : EXISTING_BADGE).clone();
     const fake = fakeService(grant);
     await call(device(APPLICATION, UDID, fake.options));
@@ -218,7 +221,7 @@ describe("the badge that signs (contract section 15)", () => {
     requests.filter(({ url }) => url.endsWith("/sign")).map(({ init }) => JSON.parse(init.body ?? ""));
   const base64 = "aGVsbG8=";
 
-  it("is that of the last login, with a key and without", async () => {
+  it("the badge of the last login signs, with a key and without", async () => {
     for (const changes of [{}, { proofKey: undefined }]) {
       const made = phoneOf([badge("7"), SIGNATURE, badge("8"), SIGNATURE], changes);
       await made.phone.requestBadge({ userId: "alice" });
@@ -232,7 +235,7 @@ describe("the badge that signs (contract section 15)", () => {
     }
   });
 
-  it("is the one that the app names, for that call", async () => {
+  it("the badge that the app names signs, for that call", async () => {
     const made = phoneOf([badge("7"), SIGNATURE]);
     await made.phone.requestBadge({ userId: "alice" });
     await made.phone.sign(base64, { badgeId: "9" });
@@ -243,7 +246,7 @@ describe("the badge that signs (contract section 15)", () => {
     ]);
   });
 
-  it("is still that of the last login after a login that failed", async () => {
+  it("after a login that failed, the badge of the last login still signs", async () => {
     const made = phoneOf([badge("7"), refusal(403, "REVOKED_BADGE"), SIGNATURE]);
     await made.phone.requestBadge({ userId: "alice" });
     expect(await failureOf(made.phone.requestBadge({ userId: "bob" }))).toMatchObject({ code: "REVOKED_BADGE" });
@@ -251,7 +254,7 @@ describe("the badge that signs (contract section 15)", () => {
     expect(bodies(made)).toEqual([{ base64, badgeId: "7" }]);
   });
 
-  it("is left to the service before the first login", async () => {
+  it("before the first login the service chooses the badge that signs", async () => {
     const made = phoneOf([SIGNATURE]);
     await made.phone.sign(base64);
     expect(bodies(made)).toEqual([{ base64 }]);

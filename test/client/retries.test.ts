@@ -64,7 +64,7 @@ describe.each(REPEATABLE)("%s is sent again", (_call, success, call) => {
     ["503 UNAVAILABLE", UNAVAILABLE, 2_249],
     ["a gateway's 502", BAD_GATEWAY, 249],
     ["a gateway's 503", BUSY_GATEWAY, 1_249],
-  ])("after %s, when the wait is over", async (_name, failure, wait) => {
+  ])("a request is sent again after %s, when the wait is over", async (_name, failure, wait) => {
     const fake = fakeService(failure, success);
     await call(fake);
     expect(fake.requests).toHaveLength(2);
@@ -72,7 +72,7 @@ describe.each(REPEATABLE)("%s is sent again", (_call, success, call) => {
     expect(fake.waits).toEqual([wait]);
   });
 
-  it("at most four times in all, with growing delays", async () => {
+  it("a request is sent at most four times in all, with growing delays", async () => {
     const fake = fakeService(NO_NETWORK);
     await expect(call(fake)).rejects.toBeInstanceOf(NoResponseError);
     expect(fake.requests).toHaveLength(4);
@@ -86,7 +86,7 @@ describe.each(REPEATABLE)("%s is sent again", (_call, success, call) => {
     ["503 UNAVAILABLE without Retry-After", refusal(503, "UNAVAILABLE")],
     ["a Retry-After over 60 s", refusal(503, "UNAVAILABLE", { "retry-after": "61" })],
     ["a response that it cannot read", Response.json({}, { status: 201 })],
-  ])("but not after %s", async (_name, failure) => {
+  ])("a request is not sent again after %s", async (_name, failure) => {
     const fake = fakeService(failure, success);
     await expect(call(fake)).rejects.toMatchObject({ name: "BadgeServiceError", status: failure.status });
     expect(fake.requests).toHaveLength(1);
@@ -211,7 +211,7 @@ describe("the retry options", () => {
   });
 
   it.each([{ maxTries: 0 }, { maxTries: Number.NaN }, { timeoutMilliseconds: 0 }, { maxRetryAfterSeconds: -1 }])(
-    "refuses %j",
+    "the retry options refuse %j",
     (options) => {
       expect(() => device(NOBODY, "phone", options)).toThrow(RangeError);
     },

@@ -19,7 +19,7 @@ const signed = (secrets: readonly string[], body = CREATED, timestampSeconds = N
   signedAsService({ eventId: EVENT_ID, timestampSeconds, body, secrets });
 
 describe("a genuine webhook is accepted (contract section 8)", () => {
-  it("with its event, typed", async () => {
+  it("a genuine webhook is accepted with its event, typed", async () => {
     const result = await verifyWebhook({ headers: await signed(["s"]), body: CREATED, secrets: "s", now });
     expect(result).toEqual({ ok: true, eventId: EVENT_ID, kind: "badge:created", event: EVENT });
   });
@@ -29,12 +29,12 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     ["bytes", (text: string) => utf8(text)],
     ["an ArrayBuffer", (text: string) => utf8(text).buffer],
     ["part of a larger buffer", (text: string) => utf8(`--${text}--`).subarray(2, -2)],
-  ])("as %s", async (_name, form) => {
+  ])("a genuine webhook is accepted as %s", async (_name, form) => {
     const result = await verifyWebhook({ headers: await signed(["s"]), body: form(CREATED), secrets: "s", now });
     expect(result).toMatchObject({ ok: true, event: EVENT });
   });
 
-  it("with the headers of fetch, and with those of node:http", async () => {
+  it("a genuine webhook is accepted with the headers of fetch, and with those of node:http", async () => {
     const sent = await signed(["s"]);
     const lowerCase = Object.fromEntries(Object.entries(sent).map(([name, value]) => [name.toLowerCase(), value]));
     for (const headers of [new Headers(sent), sent, { ...lowerCase, host: "example.com", "set-cookie": ["a", "b"] }]) {
@@ -42,14 +42,14 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     }
   });
 
-  it("with the fields that a claimed invitation adds", async () => {
+  it("a genuine webhook is accepted with the fields that a claimed invitation adds", async () => {
     const data = { id: "8", userId: "v", invitationId: "inv_1", replacedBadgeId: "7" };
     const body = JSON.stringify({ ...EVENT, data });
     const result = await verifyWebhook({ headers: await signed(["s"], body), body, secrets: "s", now });
     expect(result).toMatchObject({ ok: true, event: { data } });
   });
 
-  it("while two secrets are valid, before and after the promotion of the new one", async () => {
+  it("while two secrets are valid, a genuine webhook is accepted before and after the promotion of the new one", async () => {
     for (const live of [
       ["old", "new"],
       ["new", "old"],
@@ -63,7 +63,7 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     }
   });
 
-  it("of another kind, without an event to handle", async () => {
+  it("a genuine webhook of another kind is accepted, without an event to handle", async () => {
     const body = JSON.stringify({
       id: EVENT_ID,
       event: "webhook:test",
@@ -74,7 +74,7 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     expect(result).toEqual({ ok: true, eventId: EVENT_ID, kind: "webhook:test", event: null });
   });
 
-  it("up to five minutes early or late, or within the caller's tolerance", async () => {
+  it("a genuine webhook is accepted up to five minutes early or late, or within the caller's tolerance", async () => {
     const check = async (seconds: number, toleranceSeconds?: number) => {
       const headers = await signed(["s"], CREATED, NOW_SECONDS + seconds);
       const tolerance = toleranceSeconds === undefined ? {} : { toleranceSeconds };
@@ -89,7 +89,7 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     expect(await check(-1, 0)).toBe("stale-timestamp");
   });
 
-  it("by the server client with its own secret by default", async () => {
+  it("the server client accepts a genuine webhook with its own secret by default", async () => {
     const client = new ServerClient({ baseUrl: BASE_URL, applicationId: "app", applicationSecret: "s" });
     const webhook = { headers: await signed(["s"]), body: CREATED, now };
     expect(await client.verifyWebhook(webhook)).toMatchObject({ ok: true, event: EVENT });
@@ -104,31 +104,37 @@ describe("any other webhook is refused (contract section 8)", () => {
     return result.ok ? "accepted" : result.reason;
   };
 
-  it("with one changed character in the body", async () => {
+  it("a webhook with one changed character in the body is refused", async () => {
     expect(await check({}, CREATED.replace("1000000007", "1000000008"))).toBe("wrong-signature");
     expect(await check({}, `${CREATED} `)).toBe("wrong-signature");
     expect(await check({}, "")).toBe("wrong-signature");
   });
 
-  it("signed with another secret", async () => {
+  it("a webhook signed with another secret is refused", async () => {
     expect(await check({}, CREATED, ["t"])).toBe("wrong-signature");
     expect(await check({}, CREATED, ["t", "u"])).toBe("wrong-signature");
   });
 
-  it.each(["webhook-id", "webhook-timestamp", "webhook-signature", "Signature"])("without %s", async (name) => {
-    expect(await check({ [name]: undefined })).toBe("missing-header");
-  });
+  it.each(["webhook-id", "webhook-timestamp", "webhook-signature", "Signature"])(
+    "a webhook without %s is refused",
+    async (name) => {
+      expect(await check({ [name]: undefined })).toBe("missing-header");
+    },
+  );
 
-  it("with a changed ID or time", async () => {
+  it("a webhook with a changed ID or time is refused", async () => {
     expect(await check({ "webhook-id": "evt_other" })).toBe("wrong-signature");
     expect(await check({ "webhook-timestamp": String(NOW_SECONDS + 1) })).toBe("wrong-signature");
   });
 
-  it.each(["", "soon", "1e9", "-1", "1800000000.5", " 1800000000"])("with the time %j", async (timestamp) => {
-    expect(await check({ "webhook-timestamp": timestamp })).toBe("malformed-timestamp");
-  });
+  it.each(["", "soon", "1e9", "-1", "1800000000.5", " 1800000000"])(
+    "a webhook with the time %j is refused",
+    async (timestamp) => {
+      expect(await check({ "webhook-timestamp": timestamp })).toBe("malformed-timestamp");
+    },
+  );
 
-  it("with only one of the two signatures valid", async () => {
+  it("a webhook with only one of the two signatures valid is refused", async () => {
     const other = await signed(["t"]);
     expect(await check({ "webhook-signature": other["webhook-signature"] })).toBe("wrong-signature");
     expect(await check({ Signature: other.Signature })).toBe("wrong-signature");
@@ -138,7 +144,7 @@ describe("any other webhook is refused (contract section 8)", () => {
     for (const junk of ["", "?", "AAAA"]) expect(await check({ Signature: junk })).toBe("wrong-signature");
   });
 
-  it("with a repeated header", async () => {
+  it("a webhook with a repeated header is refused", async () => {
     const sent = await signed(["s"]);
     const headers = { ...sent, Signature: undefined, signature: [sent.Signature ?? "", "AAAA"] };
     expect(await verifyWebhook({ headers, body: CREATED, secrets: "s", now })).toEqual({

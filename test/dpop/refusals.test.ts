@@ -189,7 +189,7 @@ const TABLE = Object.entries(REFUSALS).flatMap(([reason, proofs]) => {
 });
 
 describe("a proof is refused (contract section 15)", () => {
-  it("unless nothing is wrong with it", async () => {
+  it("a proof is not refused if nothing is wrong with it", async () => {
     expect(await outcomeOf(await makeProof())).toBe("accepted");
     expect(await outcomeOf(await sized(4096))).toBe("accepted");
     expect(await outcomeOf(await makeProof({ claims: { jti: "j".repeat(256) } }))).toBe("accepted");
@@ -201,7 +201,7 @@ describe("a proof is refused (contract section 15)", () => {
     expect(await verifyDpopProof(await make(), CALL)).toEqual({ ok: false, reason, code, thumbprint });
   });
 
-  it("not as stale if anything else is wrong: USE_DPOP_NONCE means that a nonce is all that is missing", async () => {
+  it("a proof is refused as stale only if nothing else is wrong: USE_DPOP_NONCE means that a nonce is all that is missing", async () => {
     const stale = { iat: CLAIMS.iat - 86_400 };
     for (const wrong of [{ htm: "GET" }, { htu: "https://x/" }, { aud: "" }, { ath: "" }, { body_hash: "" }]) {
       expect(await outcomeOf(await makeProof({ claims: { ...stale, ...wrong } }))).toMatch(/^INVALID_PROOF/);
@@ -209,7 +209,7 @@ describe("a proof is refused (contract section 15)", () => {
     expect(await outcomeOf(await makeProof({ claims: stale, key: OTHER_KEY }))).toMatch(/^INVALID_PROOF/);
   });
 
-  it("with any one character changed", async () => {
+  it("a proof with any one character changed is refused", async () => {
     const proof = await makeProof();
     for (let index = 0; index < proof.length; index++) {
       const changed = proof.slice(0, index) + (proof[index] === "B" ? "C" : "B") + proof.slice(index + 1);

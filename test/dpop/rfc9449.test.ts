@@ -37,7 +37,7 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
     return dpop.generateProof(pair, URL_OF_CALL, "POST", nonce, UDID, more);
   };
 
-  it("is accepted, with the thumbprint and the public members of its key", async () => {
+  it("a proof by an independent maker is accepted, with the thumbprint and the public members of its key", async () => {
     const result = await verifyDpopProof(await make(), call);
     const jwk = await exportJWK(pair.publicKey);
     expect(result).toEqual({
@@ -47,7 +47,7 @@ describe("a proof by an independent maker (contract section 15: dpop of npm)", (
     });
   });
 
-  it("is accepted with a nonce of the service", async () => {
+  it("a proof by an independent maker is accepted with a nonce of the service", async () => {
     const nonce = await makeNonce(NONCE_KEY, call.now);
     expect(await outcomeOf(await make(nonce), call)).toBe("accepted");
   });
@@ -104,7 +104,7 @@ describe("the checks of RFC 9449 section 4.3 against the call, by their numbers"
 });
 
 describe("the examples of RFC 9449", () => {
-  it("ath of the access token of section 7.1", async () => {
+  it("ath of the access token of RFC 9449 section 7.1 is as printed there", async () => {
     expect(await digestOf("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU")).toBe(
       "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo",
     );
@@ -122,7 +122,7 @@ describe("the examples of RFC 9449", () => {
 });
 
 describe("the thumbprint (RFC 7638)", () => {
-  it("and the reported key depend on the required members alone", async () => {
+  it("the thumbprint and the reported key depend on the required members alone", async () => {
     const jwk = { ext: true, key_ops: ["verify"], alg: "ES256", use: "sig", kid: "mine", ...KEY.jwk };
     const results = [
       await verifyDpopProof(await makeProof(), CALL),

@@ -17,7 +17,7 @@ describe("htu is compared after normalization (RFC 9449 section 4.3)", () => {
     ["with an empty port (6.2.3)", "https://badges.example.com:/v1/badge"],
     ["with a query", `${CALLED}?a=1`],
     ["with a fragment", `${CALLED}#a`],
-  ])("and matches %s", async (_name, htu) => {
+  ])("htu is normalized and matches %s", async (_name, htu) => {
     expect(await outcomeOf(await makeProof({ claims: { htu } }), { urls: [CALLED] })).toBe("accepted");
   });
 
@@ -49,17 +49,17 @@ describe("htu is compared after normalization (RFC 9449 section 4.3)", () => {
     ["broken percent-encoding", "https://badges.example.com/v1/badge%"],
     ["a NUL", "https://badges.example.com/v1/badge%00"],
     ["nothing", ""],
-  ])("and does not match %s", async (_name, htu) => {
+  ])("htu is normalized and does not match %s", async (_name, htu) => {
     expect(await outcomeOf(await makeProof({ claims: { htu } }), { urls: [CALLED] })).toBe("INVALID_PROOF wrong-url");
   });
 
-  it("and keeps reserved characters encoded, with hexadecimal digits in upper case", () => {
+  it("htu keeps reserved characters encoded, with hexadecimal digits in upper case", () => {
     expect(normalizeUrl("http://h/%7e%2f%C3%a4%41")).toBe("http://h/~%2F%C3%A4A");
     expect(normalizeUrl("http://H:80")).toBe("http://h/");
     expect(normalizeUrl("http://[::1]:8787/v1/badge")).toBe("http://[::1]:8787/v1/badge");
   });
 
-  it("and a called URL that is no URL matches nothing", async () => {
+  it("no htu matches a called URL that is no URL", async () => {
     expect(await outcomeOf(await makeProof({ claims: { htu: "x" } }), { urls: ["x"] })).toBe("INVALID_PROOF wrong-url");
   });
 });
@@ -79,14 +79,14 @@ describe("behind a proxy (contract section 15: the called URL, or PUBLIC_URL + p
     }
   });
 
-  it("in local development it may also name the called URL: localhost, 127.0.0.1, an address of the network", async () => {
+  it("in local development a proof may also name the called URL: localhost, 127.0.0.1, an address of the network", async () => {
     const urls = callUrls(inside, "https://badges.example.com", true);
     for (const htu of [CALLED, inside]) {
       expect(await outcomeOf(await makeProof({ claims: { htu } }), { urls })).toBe("accepted");
     }
   });
 
-  it.each([true, false])("without PUBLIC_URL only the called URL counts (local: %j)", async (isLocal) => {
+  it.each([true, false])("without PUBLIC_URL a proof names only the called URL (local: %j)", async (isLocal) => {
     const urls = callUrls(inside, null, isLocal);
     expect(await outcomeOf(await makeProof({ claims: { htu: inside } }), { urls })).toBe("accepted");
     expect(await outcomeOf(await makeProof(), { urls })).toBe("INVALID_PROOF wrong-url");

@@ -70,7 +70,7 @@ async function tablesWith(text: string): Promise<string[]> {
 }
 
 describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
-  it("leaves nothing of the person in any table, and keeps the revoked badges' numbers, changes and history", async () => {
+  it("an erasure leaves nothing of the person in any table, and keeps the revoked badges' numbers, changes and history", async () => {
     const { application, numbers } = await remember();
     const before = await Promise.all([USER, NAME, MODEL, REASON].map(tablesWith));
     expect(before.map((tables) => tables.length > 0)).toEqual([true, true, true, true]);
@@ -99,7 +99,7 @@ describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
     }
   });
 
-  it("leaves another user and another application as they were", async () => {
+  it("an erasure leaves another user and another application as they were", async () => {
     const [{ application }, other] = [await remember(), await remember()];
     expect((await requestBadge(application, "third", { userId: "bob", metadata: { os: "iOS" } })).status).toBe(201);
     await erase(application);
@@ -117,7 +117,7 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
   const NAMED = `Reception for ${USER}`;
   const reasons = [`${USER}, who asked, is back`, `as (${USER}) says`, `of x${USER}, ${USER}.uk and no-${USER}`];
 
-  it("names the alias in its place, in actors' names and reasons, also of the moment before, and other words stay", async () => {
+  it("an erasure puts the alias into actors' names and reasons, also of the moment before, and other words stay", async () => {
     const { application } = await remember();
     const { body } = await requestBadge(application, "colleague", { userId: "bob" });
     const step = (name: string, reason: string, actor = NAMED) =>
@@ -141,7 +141,7 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
     expect(JSON.stringify(page.history)).not.toContain("because");
   });
 
-  it("is looked through in chunks, as the events are", { timeout: 60_000 }, async () => {
+  it("an erasure looks through the history in chunks, as through the events", { timeout: 60_000 }, async () => {
     const application = await createApplication();
     const user = `${crypto.randomUUID()}@example.com`;
     await requestBadge(application, "phone", { userId: user });
@@ -166,7 +166,7 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
 });
 
 describe("a visitor who was invited by name only (contract section 24)", () => {
-  it("is erased with the invitation, or after a claim with the user, and another one stays", async () => {
+  it("a visitor invited by name only is erased with the invitation, or after a claim with the user, and another one stays", async () => {
     const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
     const [pending, claimed, kept] = ["pending", "claimed", "kept"].map((who) => `${who} ${crypto.randomUUID()}`);
     const ask = async (name: string | undefined) =>
@@ -186,7 +186,7 @@ describe("a visitor who was invited by name only (contract section 24)", () => {
 });
 
 describe("a person who gave commands of the script and is erased (contract section 24)", () => {
-  it("is not named by the commands", async () => {
+  it("commands of the script do not name a person who gave them and was erased", async () => {
     const application = await createApplication();
     const { body } = await requestBadge(application, "phone", { userId: "bob" });
     const [user, other] = [crypto.randomUUID(), crypto.randomUUID()];
@@ -336,7 +336,7 @@ describe("a person who was erased, and D1 is restored (contract sections 21 and 
 });
 
 describe("a block of a person who is erased (contract section 24)", () => {
-  it("outlives the erasure under a keyed digest, and is lifted by the plain ID", async () => {
+  it("a block outlives the erasure under a keyed digest, and is lifted by the plain ID", async () => {
     const application = await createApplication();
     const user = `${crypto.randomUUID()}@example.com`;
     const path = `/v1/users/${encodeURIComponent(user)}`;
@@ -402,7 +402,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     return { application, user, namedIn };
   }
 
-  it("takes several entries, then looks through the events in chunks, and leaves nothing", {
+  it("erasing a person whom much names takes several entries, then looks through the events in chunks, and leaves nothing", {
     timeout: 60_000,
   }, async () => {
     const { application, user, namedIn } = await rememberMuch();
@@ -426,7 +426,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     await expectInSync(application);
   });
 
-  it("delays others' calls by two chunks at most", { timeout: 60_000 }, async () => {
+  it("erasing a person whom much names delays others' calls by two chunks at most", { timeout: 60_000 }, async () => {
     const { application, user } = await rememberMuch(4 * ERASE_CHUNK_ROWS);
     let chunks = 0;
     let other: Promise<Answer> | undefined;
@@ -448,7 +448,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(chunksBefore[0]).toBeLessThanOrEqual(2);
   });
 
-  it("is finished by the alarm when the allocator ends while events are looked through", {
+  it("the alarm finishes an erasure when the allocator ends while events are looked through", {
     timeout: 60_000,
   }, async () => {
     const { application, user, namedIn } = await rememberMuch();
@@ -467,7 +467,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(await namedIn()).toEqual([[], []]);
   });
 
-  it("is carried out for the script, which then has the result", { timeout: 60_000 }, async () => {
+  it("an erasure is carried out for the script, which then has the result", { timeout: 60_000 }, async () => {
     const { application, user, namedIn } = await rememberMuch();
     const command = await putCommand(application, { kind: "erase", userId: user });
     await wake(application);
@@ -479,7 +479,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(await namedIn()).toEqual([[], []]);
   });
 
-  it("leaves nothing of the person in the response to an event that was being sent", async () => {
+  it("an erasure leaves nothing of the person in the response to an event that was being sent", async () => {
     const { application } = await remember();
     const { db } = testContext().context;
     await runSql("UPDATE application SET webhook_held_at = NULL WHERE id = ?", application.id);

@@ -103,7 +103,7 @@ describe("an application lives in the home that its ID names (contract section 1
     expect(await count(other)).toEqual({ badges: 0 });
   });
 
-  it("of a home that is not bound: every route refuses it as an unknown application, and no D1 is asked", async () => {
+  it("every route refuses an application of a home that is not bound as unknown, and no D1 is asked", async () => {
     let asked = 0;
     const count = <Result>(send: () => Promise<Result>) => {
       asked++;
@@ -161,7 +161,7 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
     return asked;
   }
 
-  it("at the location or in the jurisdiction that the home's variable has, its scheduler too", async () => {
+  it("objects are made at the location or in the jurisdiction that the home's variable has, its scheduler too", async () => {
     expect(await askedFor("location=weur")).toEqual([
       { id: applicationId, locationHint: "weur" },
       { id: "2", locationHint: "weur" },
@@ -176,7 +176,7 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
   });
 
   it.each(["weur", "location=moon", "jurisdiction=weur", "location=weur,jurisdiction=eu"])(
-    "and nowhere while the variable says %s: a wrong place would be for ever",
+    "objects are made nowhere while the home's variable says %s: a wrong place would be for ever",
     async (place) => {
       await expect(askedFor(place)).rejects.toThrow(/Invalid option|HOME_2 is neither/);
     },

@@ -69,7 +69,7 @@ const inD1 = async () =>
   ).raw()) as unknown[];
 
 describe("the register of number ranges, which home 1's scheduler keeps (contract sections 17 and 21)", () => {
-  it("has numbers registered once, in D1 too, and repeats its result", async () => {
+  it("the register registers numbers once, in D1 too, and repeats its result", async () => {
     const [one, other] = [newApplicationId(1), newApplicationId(2)];
     expect(await register(one, null)).toMatchObject({ kind: "registered", registration: { firstNumber: 1e9 } });
     expect(await register(one, null)).toMatchObject({ kind: "registered", registration: { firstNumber: 1e9 } });
@@ -81,7 +81,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     ]);
   });
 
-  it("gives a restored D1 back what it lacks before it decides, and with the tick that notices the restore", async () => {
+  it("the register gives a restored D1 back what it lacks before it decides, and with the tick that notices the restore", async () => {
     const [one, other] = [newApplicationId(1), newApplicationId(2)];
     await register(one, 100, 199);
     await register(one, 100, 299);
@@ -97,7 +97,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await inD1()).toEqual([[one, 100, 299]]);
   });
 
-  it("takes over D1's registrations when it has lost its storage", async () => {
+  it("the register takes over D1's registrations when it has lost its storage", async () => {
     const one = newApplicationId(1);
     await register(one, 100, 199);
     await runInDurableObject(scheduler(), (_, state) => {
@@ -106,7 +106,7 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await register(newApplicationId(2), 150)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
   });
 
-  it("fails a command that it cannot parse, logs it, and continues", async () => {
+  it("the register fails a command that it cannot parse, logs it, and continues", async () => {
     const unknown = newRandomId();
     await env.DB.prepare("INSERT INTO script_command VALUES (?1, 'home', '{}', unixepoch() * 1000 - 1000, NULL)")
       .bind(unknown)

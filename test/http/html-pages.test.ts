@@ -15,10 +15,13 @@ async function get(path: string, variables: object): Promise<{ status: number; t
 }
 
 describe('CONSOLE = "off" in wrangler.toml (contract section 19)', () => {
-  it.each(["/console", "/console/", "/console/console.js", "/console/console.css"])("removes %s", async (path) => {
-    expect(await get(path, { CONSOLE: "off" })).toMatchObject({ status: 404, text: '{"error":"NOT_FOUND"}' });
-    expect((await get(path, { CONSOLE: "on" })).status).toBeLessThan(400);
-  });
+  it.each(["/console", "/console/", "/console/console.js", "/console/console.css"])(
+    'CONSOLE = "off" removes %s',
+    async (path) => {
+      expect(await get(path, { CONSOLE: "off" })).toMatchObject({ status: 404, text: '{"error":"NOT_FOUND"}' });
+      expect((await get(path, { CONSOLE: "on" })).status).toBeLessThan(400);
+    },
+  );
 
   it('CONSOLE = "off" removes the link to the console from the reference', async () => {
     expect((await get("/docs", { CONSOLE: "on" })).text).toContain('href="/console"');
@@ -34,7 +37,7 @@ describe('CONSOLE = "off" in wrangler.toml (contract section 19)', () => {
 });
 
 describe('PASS = "off" in wrangler.toml (contract section 27)', () => {
-  it.each(["/pass", "/pass/", "/pass/pass.js", "/pass/pass.css"])("removes %s", async (path) => {
+  it.each(["/pass", "/pass/", "/pass/pass.js", "/pass/pass.css"])('PASS = "off" removes %s', async (path) => {
     expect(await get(path, { PASS: "off" })).toMatchObject({ status: 404, text: '{"error":"NOT_FOUND"}' });
     expect((await get(path, { PASS: "on" })).status).toBeLessThan(400);
   });
@@ -64,7 +67,7 @@ describe("/docs and the demo application (contract section 11)", () => {
   it.each([
     ["in production, whatever is set", { ENVIRONMENT: "production", DEMO_APPLICATION_ID }],
     ["locally when none is set", {}],
-  ])("is the plain page %s", async (_, variables) => {
+  ])("/docs of a service without a demo application is the plain page %s", async (_, variables) => {
     const { status, text, headers } = await get("/docs", variables);
     expect(status).toBe(200);
     expect(text).toContain('<div id="reference">');

@@ -196,7 +196,7 @@ describe("queries of lists (contract sections 4, 19 and 24)", () => {
     ["/v1/badges", filters],
     ["/v1/invitations", statesOf("", "Pending", "all", "held", "pending,claimed", "pending&state=pending")],
     ["/v1/events", statesOf("", "Pending", "all", "claimed", "pending,held", "pending&state=pending")],
-  ])("of %s are refused when they are not what it has, also with the cursor of another list", async (path, own) => {
+  ])("queries of %s are refused unless the list has them, also with the cursor of another list", async (path, own) => {
     const application = await createApplication(RECORDED_EVENTS);
     for (let place = 0; place < 2; place++) {
       await invite(application);

@@ -42,16 +42,19 @@ describe("GET /v1/application (contract section 19)", () => {
         ...{ webhookUrl: "https://hooks.example/badges", invitationLink: "https://app.example.com/visit/{token}" },
       },
     ],
-  ])("returns the settings of the application %s, and names nobody to the server", async (_, settings) => {
-    const application = await createApplication(settings);
-    const { id: applicationId, firstNumber, lastNumber } = application;
-    expect(await read(application, "/v1/application")).toEqual({
-      ...{ applicationId, firstNumber, lastNumber, name: "Test", webhookUrl: null },
-      // PUBLIC_URL of wrangler.toml: the page for visitors (section 27).
-      invitationLink: `http://localhost:8787/pass#${applicationId}/{token}`,
-      ...{ requireSecret: false, requireProof: false, statusList: false, ...settings },
-    });
-  });
+  ])(
+    "GET /v1/application returns the settings of the application %s, and names nobody to the server",
+    async (_, settings) => {
+      const application = await createApplication(settings);
+      const { id: applicationId, firstNumber, lastNumber } = application;
+      expect(await read(application, "/v1/application")).toEqual({
+        ...{ applicationId, firstNumber, lastNumber, name: "Test", webhookUrl: null },
+        // PUBLIC_URL of wrangler.toml: the page for visitors (section 27).
+        invitationLink: `http://localhost:8787/pass#${applicationId}/{token}`,
+        ...{ requireSecret: false, requireProof: false, statusList: false, ...settings },
+      });
+    },
+  );
 });
 
 describe("POST /v1/events/{id}/replay (contract section 19)", () => {
@@ -85,7 +88,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
       "while the endpoint is held",
       (outbox: Outbox) => runSql("UPDATE application SET webhook_held_at = 1 WHERE id = ?", outbox.application.id),
     ],
-  ])("holds the event %s, and it is sent on release", async (_, stop) => {
+  ])("a replay holds the event %s, and it is sent on release", async (_, stop) => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const id = await outbox.issue();

@@ -43,7 +43,7 @@ async function claimTogether(
 }
 
 describe("claims at one moment (contract section 5)", () => {
-  it("are written in one batch, each with its own number and its own event", async () => {
+  it("claims at one moment are written in one batch, each with its own number and its own event", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitations = await inParallel(20, () => invite(application));
     const { answers, writes } = await claimTogether(
@@ -61,7 +61,7 @@ describe("claims at one moment (contract section 5)", () => {
     expect(await listedNumbers(application)).toHaveLength(21);
   });
 
-  it("of one invitation by several devices: one succeeds, all others get CLAIMED_INVITATION", async () => {
+  it("of claims of one invitation by several devices one succeeds, and all others get CLAIMED_INVITATION", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitation = await invite(application);
     const { answers } = await claimTogether(
@@ -72,7 +72,7 @@ describe("claims at one moment (contract section 5)", () => {
     expect((await expectConsistent(application)).events).toHaveLength(2);
   });
 
-  it("of one invitation by one user device, twice: both get the number, one of them as new", async () => {
+  it("two claims of one invitation by one user device both get the number, one of them as new", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const invitation = await invite(application);
     const { answers } = await claimTogether(
@@ -84,7 +84,7 @@ describe("claims at one moment (contract section 5)", () => {
     expect((await expectConsistent(application)).events).toHaveLength(2);
   });
 
-  it("of two invitations by one user device: each replaces the badge before it, and its event says so", async () => {
+  it("of two claims of two invitations by one user device each replaces the badge before it, and its event says so", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const old = await claimQuietly(application, "phone", "guest", await invite(application));
     const [one, other] = [await invite(application), await invite(application)];

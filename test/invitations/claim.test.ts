@@ -13,7 +13,7 @@ useQuietLog();
 useStandingClock();
 
 describe("presenting an invitation token (contract section 2)", () => {
-  it("responds 201 with the reserved number first, then always 200 with the same number", async () => {
+  it("presenting a token gets 201 with the reserved number first, then always 200 with the same number", async () => {
     const application = await createApplication();
     const { token, number } = await invite(application);
     const first = await claim(application, "device", "alice", token);
@@ -31,7 +31,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     expect(await listedNumbers(application)).toEqual([number]);
   });
 
-  it("responds 410 from the moment of expiry on, swept or not", async () => {
+  it("presenting a token gets 410 from the moment of expiry on, swept or not", async () => {
     const application = await createApplication();
     const [unswept, toRevoke, swept] = [
       await invite(application, ahead(SECOND)),
@@ -52,7 +52,7 @@ describe("presenting an invitation token (contract section 2)", () => {
     }
   });
 
-  it("counts null, empty and blank as none, and issues as without", async () => {
+  it("a token that is null, empty or blank counts as none, and a badge is issued as without", async () => {
     const application = await createApplication();
     for (const token of [null, "", "  "]) {
       expect(outcome(await claim(application, `device ${token}.`, "alice", token))).toBe("201");
@@ -61,7 +61,7 @@ describe("presenting an invitation token (contract section 2)", () => {
 });
 
 describe("a failed request burns nothing (contract section 2)", () => {
-  it("with a wrong or missing field or udid, or too much, the token stays good", async () => {
+  it("the token stays good after a request with a wrong or missing field or udid, or too much", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const { token, number } = await invite(application);
     for (const [refusal, udid, body] of [
@@ -82,7 +82,7 @@ describe("a failed request burns nothing (contract section 2)", () => {
 });
 
 describe("the event of a claim (contract section 8)", () => {
-  it("is recorded once, names the invitation, has the metadata, and nothing as replaced when there was no badge", async () => {
+  it("the event of a claim is recorded once, names the invitation, has the metadata, and nothing as replaced when there was no badge", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const { token, number } = await invite(application);
     const claimOn = (os: string) =>
@@ -105,7 +105,7 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     return Number(decodeJwt(String(body.signature)).sub);
   }
 
-  it("replaces the old number with the invitation's and retires it permanently", async () => {
+  it("a claim replaces the old number with the invitation's and retires it permanently", async () => {
     const size = 4;
     const application = await createApplication({ size, ...RECORDED_EVENTS });
     const old = Number((await requestBadge(application, "device", { userId: "alice" })).body.badgeId);
@@ -140,7 +140,7 @@ describe("a claim by a user device that has a badge (contract section 2)", () =>
     expect(outcome(further)).toBe("503 NUMBERS_EXHAUSTED");
   });
 
-  it("of two invitations in a row keeps the second; the first token returns the present badge", async () => {
+  it("a claim of two invitations in a row keeps the second; the first token returns the present badge", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const first = await invite(application);
     const second = await invite(application);

@@ -15,7 +15,7 @@ const describeIt = ({ id }: { id: string }, invitationtoken: string): Promise<An
   call("GET", "/v1/invitation", { headers: { applicationid: id, invitationtoken } });
 
 describe("GET /v1/invitation (contract section 27)", () => {
-  it("says who is expected, where and when, as it was sent, and consumes nothing", async () => {
+  it("GET /v1/invitation says who is expected, where and when, as it was sent, and consumes nothing", async () => {
     const application = await createApplication({ name: "Main Street" });
     const sent = {
       ...{ expiresAt: ahead(DAY), badgeStartsAt: ahead(HOUR), badgeExpiresAt: ahead(2 * DAY) },
@@ -31,7 +31,7 @@ describe("GET /v1/invitation (contract section 27)", () => {
     expect(outcome(await claim(application, "phone", "ann", token))).toBe("201");
   });
 
-  it("leaves out what was not sent", async () => {
+  it("GET /v1/invitation leaves out what was not sent", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR);
     const { token } = await invite(application, expiresAt);
@@ -40,7 +40,7 @@ describe("GET /v1/invitation (contract section 27)", () => {
     });
   });
 
-  it("goes by the clock: expired from the moment on, before the object has recorded it (section 19)", async () => {
+  it("GET /v1/invitation goes by the clock: expired from the moment on, before the object has recorded it (section 19)", async () => {
     const application = await createApplication();
     const { token } = await invite(application, ahead(MINUTE));
     moveClock(MINUTE - 1);
@@ -49,14 +49,14 @@ describe("GET /v1/invitation (contract section 27)", () => {
     expect((await describeIt(application, token)).body).toMatchObject({ state: "expired" });
   });
 
-  it("ends with the badge, if that is earlier (section 12)", async () => {
+  it("GET /v1/invitation has the badge's end, if that is earlier (section 12)", async () => {
     const application = await createApplication();
     const { body } = await requestInvitation(application, { expiresAt: ahead(DAY), badgeExpiresAt: ahead(MINUTE) });
     moveClock(MINUTE);
     expect((await describeIt(application, String(body.id))).body).toMatchObject({ state: "expired" });
   });
 
-  it("knows a revoked and a claimed one, and does not say who claimed it", async () => {
+  it("GET /v1/invitation knows a revoked and a claimed one, and does not say who claimed it", async () => {
     const application = await createApplication();
     const [revoked, claimed] = [await invite(application), await invite(application)];
     expect((await revoke(application, revoked.token)).status).toBe(200);
@@ -67,13 +67,13 @@ describe("GET /v1/invitation (contract section 27)", () => {
     expect(body).not.toHaveProperty("userId");
   });
 
-  it("tells another application nothing", async () => {
+  it("GET /v1/invitation tells another application nothing", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     const { token } = await invite(application);
     expect(outcome(await describeIt(other, token))).toBe("404 UNKNOWN_INVITATION");
   });
 
-  it("costs one round trip to D1 and no call of the object", async () => {
+  it("GET /v1/invitation costs one round trip to D1 and no call of the object", async () => {
     const application = await createApplication();
     const { token } = await invite(application);
     const meter = new Meter(application);

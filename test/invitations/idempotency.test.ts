@@ -30,7 +30,7 @@ function ask(
 }
 
 describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
-  it("gives requests that race the same 201", async () => {
+  it("requests with one Idempotency-Key that race get the same 201", async () => {
     const application = await createApplication({ size: 1 });
     const body = { expiresAt: ahead(HOUR) };
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(application, body)));
@@ -74,7 +74,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     expect((await readRows(application)).badges).toHaveLength(1);
   });
 
-  it("is the caller's own: the server with both its secrets, each person, each device, and each application", async () => {
+  it("an Idempotency-Key is the caller's own: the server with both its secrets, each person, each device, and each application", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     const body = { expiresAt: ahead(HOUR) };
     const second = await makeSecret(await testSealer(), application.id);
@@ -96,7 +96,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     expect(invitations.map(({ withSecret }) => Boolean(withSecret))).toEqual([true, true, true, false, false]);
   });
 
-  it("gives a token of the form that the platform's telemetry redacts, also where it is derived (section 5)", async () => {
+  it("a token has the form that the platform's telemetry redacts, also where it is derived from an Idempotency-Key (section 5)", async () => {
     const application = await createApplication({ size: 200 });
     for (let visit = 0; visit < 60; visit++) {
       const headers = { ...serverHeaders(application), "idempotency-key": `visit-${visit}` };
@@ -105,7 +105,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     }
   });
 
-  it("has 1 to 255 printable ASCII characters, else 422; a blank one counts as missing", async () => {
+  it("an Idempotency-Key has 1 to 255 printable ASCII characters, else 422; a blank one counts as missing", async () => {
     const application = await createApplication();
     const askWith = (key: string) =>
       requestInvitation(application, { expiresAt: ahead(HOUR) }, { "idempotency-key": key });
@@ -118,7 +118,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     expect(new Set(blank.map(({ body }) => body.id)).size).toBe(3);
   });
 
-  it("is judged after the formats, and before times are held against the clock", async () => {
+  it("an Idempotency-Key is judged after the formats, and before times are held against the clock", async () => {
     const application = await createApplication();
     const longKey = { ...serverHeaders(application), "idempotency-key": "a".repeat(256) };
     const with256 = async (body: unknown) => outcome(await requestInvitation(application, body, longKey));
@@ -133,7 +133,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     expect(outcome(await requestInvitation(application, {}, wrongSecret))).toBe("401 INVALID_CREDENTIALS");
   });
 
-  it("leaves neither itself nor its token in any storage", async () => {
+  it("neither an Idempotency-Key nor its token is in any storage", async () => {
     const application = await createApplication();
     const { body } = await ask(application, { expiresAt: ahead(HOUR) });
     expect(body.id).toMatch(/^inv_.{32}$/);
@@ -142,7 +142,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
     for (const secret of [String(body.id), String(body.id).slice(4), KEY]) expect(stored).not.toContain(secret);
   });
 
-  it("keeps a pending invitation whose response was lost: the caller can ask again, hours later too", async () => {
+  it("a pending invitation whose response was lost stays: the caller can ask again, hours later too", async () => {
     const application = await createApplication();
     const body = { expiresAt: ahead(3 * HOUR) };
     const ALLOCATOR = aroundAllocators(async (_, reach) => {
@@ -165,7 +165,7 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
 });
 
 describe("revoking an invitation by its number (contract sections 5 and 12)", () => {
-  it("works for the server while the number is reserved; `id` of the response is the number", async () => {
+  it("the server revokes an invitation by its number while that is reserved; `id` of the response is the number", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR);
     const { body } = await requestInvitation(application, { expiresAt });

@@ -11,7 +11,7 @@ useQuietLog();
 useStandingClock();
 
 describe("creating an invitation (contract section 5)", () => {
-  it("responds 201 with the token, the reserved number and expiresAt, and nothing else", async () => {
+  it("creating an invitation gets 201 with the token, the reserved number and expiresAt, and nothing else", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR);
     const { status, body } = await requestInvitation(application, { expiresAt });
@@ -25,7 +25,7 @@ describe("creating an invitation (contract section 5)", () => {
 describe("the invitation token (contract sections 5 and 9)", () => {
   const FORM = /^inv_(?=(.*[A-Z]){2})(?=(.*[a-z]){2})(?=(.*[0-9]){2})[\w-]{32}$/;
 
-  it("is of a form that the platform's telemetry redacts from URLs, and has 128 random bits or more", async () => {
+  it("an invitation token has a form that the platform's telemetry redacts from URLs, and 128 random bits or more", async () => {
     const tokens = Array.from({ length: 2000 }, newInvitationToken);
     for (const token of tokens) expect(token).toMatch(FORM);
     expect(new Set(tokens).size).toBe(tokens.length);
@@ -37,7 +37,7 @@ describe("the invitation token (contract sections 5 and 9)", () => {
     expect((await invite(await createApplication())).token).toMatch(FORM);
   });
 
-  it("stands nowhere in D1 or in the object until it is claimed, and then in the event's payload alone", async () => {
+  it("an invitation token stands nowhere in D1 or in the object until it is claimed, and then in the event's payload alone", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const [{ token }, revoked, expired] = [
       await invite(application),
@@ -69,7 +69,7 @@ async function placesOf(text: string, application: { id: string }): Promise<stri
 }
 
 describe("revoking an invitation (contract section 5)", () => {
-  it("returns id, number, expiresAt and revokedAt to the server, the same in every response", async () => {
+  it("the server gets id, number, expiresAt and revokedAt of a revoked invitation, the same in every response", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR).replace("Z", "000+00:00");
     const { body } = await requestInvitation(application, { expiresAt });

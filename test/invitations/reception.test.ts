@@ -59,7 +59,7 @@ describe("a visitor's name (contract section 24)", () => {
     ["a control character", "Ada\u0007", "422 INVALID_NAME"],
     ["a number", 17, "422 INVALID_NAME"],
     ["blank, which counts as missing", "  ", "201"],
-  ])("of %s", async (_, name, expected) => {
+  ])("a visitor's name: %s", async (_, name, expected) => {
     expect(outcome(await ask(await createApplication(), { name }))).toBe(expected);
   });
 });

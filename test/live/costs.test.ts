@@ -59,7 +59,7 @@ const of = ({ d1RoundTrips, d1RowsRead, objectRowsWritten }: (typeof LIVE_COSTS)
 });
 
 describe("what connected doors cost (contract section 26, docs/scale.md)", () => {
-  it("is counted: a door's calls ask D1 nothing where the application is known, whatever number of doors calls", async () => {
+  it("the cost of a connected door is counted: its calls ask D1 nothing where the application is known, whatever number of doors calls", async () => {
     const { application, number, have, doors, listen, measure } = await open();
     const first = doors.map((door) => listen(door, have));
     await untilHeld(application, DOORS);

@@ -26,7 +26,7 @@ async function connect({ id }: TestApplication, have: number): Promise<WebSocket
 
 describe("more calls than are held for one application (contract section 26)", () => {
   it(
-    "get 503 with Retry-After from the 5,001st on; a door's next call takes the place of its own, and those that are held are served",
+    "calls from the 5,001st on get 503 with Retry-After; a door's next call takes the place of its own, and held ones are served",
     LIMIT,
     async () => {
       const application = await withLists();
@@ -70,7 +70,7 @@ const [DOORS, CALLS] = byEffort([400, 200], [2000, 1000]);
 
 describe("many doors (contract section 26)", () => {
   it(
-    "get 503 when the object ends, as in a deployment or a restart; all come back, and no change is lost to any",
+    "doors get 503 when the object ends, as in a deployment or a restart; all come back, and no change is lost to any",
     LIMIT,
     async () => {
       const application = await withLists();
@@ -94,22 +94,26 @@ describe("many doors (contract section 26)", () => {
 });
 
 describe("a door that calls many times at once (contract section 26)", () => {
-  it("gets 429 for all calls but the last one, and its neighbour is served", LIMIT, async () => {
-    const application = await withLists();
-    const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
-    const number = await issueTo(application, "phone", "alice");
-    const have = await changeOf(application);
-    const neighbour = listen(south, `have=${have}`);
-    await untilHeld(application, 1);
-    const calls = Array.from({ length: CALLS }, () => listen(north, `have=${have}`));
-    let ended = 0;
-    for (const each of calls) void each.then(() => ended++);
-    while (ended < CALLS - 1) await scheduler.wait(5);
-    await untilHeld(application, 2);
-    await takeStep(application, number, "suspend");
-    const texts = (await Promise.all(calls)).map((each) => (each.status === 200 ? "200" : outcomeOf(each)));
-    const counts = Map.groupBy(texts, (text) => text);
-    expect([counts.get("200")?.length, counts.get("429 RATE_LIMITED")?.length]).toEqual([1, CALLS - 1]);
-    expect(deltaOf(await neighbour).entries).toHaveLength(1);
-  });
+  it(
+    "a door that calls many times at once gets 429 for all calls but the last one, and its neighbour is served",
+    LIMIT,
+    async () => {
+      const application = await withLists();
+      const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
+      const number = await issueTo(application, "phone", "alice");
+      const have = await changeOf(application);
+      const neighbour = listen(south, `have=${have}`);
+      await untilHeld(application, 1);
+      const calls = Array.from({ length: CALLS }, () => listen(north, `have=${have}`));
+      let ended = 0;
+      for (const each of calls) void each.then(() => ended++);
+      while (ended < CALLS - 1) await scheduler.wait(5);
+      await untilHeld(application, 2);
+      await takeStep(application, number, "suspend");
+      const texts = (await Promise.all(calls)).map((each) => (each.status === 200 ? "200" : outcomeOf(each)));
+      const counts = Map.groupBy(texts, (text) => text);
+      expect([counts.get("200")?.length, counts.get("429 RATE_LIMITED")?.length]).toEqual([1, CALLS - 1]);
+      expect(deltaOf(await neighbour).entries).toHaveLength(1);
+    },
+  );
 });

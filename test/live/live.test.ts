@@ -150,7 +150,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await neighbour).entries).toHaveLength(1);
   });
 
-  it("is sent 250 ms after the first of several changes, and later ones of that time do not delay it", async () => {
+  it("a change is sent 250 ms after the first of several, and later ones of that time do not delay it", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");
     const have = await changeOf(application);

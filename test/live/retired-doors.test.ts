@@ -52,7 +52,7 @@ describe("a door's secret that was retired (contract section 26)", () => {
     expect(deltaOf(await next).entries).toHaveLength(1);
   });
 
-  it("is not taken for the one that the same door got since, nor is a secret that is newer than what the object has read", async () => {
+  it("a door's retired secret is not taken for the one that it got since, nor is a secret newer than what the object has read", async () => {
     const { application, have } = await withBadge();
     const old = await addDoor(application, "North");
     const held = listen(old, `have=${have}`);

@@ -46,7 +46,7 @@ async function serveWhile<Result>(processes: Promise<Result>): Promise<Result> {
 const jsonObject = z.record(z.string(), z.unknown());
 
 describe("the administration script (contract section 10)", () => {
-  it("creates applications on a fresh clone, from several processes at once, and prints the contract's fields", async () => {
+  it("the script creates applications on a fresh clone, from several processes at once, and prints the contract's fields", async () => {
     const names = byEffort(["A", "B"], ["A", "B", "C", "D"]);
     const create = (name: string) => admin("application", "create", "--name", name, "--json");
     const runs = await serveWhile(Promise.all(names.map(create)));
@@ -148,7 +148,7 @@ describe("a message of a command for a deployed environment (contract section 10
     return captured(() => run(program, [...words, "--env", environment]));
   }
 
-  it("names commands for that environment", async () => {
+  it("a message of a command for a deployed environment names commands for that environment", async () => {
     const { applicationId: id } = await create();
     expect((await adminOf("production", "secret", "promote", id)).stderr).toBe(
       `There is no added secret to promote: run npm run -s admin -- --env production secret add ${id} first.\n`,
@@ -159,7 +159,7 @@ describe("a message of a command for a deployed environment (contract section 10
     expect((await adminHere("secret", "add", id)).stderr).toContain(`-- secret promote ${id}, or`);
   });
 
-  it("does not deploy production from another environment", () => {
+  it("a command for a deployed environment does not deploy production from another one", () => {
     expect(forEnvironment("Run npm run deploy.", "production")).toBe("Run npm run deploy.");
     expect(forEnvironment("Run npm run deploy.", "staging")).toBe("Run npm run -s admin -- deploy --env staging.");
   });
@@ -180,7 +180,7 @@ describe("help", () => {
   });
 
   it.each([[[]], [["--help"]], [["secret", "add", "--help"]]])(
-    "of %j goes to standard output, with the exit code 0",
+    "help of %j goes to standard output, with the exit code 0",
     async (words) => {
       const shown = { code: 0, stderr: "", stdout: expect.stringMatching(/^Usage: npm run -s admin -- /) };
       expect(await adminHere(...words)).toEqual(shown);

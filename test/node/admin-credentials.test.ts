@@ -258,7 +258,7 @@ describe("signing keys (contract section 10)", () => {
     { isUrgent: false, delays: [600] },
     { isUrgent: true, delays: [20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30] },
   ])(
-    "sign from a time that the command says, whatever this computer's clock: urgent $isUrgent",
+    "keys sign from a time that the command says, whatever this computer's clock: urgent $isUrgent",
     async ({ isUrgent, delays }) => {
       const { applicationId } = await create();
       const before = Date.now();

@@ -217,7 +217,7 @@ describe("sealing keys of a deployed environment (contract sections 9 and 17)", 
   });
 
   it.each(["before", "after"])(
-    "stay usable if an administrator stalls right %s setting the secret while another creates the same version",
+    "a sealing key stays usable if an administrator stalls right %s setting the secret while another creates the same version",
     async (moment) => {
       const worker = deployedWorker();
       const overtake = async () => {

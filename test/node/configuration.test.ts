@@ -34,11 +34,11 @@ function bindings(config: Unstable_Config): string[] {
 
 describe("wrangler.toml", () => {
   describe.each(configurations)("%s", (name, config) => {
-    it("sweeps every minute (contract sections 5 and 8: expiry needs no request, a lost message costs a minute)", () => {
+    it("this environment sweeps every minute (contract sections 5 and 8: expiry needs no request, a lost message costs a minute)", () => {
       expect(config.triggers.crons).toEqual(["* * * * *"]);
     });
 
-    it("consumes the queue that it sends to, and that queue's dead letters (contract section 8)", () => {
+    it("this environment consumes the queue that it sends to, and that queue's dead letters (contract section 8)", () => {
       const [sent] = (config.queues.producers ?? []).map(({ queue }) => queue);
       const consumers = new Map(config.queues.consumers?.map((consumer) => [consumer.queue, consumer]));
       const dead = consumers.get(sent ?? "")?.dead_letter_queue ?? "";
@@ -54,7 +54,7 @@ describe("wrangler.toml", () => {
       expect(consumers.get(sent ?? "")).toMatchObject({ max_batch_size: 5, max_batch_timeout: 0 });
     });
 
-    it("turns off the platform's logs of URLs, because a revocation's has a token (contract section 9)", () => {
+    it("this environment turns off the platform's logs of URLs, because a revocation's has a token (contract section 9)", () => {
       expect(config.observability).toMatchObject({ enabled: true, logs: { invocation_logs: false } });
       expect(config.logpush ?? false).toBe(false);
     });
@@ -70,7 +70,7 @@ describe("wrangler.toml", () => {
       });
     });
 
-    it("has every binding, variable and object class that local development has", () => {
+    it("this environment has every binding, variable and object class that local development has", () => {
       expect(bindings(config)).toEqual(bindings(local));
       const classes = config.durable_objects.bindings.map(({ class_name }) => [
         class_name,
@@ -80,14 +80,14 @@ describe("wrangler.toml", () => {
       expect(config.migrations).toEqual([]);
     });
 
-    it("has one D1 for each home, home 1 first, all with the same tables (contract section 17)", () => {
+    it("this environment has one D1 for each home, home 1 first, all with the same tables (contract section 17)", () => {
       const bindings = config.d1_databases.map(({ binding }) => binding);
       expect(bindings[0]).toBe("DB");
       if (name === "local") expect(bindings).toEqual(["DB", "DB_2"]);
       expect(new Set(config.d1_databases.map(({ migrations_dir }) => migrations_dir))).toEqual(new Set(["migrations"]));
     });
 
-    it("has the flags that the code relies on (contract section 8: only the public internet)", () => {
+    it("this environment has the flags that the code relies on (contract section 8: only the public internet)", () => {
       expect(config.compatibility_flags).toEqual([
         "global_fetch_strictly_public",
         "queue_consumer_no_wait_for_wait_until",
@@ -95,27 +95,27 @@ describe("wrangler.toml", () => {
       expect(config.compatibility_date).toBe(local.compatibility_date);
     });
 
-    it("runs the Worker first for every path, so that assets have its headers and errors", () => {
+    it("this environment runs the Worker first for every path, so that assets have its headers and errors", () => {
       expect(config.assets).toMatchObject({
         directory: expect.stringContaining("dist/assets"),
         run_worker_first: true,
       });
     });
 
-    it("keeps its first address when a domain is added, and only that one (contract section 25)", () => {
+    it("this environment keeps its first address when a domain is added, and only that one (contract section 25)", () => {
       if (name !== "local") expect(config).toMatchObject({ workers_dev: true, preview_urls: false });
     });
 
-    it("bounds the CPU of an invocation, which the Free plan refuses (contract section 25)", () => {
+    it("this environment bounds the CPU of an invocation, which the Free plan refuses (contract section 25)", () => {
       expect(config.limits?.cpu_ms).toBe(name === "local" ? undefined : 30_000);
     });
 
-    it("allows webhooks to localhost only when it is local (contract section 8)", () => {
+    it("this environment allows webhooks to localhost only when it is local (contract section 8)", () => {
       expect(config.vars.ENVIRONMENT === "local").toBe(name === "local");
     });
   });
 
-  it("shares no name, database, queue or counter between environments", () => {
+  it("environments share no name, database, queue or counter", () => {
     const resources = configurations.flatMap(([, config]) => [
       `Worker ${config.name}`,
       ...config.d1_databases.flatMap(({ database_id, database_name }) => [`D1 ${database_id}`, `D1 ${database_name}`]),
@@ -125,12 +125,12 @@ describe("wrangler.toml", () => {
     expect(new Set(resources).size).toBe(resources.length);
   });
 
-  it("types variables so that a deployment's own values change no type, and its tests pass (contract section 25)", () => {
+  it("variables are typed so that a deployment's own values change no type, and its tests pass (contract section 25)", () => {
     expect(TYPES).toContain("PUBLIC_URL: string;");
     expect(TYPES).not.toMatch(/[A-Z\d]\??: "/);
   });
 
-  it("leaves nothing to fill in by hand (contract section 25)", () => {
+  it("this environment leaves nothing to fill in by hand (contract section 25)", () => {
     expect(TEXT).not.toMatch(/REPLACE|TODO|<[a-z]+>/);
   });
 });

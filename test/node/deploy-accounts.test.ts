@@ -187,7 +187,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
 
   const release = async () => (await fetch(`${rehearsal.platform.address}/health`)).headers.get("release");
 
-  it("gives a release a share of the traffic, changes no secret meanwhile, and ends that by deploy", async () => {
+  it("a release gets a share of the traffic, changes no secret meanwhile, and `deploy` ends that", async () => {
     const deployed = await release();
     expect(await admin("init")).toMatchObject({ code: 0 });
     const old = /\(100%\) (\S+)/.exec((await wrangler("deployments", "status")).stdout)?.[1];
@@ -206,7 +206,7 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
     expect(await release()).toBe(deployed);
   });
 
-  it("goes back to the version before, and forth again", async () => {
+  it("a rollback goes back to the version before, and forth again", async () => {
     const before = await release();
     appendFileSync(join(rehearsal.repository, "src/pass/words.ts"), "\n// another release\n");
     expect(await rehearsal.deploy()).toMatchObject({ code: 0 });

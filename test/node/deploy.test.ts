@@ -101,7 +101,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   });
 
   it.each(["create --name App", "update app_00000000000000000000"])(
-    "without PUBLIC_URL has no status lists: application %s asks nothing (section 14)",
+    "`deploy` without PUBLIC_URL has no status lists: application %s asks nothing (section 14)",
     async (command) => {
       const words = ["application", ...command.split(" "), "--status-list", "--env", "production"];
       const { code, stdout, stderr } = await rehearsal.adminBeforeLogin(...words);

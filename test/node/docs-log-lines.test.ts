@@ -32,7 +32,7 @@ const texts = readdirSync(WORKER, { recursive: true, encoding: "utf8" })
 const logged = new Set(texts.flatMap((text) => loggedIn(text).flat()));
 
 describe("docs/operations.md", () => {
-  it("lists every line that the Worker logs, with its level, and no other", () => {
+  it("docs/operations.md lists every line that the Worker logs, with its level, and no other", () => {
     // Every call of `log`, also under its other name, is found by the pattern: none is left for a reader of the document to miss.
     const calls = texts.flatMap((text) => text.match(/(?<!function |\.)\blog(?:Line)?\(/g) ?? []).length;
     expect(texts.flatMap(loggedIn)).toHaveLength(calls);
@@ -71,12 +71,12 @@ describe("docs/monitoring", () => {
     }
   });
 
-  it("has alarm rules that are YAML: a text with a colon is quoted", () => {
+  it("the alarm rules of docs/monitoring are YAML: a text with a colon is quoted", () => {
     const rules = readFileSync(join(PROJECT, "docs/monitoring/alarms.yaml"), "utf8");
     expect(rules.match(/^ +[\w-]+: [^'"#\n]*: .*$/gm)).toBeNull();
   });
 
-  it("draws a dashboard of panels with a query each", () => {
+  it("docs/monitoring has a dashboard of panels with a query each", () => {
     const panel = z.object({ title: z.string(), targets: z.tuple([z.object({ expr: z.string().min(1) })]) });
     const { panels } = z
       .object({ panels: z.array(panel) })

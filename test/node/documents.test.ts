@@ -40,13 +40,13 @@ const anchorsOf = (text: string): string[] =>
 describe.each(DOCUMENTS)("%s", (document) => {
   const text = read(document);
 
-  it("names only source files that exist", () => {
+  it("a document names only source files that exist", () => {
     const named = [...text.matchAll(/`([\w/.-]+\/[\w.-]+\.(?:tsx?|css|py|go))`/g)].map(([, path = ""]) => path);
     const missing = named.filter((path) => !rootsOf(document).some((root) => existsSync(join(PROJECT, root, path))));
     expect(missing).toEqual([]);
   });
 
-  it("links only to files and headings that exist", () => {
+  it("a document links only to files and headings that exist", () => {
     const links = [...text.matchAll(/\]\((?!https?:|\.\.\/\.\.\/actions)([^)\s]+)\)/g)].map(([, to = ""]) => to);
     const broken = links.filter((link) => {
       const [path = "", anchor] = link.split("#");
@@ -57,7 +57,7 @@ describe.each(DOCUMENTS)("%s", (document) => {
     expect(broken).toEqual([]);
   });
 
-  it("has the comments of shell lines on lines of their own: an interactive zsh takes them for words", () => {
+  it("a document has the comments of shell lines on lines of their own: an interactive zsh takes them for words", () => {
     const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].filter(
       ([, name]) => name === "sh" || name === "",
     );
@@ -91,7 +91,7 @@ describe("docs/conformance.md", () => {
     expect(read(file ?? "")).toContain(words);
   });
 
-  it("has five standards, each with a test", () => {
+  it("docs/conformance.md has five standards, each with a test", () => {
     expect(sections.map((section) => proofsIn(section).length > 0)).toEqual([true, true, true, true, true]);
   });
 });
@@ -108,14 +108,14 @@ describe(".github/CONTRIBUTING.md", () => {
     return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
   }
 
-  it("gives a reason for each dependency of package.json, once, and for no other package", () => {
+  it("CONTRIBUTING.md gives a reason for each dependency of package.json, once, and for no other package", () => {
     const { dependencies, devDependencies } = packageSchema.parse(JSON.parse(read("package.json")));
     expect(tabled().toSorted()).toEqual(Object.keys({ ...dependencies, ...devDependencies }).toSorted());
   });
 });
 
 describe("docs/performance.md", () => {
-  it("has the table of latencies as the model calculates it from counted round trips", () => {
+  it("docs/performance.md has the table of latencies as the model calculates it from counted round trips", () => {
     expect(read("docs/performance.md")).toContain(`\n${latencyTable()}\n`);
   });
 });
@@ -125,7 +125,7 @@ describe("the rate limits in the reference (contract section 7)", () => {
   const RATE_LIMIT =
     /name = "(?<name>\w+_LIMIT)"\nnamespace_id = "\d+"\nsimple = \{ limit = (?<limit>\d+), period = 60 \}/g;
 
-  it("equal the platform's limits locally: those of a deployment may be its own", () => {
+  it("the rate limits in the reference equal the platform's locally: those of a deployment may be its own", () => {
     const [config = ""] = read("wrangler.toml").split(/^\[env\./m);
     const limits = [...config.matchAll(RATE_LIMIT)].map(({ groups }) => `${groups?.name} ${groups?.limit}`);
     expect([DEVICE_CALLS_PER_MINUTE, CLIENT_IP_CALLS_PER_MINUTE, REFUSED_CALLS_PER_MINUTE]).toEqual([60, 1200, 120]);

@@ -228,7 +228,7 @@ describe("a door that challenges the phone (contract section 15)", () => {
 });
 
 describe("what a door does not let itself be told (contract section 14)", () => {
-  it("keeps its list when an older one is played again, which hides a revocation", async () => {
+  it("a door keeps its list when an older one is played again, which hides a revocation", async () => {
     const old = service.statusList();
     service.statuses.set(4, REVOKED);
     const door = await openDoor();
@@ -549,7 +549,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     service.url = url;
   }
 
-  it("keeps its list when an older one is played again, which hides a revocation", async () => {
+  it("door.py keeps its list when an older one is played again, which hides a revocation", async () => {
     await withService(async () => {
       const old = service.statusList();
       service.statuses.set(0, REVOKED);
@@ -572,7 +572,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
   });
 
   it.each(['{"applicationId":', "[]", `{"applicationId":"${APPLICATION_ID}","keys":{"keys":"x"},"statusLists":{}}`])(
-    "ignores a file that is damaged, and says so: %s",
+    "door.py ignores a file that is damaged, and says so: %s",
     async (content) => {
       writeFileSync(file(), content);
       await withService(async () => {

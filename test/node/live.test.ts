@@ -127,7 +127,7 @@ const listen = (applicationsecret: string, have: number) =>
 
 describe("connected doors over a real network (contract section 26)", () => {
   it(
-    "refuse a suspended badge at once, whatever is killed, and go on with their file without the network",
+    "connected doors refuse a suspended badge at once, whatever is killed, and go on with their file without the network",
     async () => {
       const secret = await addDoor("North");
       const file = join(folder, "north.json");
@@ -157,7 +157,7 @@ describe("connected doors over a real network (contract section 26)", () => {
   );
 
   it(
-    "are served beside one that never reads, and one that calls a thousand times",
+    "connected doors are served beside one that never reads, and one that calls a thousand times",
     async () => {
       const { applicationId, applicationSecret } = service.demo;
       const { hostname, port, host } = new URL(service.origin);
@@ -193,7 +193,7 @@ describe("connected doors over a real network (contract section 26)", () => {
   );
 
   it(
-    "keep a suspension that D1 loses in a restore, and get what follows",
+    "connected doors keep a suspension that D1 loses in a restore, and get what follows",
     async () => {
       const [secret, file] = [await addDoor("Restored"), join(folder, "restored.json")];
       const [one, two] = [await newPhone(), await newPhone()];
@@ -242,7 +242,7 @@ describe("connected doors over a real network (contract section 26)", () => {
   );
 
   it(
-    "are answered after 50 seconds if nothing has changed, and no more once their secret is retired",
+    "connected doors are answered after 50 seconds if nothing has changed, and no more once their secret is retired",
     async () => {
       const secret = await addDoor("South");
       const first = decodeJwt(await (await listen(secret, 0)).text());

@@ -20,17 +20,17 @@ describe("the mutants of a text", () => {
     expect(mutated(text)).toEqual(expected);
   });
 
-  it("do not change what only the compiler or a person reads", () => {
+  it("mutants do not change what only the compiler or a person reads", () => {
     expect(mutated('import a from "b"; type C = "d" | 1; throw new Error(e ? "f" : "g");')).toEqual([]);
   });
 
-  it("are limits ten times as large or as small in the files of limits", () => {
+  it("mutants of the files of limits are ten times as large or as small", () => {
     const text = "export const A = 60; export const B = 1;";
     const mutants = mutantsOf("src/shared/limits/request-limits.ts", text).map(({ replacement }) => replacement);
     expect(mutants).toEqual(["(600)", "(6)"]);
   });
 
-  it("change conditions, order and joints of a query", () => {
+  it("mutants of a query change its conditions, order and joints", () => {
     const sql = "SELECT a FROM b WHERE c <= ?1 AND d IS NULL ORDER BY a LIMIT 1";
     const queries = mutated(`const a = "${sql}";`).map((text) => text.slice(11, -2));
     expect(queries.toSorted()).toEqual([
@@ -48,7 +48,7 @@ describe("the files that mutants are made of", () => {
     .filter((file) => /\.(tsx?|js)$/.test(file))
     .map((file) => `src/${file}`);
 
-  it("are all of src, each with tests that may notice, except few", () => {
+  it("mutants are made of all files of src, each with tests that may notice, except few", () => {
     expect(sources.filter((file) => isMutated(file) && testsOf(file).length === 0)).toEqual([]);
     const console = sources.filter((file) => file.startsWith("src/console/") && file.endsWith(".tsx"));
     expect(console.length).toBeGreaterThan(10);
@@ -57,7 +57,7 @@ describe("the files that mutants are made of", () => {
     expect(sources.filter((file) => !isMutated(file)).length).toBeLessThan(sources.length / 5);
   });
 
-  it("name tests that exist", () => {
+  it("the tests that may notice a mutant exist", () => {
     const tests = readdirSync(join(project, "test"), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".test.ts"))
       .map((file) => `test/${file}`);
@@ -66,13 +66,13 @@ describe("the files that mutants are made of", () => {
     expect([...named].filter((part) => !tests.some((file) => file.includes(part)))).toEqual([]);
   });
 
-  it("are built into the pages if the browser's tests see them there", () => {
+  it("files that the browser's tests see are built into the pages", () => {
     expect(sources.filter(isInPages)).toContain("src/console/idle.ts");
     const others = sources.filter((file) => !isInPages(file) && !file.startsWith("src/dev/"));
     expect(others.filter((file) => testsOf(file).some((test) => /node\/(console|docs\.)/.test(test)))).toEqual([]);
   });
 
-  it("are tried in the simulation if the file runs in it", () => {
+  it("mutants of files that run in the simulation are tried there", () => {
     const simulated = sources.filter(isSimulated);
     expect(simulated).toContain("src/worker/allocator/group.ts");
     expect(simulated).toContain("src/worker/scheduling/sweep.ts");
@@ -85,21 +85,21 @@ describe("a draw of mutants", () => {
     mutantsOf(file, file === "long.ts" ? "a = [1, 2, 3, 4, 5];" : "a = [1];"),
   );
 
-  it("draws evenly from all files, and equally for a seed", () => {
+  it("a draw of mutants is even over all files, and equal for a seed", () => {
     const drawn = draw(mutants, 4, 1);
     expect(drawn.map(({ file }) => file).toSorted()).toEqual(["long.ts", "long.ts", "short.ts", "short.ts"]);
     expect(draw(mutants, 4, 1)).toEqual(drawn);
     expect(draw(mutants, 4, 2)).not.toEqual(drawn);
   });
 
-  it("smaller than the number of files takes files from all over", () => {
+  it("a draw smaller than the number of files takes files from all over", () => {
     const files = Array.from({ length: 100 }, (_, index) => mutantsOf(`${index}.ts`, "a = 1;")).flat();
     const drawn = draw(files, 20, 1).map(({ file }) => Number.parseInt(file, 10));
     expect(Math.min(...drawn)).toBeLessThan(30);
     expect(Math.max(...drawn)).toBeGreaterThan(70);
   });
 
-  it("is everything if there are not more", () => {
+  it("a draw of mutants is everything if there are not more", () => {
     expect(draw(mutants, 1000, 1)).toHaveLength(mutants.length);
   });
 });

@@ -54,7 +54,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     }
   });
 
-  it("for any key and any size up to 2,000, every index", () => {
+  it("every number of a range comes exactly once, for any key and any size up to 2,000", () => {
     const size = fc.integer({ min: SMALL + 1, max: 2000 });
     fc.assert(
       fc.property(anyKey, size, (key, size) => expectInjective(key, size, new Array(size).keys())),
@@ -62,7 +62,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     );
   });
 
-  it("for any size up to 2^53 - 1, at the edges and at random", () => {
+  it("every number of a range comes exactly once for any size up to 2^53 - 1, at the edges and at random", () => {
     const sized = fc
       .tuple(anyKey, fc.oneof(fc.integer({ min: 1, max: 5000 }), fc.maxSafeNat().filter(Boolean)))
       .chain(([key, size]) =>
@@ -83,7 +83,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     );
   });
 
-  it("for sizes close to squares and to products of neighbouring numbers", () => {
+  it("every number of a range comes exactly once for sizes close to squares and to products of neighbouring numbers", () => {
     const sides = [2, 3, 10, 1000, 3162, 2 ** 16, 2 ** 20 - 1, 2 ** 26, 94_906_264, 94_906_265];
     for (const side of sides) {
       for (const middle of [side * side, side * (side + 1), side * (side - 1)]) {
@@ -94,7 +94,7 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     }
   });
 
-  it("for the largest sizes", () => {
+  it("every number of a range comes exactly once for the largest sizes", () => {
     for (let size = MAX_SIZE - 10; size <= MAX_SIZE; size++) {
       const last = Array.from({ length: 20 }, (_, back) => size - 1 - back);
       expectInjective(COUNTING_KEY, size, [...edgeIndexes(size), ...last]);
@@ -107,7 +107,7 @@ describe("the next number cannot be guessed from earlier ones (contract section 
   const order = orderOf(COUNTING_KEY, size);
   const steps = order.slice(1).map((place, index) => place - (order[index] ?? 0));
 
-  it("shows no order from one number to the next", () => {
+  it("numbers show no order from one to the next", () => {
     const ascents = steps.filter((step) => step > 0).length / steps.length;
     expect(ascents).toBeGreaterThan(0.47);
     expect(ascents).toBeLessThan(0.53);
@@ -117,22 +117,22 @@ describe("the next number cannot be guessed from earlier ones (contract section 
     expect(meanStep / size).toBeLessThan(0.36);
   });
 
-  it("has no distance between numbers much more often than chance", () => {
+  it("no distance between numbers comes much more often than chance", () => {
     const counts = new Map<number, number>();
     for (const step of steps) counts.set(step, (counts.get(step) ?? 0) + 1);
     // 10,000 steps over 20,000 distances, small ones more often: chance gives any of them about one.
     expect(Math.max(...counts.values())).toBeLessThanOrEqual(9);
   });
 
-  it.each([1, 2, 10, 100, 101])("has no correlation between numbers %i apart in time", (lag) => {
+  it.each([1, 2, 10, 100, 101])("numbers %i apart in time are not correlated", (lag) => {
     expect(Math.abs(correlation(order.slice(lag), order.slice(0, -lag)))).toBeLessThan(0.05);
   });
 
-  it("has no correlation between a number and its index", () => {
+  it("a number is not correlated with its index", () => {
     expect(Math.abs(correlation([...order.keys()], order))).toBeLessThan(0.05);
   });
 
-  it("spreads the first numbers of a default range over all of it, down to the last digit", () => {
+  it("the first numbers of a default range are spread over all of it, down to the last digit", () => {
     const place = createPermutation(COUNTING_KEY, 10_000_000);
     const firsts = Array.from({ length: 2000 }, (_, index) => place(index));
     for (const part of [(number: number) => Math.floor(number / 1_000_000), (number: number) => number % 10]) {
@@ -143,7 +143,7 @@ describe("the next number cannot be guessed from earlier ones (contract section 
     }
   });
 
-  it("has another order for another key, and depends only on the key", () => {
+  it("numbers have another order for another key, and the order depends only on the key", () => {
     fc.assert(
       fc.property(anyKey, fc.nat(8 * KEY_BYTES - 1), (key, bit) => {
         const other = Uint8Array.from(key);

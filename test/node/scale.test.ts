@@ -70,13 +70,13 @@ describe("the model", () => {
   const limit = (name: keyof ReturnType<typeof limitsOf>, more: Partial<Parameters>) =>
     limitsOf({ ...parameters, ...more })[name];
 
-  it("gives every device an application, and the second largest half of the largest", () => {
+  it("the model gives every device an application, and the second largest half of the largest", () => {
     const [first = 0, second = 0, ...others] = zipf(parameters);
     expect(first + second + others.reduce((all, devices) => all + devices, 0)).toBeCloseTo(1000);
     expect(second).toBeCloseTo(first / 2);
   });
 
-  it("adds up by hand: 1,000 reads a second at the primary, 5 a device on a day, 30 % of them in one hour, twice at once", () => {
+  it("the model adds up by hand: 1,000 reads a second at the primary, 5 a device on a day, 30 % of them in one hour, twice at once", () => {
     const rare = { newShare: 0, invitationsPerMonth: 0, nearShare: 0 };
     // A page of 100 for each 100 devices and day is a hundredth of a read more.
     expect(limit("primary time", rare)).toBeCloseTo(1000 / ((5.01 * 0.3 * 2) / 3600), 0);
@@ -85,12 +85,12 @@ describe("the model", () => {
     expect(limit("replica time", { ...rare, nearShare: 0.9 })).toBeCloseTo((3 * 1000) / ((5 * 0.3 * 2) / 3600), 0);
   });
 
-  it("gains nothing from a single replica, and holds fewer devices with every year of storage", () => {
+  it("the model gains nothing from a single replica, and holds fewer devices with every year of storage", () => {
     expect(limit("replica time", { places: 1 })).toBeLessThan(1.01 * limit("primary time", { nearShare: 0 }));
     expect(limit("storage", { years: 5 })).toBeLessThan(limit("storage", { years: 3 }));
   });
 
-  it("fills a home to its share of the first limit, and divides an application that no home holds", () => {
+  it("the model fills a home to its share of the first limit, and divides an application that no home holds", () => {
     const capacity = whole(0.7 * Math.min(...Object.values(limitsOf(parameters))));
     const tell = (applications: number, devices: number) => {
       const told = month({ ...parameters, applications, devices });
@@ -100,7 +100,7 @@ describe("the model", () => {
     expect(tell(1000, 1_000_000)).toEqual([capacity, "1", "0"]);
   });
 
-  it("bills one log line per LOG_SAMPLE requests, and one per delivery", () => {
+  it("the model bills one log line per LOG_SAMPLE requests, and one per delivery", () => {
     const dollars = (sample: number) => {
       const requests = 22 * 5.01 + 0.05 + 2 * 0.02;
       const gigabytes = 1e8 * (requests / sample + 0.05 + 0.02) * 4.8e-6;
@@ -110,7 +110,7 @@ describe("the model", () => {
     expect(told.get("  logs: sampled, all lines")).toBe(whole(dollars(50), dollars(1)));
   });
 
-  it("has a line for every object, alarm and deletion of a month, and names the largest", () => {
+  it("the model has a line for every object, alarm and deletion of a month, and names the largest", () => {
     const lines = billLines({ ...parameters, devices: 1e8, applications: 1000 });
     expect(lines.map(({ dollars }) => dollars)).toEqual(lines.map(({ dollars }) => dollars).toSorted((a, b) => b - a));
     const dollars = new Map(lines.map((line) => [line.name, line.dollars]));
@@ -119,7 +119,7 @@ describe("the model", () => {
     expect(printed()).toContain(`Largest: ${lines[0]?.name}.\n`);
   });
 
-  it("takes the numbers of devices and applications from its options", () => {
+  it("the model takes the numbers of devices and applications from its options", () => {
     expect(printed("--devices", "5000", "--skew", "0")).toContain("5,000 devices in 1,000 applications, Zipf 0.");
   });
 });

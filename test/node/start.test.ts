@@ -123,7 +123,7 @@ describe("npm start", () => {
   });
 
   it(
-    "continues after that with the same data and the same demo application, when its secret was changed, and serves an address of the network (contract section 10)",
+    "npm start continues with the same data and the same demo application, when its secret was changed, and serves an address of the network (contract section 10)",
     async () => {
       const { applicationId } = service.demo;
       const added = await admin("secret", "add", applicationId, "--json");
@@ -249,7 +249,7 @@ describe("the command line of npm start", () => {
 
 describe("help", () => {
   it.each([["start", "--help"] as const, ["reset", "--help"] as const, ["reset", "-h"] as const])(
-    "of npm %s %s goes to standard output, with the exit code 0",
+    "help of npm %s %s goes to standard output, with the exit code 0",
     async (name, word) => {
       const { code, stdout, stderr } = await program(name, [word], "/nowhere");
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

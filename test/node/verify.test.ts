@@ -22,7 +22,7 @@ describe.each([
   { judge: "node:crypto", accepts: acceptedByNodeCrypto },
   { judge: "jose", accepts: acceptedByJose },
 ])("$judge", ({ accepts }) => {
-  it("accepts the good cases and refuses those with a bad signature", async () => {
+  it("node:crypto accepts the good cases and refuses those with a bad signature", async () => {
     await expectEach([...GOOD, ...BAD_SIGNATURES], nameOf, {
       actual: async (vector) => accepts(vector),
       expected: ({ expected }) => expected === "ok",

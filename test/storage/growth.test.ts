@@ -9,7 +9,7 @@ useQuietLog();
 const FIELDS = ["deviceModel", "os", "osVersion", "sdkVersion"];
 
 describe("metadata (contract section 7)", () => {
-  it("are stored with their badge alone: no row grows with those of other badges, however many they are", async () => {
+  it("metadata is stored with its badge alone: no row grows with those of other badges, however many they are", async () => {
     const application = await createApplication();
     const largestRow = async () =>
       Math.max(...Object.values(await everythingStored([application])).flatMap((rows) => rows.map(sizeOf)));

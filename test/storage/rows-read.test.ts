@@ -287,13 +287,13 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     return made.toSorted((one, other) => (one.id < other.id ? -1 : 1));
   }
 
-  it("is measured of every list, without a filter and with each of its states", () => {
+  it("the cost of every list is measured, without a filter and with each of its states", () => {
     const measured = [...Object.keys(READS), ...BOUNDED];
     // One cannot be listed without its state.
     expect(LISTS.filter((list) => list !== "/v1/users" && !measured.includes(list))).toEqual([]);
   });
 
-  it("also on a later page of expired invitations beside many older ones that are pending", async () => {
+  it("a later page of expired invitations costs as much beside many older ones that are pending", async () => {
     const application = await createApplication();
     await invitations(application, 5000, { state: "pending", createdAt: 1_000_000 });
     await invitations(application, 2 * PER_PAGE, { state: "expired", createdAt: 2_000_000 });
@@ -303,7 +303,7 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     expect(rowsRead).toBeLessThan(100);
   });
 
-  it("also for visits of a day beside many short ones of days before and after", async () => {
+  it("visits of a day cost as much beside many short ones of days before and after", async () => {
     const application = await createApplication();
     const day = (days: number) => {
       const createdAt = NOW + days * DAY_MILLISECONDS;

@@ -33,7 +33,7 @@ beforeEach(async () => {
   await homeDatabase().batch([ANNA, BEN].map((row) => INSERT.bind(homeDatabase(), row)));
 });
 
-it("writes and reads a row as the schema says, alone and in a batch", async () => {
+it("a statement writes and reads a row as the schema says, alone and in a batch", async () => {
   expectTypeOf<Awaited<ReturnType<typeof FIND.all>>[number]>().toEqualTypeOf<typeof person.$inferSelect>();
   expect(await FIND.all(homeDatabase(), { id: 1 })).toEqual([ANNA]);
   expect(await FIND.all(homeDatabase(), { id: 2 })).toEqual([BEN]);
@@ -41,7 +41,7 @@ it("writes and reads a row as the schema says, alone and in a batch", async () =
   expect([FIND.rows(one), FIND.rows(other), FIND.rows(none), FIND.rows(undefined)]).toEqual([[ANNA], [BEN], [], []]);
 });
 
-it("puts constants into the text, where partial indexes see them, and binds a placeholder once", () => {
+it("a statement has constants in its text, where partial indexes see them, and binds a placeholder once", () => {
   const found = statement((p: Placeholders<{ name: string }>) =>
     orm
       .select({ id: person.id })
@@ -51,7 +51,7 @@ it("puts constants into the text, where partial indexes see them, and binds a pl
   expect(found.sql).toContain(`"is_guest" = 1 and "test_person"."full_name" = 'it''s' and ?1 = ?1`);
 });
 
-it("refuses two columns of one name, because a batch would give one value for both", () => {
+it("a statement refuses two columns of one name, because a batch would give one value for both", () => {
   const joined = (id: typeof visit.id | ReturnType<typeof aliased>) =>
     statement(() =>
       orm.select({ id: person.id, visit: id }).from(person).innerJoin(visit, eq(visit.personId, person.id)),
@@ -61,7 +61,7 @@ it("refuses two columns of one name, because a batch would give one value for bo
   expect(joined(aliased()).sql).toContain(`as "visit"`);
 });
 
-it("takes an SQL text for what Drizzle lacks, and maps its fields by the schema", async () => {
+it("a statement takes an SQL text for what Drizzle lacks, and maps its fields by the schema", async () => {
   const guests = statement((p: Placeholders<{ ids: readonly number[] }>) =>
     query(
       { person: person.id, isGuest: person.isGuest, size: sql<number>`length(${person.fullName})`.as("other") },
@@ -78,7 +78,7 @@ it("takes an SQL text for what Drizzle lacks, and maps its fields by the schema"
   expect(guests.rows(batched)).toEqual(expected.slice(1));
 });
 
-it("is built once for each shape", () => {
+it("a statement is built once for each shape", () => {
   let built = 0;
   const shapes = byShape(({ state, isNewest }: { state: string | null; isNewest: boolean }) => {
     built++;

@@ -30,7 +30,7 @@ async function readStatistics(application: TestApplication) {
 
 describe("GET /v1/stats (contract section 19)", () => {
   it.each([10, 100_000])(
-    "is exact after each change of an application with %i badges, and reads at most 60,000 rows",
+    "statistics are exact after each change of an application with %i badges, and read at most 60,000 rows",
     { timeout: 120_000 },
     async (count) => {
       const application = await createApplication({ size: count + 10 });
@@ -51,7 +51,7 @@ describe("GET /v1/stats (contract section 19)", () => {
     },
   );
 
-  it("counts deliveries of each state to 10,000, and reads no more events", async () => {
+  it("statistics count deliveries of each state to 10,000, and read no more events", async () => {
     const application = await createApplication();
     await homeDatabase()
       .prepare(
@@ -69,7 +69,7 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(rowsRead).toBeLessThan(60_000);
   });
 
-  it("counts new badges by day for 90 days, with gaps", async () => {
+  it("statistics count new badges by day for 90 days, with gaps", async () => {
     const application = await createApplication();
     const days: number[] = [];
     const issue = async (count: number) => {
@@ -94,7 +94,7 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(body.badgesPerDay.reduce((sum, { badges }) => sum + badges, 0)).toBe(4);
   });
 
-  it("counts a badge as expired from when the allocator records it, and numbers that rest", async () => {
+  it("statistics count a badge as expired from when the allocator records it, and numbers that rest", async () => {
     const application = await createApplication({ size: 10, reuseAfterSeconds: 60 });
     const number = await issueTo(application, "phone", "alice");
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });

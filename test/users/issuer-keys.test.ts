@@ -243,7 +243,7 @@ describe("a provider that is not as it should be (contract section 22): 503, and
     "https://user:password@issuer.example.com/keys",
     "file:///etc/passwd",
     "keys",
-  ])("that has its keys at %s, which is not called", async (url) => {
+  ])("a provider that has its keys at %s is not called there", async (url) => {
     provider.discovery = sends({ issuer: provider.issuer, jwks_uri: url });
     expect(await tryLogin()).toBe("503 UNAVAILABLE");
     expect(provider.fetched).toHaveLength(1);

@@ -136,7 +136,7 @@ describe("both calls (contract section 22)", () => {
   });
 
   it.each([LIST, SUSPEND])(
-    "count for their address only without a valid token, apart from a device's: %s %s",
+    "both calls count for their address only without a valid token, apart from a device's: %s %s",
     async (method, path, granted) => {
       const twice = countedLimit(2);
       const send = async (authorization: string) => {
@@ -154,7 +154,7 @@ describe("both calls (contract section 22)", () => {
   );
 
   it.each([LIST, SUSPEND])(
-    "with a token that is bound to a key need its proof: %s %s",
+    "both calls with a token that is bound to a key need its proof: %s %s",
     async (method, path, granted) => {
       const [phone, stranger] = [await newPhone(application), await newPhone(application)];
       const bound = await provider.token("alice", { cnf: { jkt: await phone.thumbprint() } });

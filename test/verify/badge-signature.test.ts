@@ -8,18 +8,18 @@ afterEach(() => {
 });
 
 describe("the published vectors (contract section 3)", () => {
-  it("are each decided as they say", async () => {
+  it("each published vector of badge signatures is decided as it says", async () => {
     const actual = (vector: Vector) => verifyBadgeSignature(vector.jwt, expectationsOf(vector));
     await expectEach(CASES, nameOf, { actual, expected: resultOf });
   });
 
-  it("cover every outcome", () => {
+  it("the published vectors of badge signatures cover every outcome", () => {
     expect(new Set(CASES.map(({ expected }) => expected))).toEqual(new Set(OUTCOMES));
   });
 });
 
 describe("a key (contract section 3)", () => {
-  it("is refused as unknown when the runtime imports it and fails to verify with it, as Deno does with a point off the curve", async () => {
+  it("a key is refused as unknown when the runtime imports it and fails to verify with it, as Deno does with a point off the curve", async () => {
     vi.spyOn(crypto.subtle, "verify").mockRejectedValue(new TypeError("Invalid key format"));
     for (const good of GOOD) {
       expect(await verifyBadgeSignature(good.jwt, expectationsOf(good))).toEqual({ ok: false, reason: "unknown-key" });
@@ -47,35 +47,35 @@ describe("a caller's mistake", () => {
     { maxAgeSeconds: Number.NaN },
     { maxAgeSeconds: -1 },
     { maxAgeSeconds: undefined },
-  ])("in a number throws a RangeError: %o", async (changes) => {
+  ])("a caller's mistake in a number throws a RangeError: %o", async (changes) => {
     await expect(verifyGood(changes)).rejects.toThrow(RangeError);
   });
 
-  it("of expecting an undefined badge number or client signature is a refusal, not a skipped check", async () => {
+  it("a check with an undefined badge number or client signature is refused, not skipped", async () => {
     expect(await verifyGood({ badgeNumber: undefined })).toEqual({ ok: false, reason: "wrong-badge-number" });
     expect(await verifyGood({ clientSignature: undefined })).toEqual({ ok: false, reason: "wrong-client-signature" });
   });
 
   it.each([{ keys: [] }, { keys: "all" }, { keys: [null, 7, "key", []] }])(
-    "in the key set means that no key is found: %o",
+    "a caller's mistake in the key set means that no key is found: %o",
     async (keys) => {
       expect(await verifyGood({ keys })).toEqual({ ok: false, reason: "unknown-key" });
     },
   );
 
-  it("in one entry of the key set does not affect the others", async () => {
+  it("a mistake in one entry of the key set does not affect the others", async () => {
     const { publicKeys } = GOOD[0] ?? {};
     expect(await verifyGood({ keys: { keys: [null, 7, "key", [], ...(publicKeys?.keys ?? [])] } })).toMatchObject({
       ok: true,
     });
   });
 
-  it("of passing no application ID is a refusal", async () => {
+  it("a check without an application ID is a refusal", async () => {
     expect(await verifyGood({ applicationId: undefined })).toEqual({ ok: false, reason: "wrong-audience" });
   });
 });
 
-it("allows clocks to differ by 60 seconds by default", async () => {
+it("clocks may differ by 60 seconds by default", async () => {
   const [good] = GOOD;
   const issuedAt = (good?.claims?.iat ?? 0) * 1000;
   expect(await verifyWithoutTolerance(issuedAt - 60_000)).toMatchObject({ ok: true });

@@ -7,7 +7,7 @@ import { expectEach } from "./each-case.ts";
 import { CARDS, REFUSED_CARDS, UNFIT_NUMBERS } from "./vectors.ts";
 
 describe("the card of a badge number (contract section 20)", () => {
-  it("is the one of the published vectors, there and back", async () => {
+  it("a badge number's card is the one of the published vectors, there and back", async () => {
     await expectEach(CARDS, ({ format, badgeNumber }) => `${format} ${badgeNumber}`, {
       actual: ({ format, badgeNumber, bits }) => ({
         encoded: [encodeCard(format, badgeNumber), encodeCard(format, Number(badgeNumber))],
@@ -28,21 +28,21 @@ describe("the card of a badge number (contract section 20)", () => {
     expect(encodeCard("h10301", 31 * 65_536 + 337)).toBe("10001111100000001010100011");
   });
 
-  it("is none for a number that does not fit", async () => {
+  it("there is no card for a number that does not fit", async () => {
     await expectEach(UNFIT_NUMBERS, ({ format, badgeNumber }) => `${format} ${JSON.stringify(badgeNumber)}`, {
       actual: ({ format, badgeNumber }) => encodeCard(format, badgeNumber),
       expected: () => null,
     });
   });
 
-  it("is refused as the vectors say when a bit is wrong or missing", async () => {
+  it("a card is refused as the vectors say when a bit is wrong or missing", async () => {
     await expectEach(REFUSED_CARDS, ({ format, name }) => `${format}: ${name}`, {
       actual: ({ format, bits }) => decodeCard(format, bits),
       expected: ({ expected }) => ({ ok: false, reason: expected }),
     });
   });
 
-  it("decodes to the number it was encoded from, in every format that the number fits", () => {
+  it("a card decodes to the number it was encoded from, in every format that the number fits", () => {
     const number = fc.oneof(fc.maxSafeNat(), fc.nat({ max: 2 ** 24 }), fc.nat({ max: 2 ** 31 - 1 }));
     fc.assert(
       fc.property(fc.constantFrom(...CARD_FORMATS), number, (format, badgeNumber) => {

@@ -19,12 +19,12 @@ describe("the published vectors of doors that challenge (contract section 15)", 
     });
   });
 
-  it("cover every outcome of their own", () => {
+  it("the published vectors of doors that challenge cover every outcome of their own", () => {
     const outcomes = new Set(POSSESSION_CASES.map(({ expected }) => expected));
     for (const outcome of ["ok", ...POSSESSION_FAILURES]) expect(outcomes).toContain(outcome);
   });
 
-  it("have the signatures that they say, jose agrees", async () => {
+  it("the published vectors of doors that challenge have the signatures that they say, jose agrees", async () => {
     const key = await importJWK(publicJwk, "ES256");
     const signed = POSSESSION_CASES.filter(
       ({ expected }) => expected === "ok" || expected === "bad-response-signature",
@@ -44,27 +44,27 @@ const [good] = POSSESSION_CASES;
 if (good === undefined) throw new Error("no case");
 
 describe("a door that challenges (contract section 15)", () => {
-  it("refuses a copied badge signature without the phone's key, and an old response to a new challenge", async () => {
+  it("a door that challenges refuses a copied badge signature without the phone's key, and an old response to a new challenge", async () => {
     const challenge = createChallenge({ doorId: "lobby-1", now: NOW });
     const expected = { ...expectationsOf(good), challenge };
     expect(await verifyBadgeSignature(good.badgeSignature, expected)).toMatchObject({ ok: true, boundKey: BOUND_KEY });
     expect(await verifyPossession(good, expected)).toEqual({ ok: false, reason: "wrong-challenge" });
   });
 
-  it("checks the caller's other expectations of the badge signature", async () => {
+  it("a door that challenges checks the caller's other expectations of the badge signature", async () => {
     const expected = { ...expectationsOf(good), badgeNumber: "7" };
     expect(await verifyPossession(good, expected)).toEqual({ ok: false, reason: "wrong-badge-number" });
   });
 
   it.each([{ challenge: undefined }, { challenge: null }])(
-    "that has lost its challenge refuses, whatever the phone sends: %o",
+    "a door that has lost its challenge refuses, whatever the phone sends: %o",
     async (forgotten: object) => {
       const result = await verifyPossession(good, { ...expectationsOf(good), ...forgotten });
       expect(result).toEqual({ ok: false, reason: "wrong-challenge" });
     },
   );
 
-  it("accepts no challenge for more than a minute, even if its clock is set back", async () => {
+  it("a door accepts no challenge for more than a minute, even if its clock is set back", async () => {
     const expected = { ...expectationsOf(good), clockToleranceSeconds: 1e9 };
     expect(await verifyPossession(good, { ...expected, now: NOW - 50_000 })).toMatchObject({ ok: true });
     const before = await verifyPossession(good, { ...expected, now: NOW - 51_000 });
@@ -73,7 +73,7 @@ describe("a door that challenges (contract section 15)", () => {
 });
 
 describe("a challenge (contract section 15)", () => {
-  it("names its version, door and expiry, and has 256 new random bits", () => {
+  it("a challenge names its version, door and expiry, and has 256 new random bits", () => {
     const challenges = Array.from({ length: 100 }, () => createChallenge({ doorId: "gate_2-B", now: NOW + 999 }));
     for (const challenge of challenges) {
       expect(challenge).toMatch(/^badge-possession-v1\.gate_2-B\.[A-Za-z0-9_-]{43}\.1800000070$/);
@@ -81,7 +81,7 @@ describe("a challenge (contract section 15)", () => {
     expect(new Set(challenges).size).toBe(100);
   });
 
-  it("is valid for as long as the door says", () => {
+  it("a challenge is valid for as long as the door says", () => {
     expect(createChallenge({ doorId: "a", now: NOW, lifetimeSeconds: 60 })).toMatch(/\.1800000120$/);
     expect(createChallenge({ doorId: "a", now: NOW, lifetimeSeconds: 1 })).toMatch(/\.1800000061$/);
   });
@@ -101,7 +101,7 @@ describe("a challenge (contract section 15)", () => {
     { lifetimeSeconds: 61 },
     { lifetimeSeconds: 1.5 },
     { lifetimeSeconds: Number.NaN },
-  ])("is not made from invalid arguments: %o", (mistake) => {
+  ])("a challenge is not made from invalid arguments: %o", (mistake) => {
     expect(() => createChallenge({ doorId: "a", now: NOW, ...mistake })).toThrow(RangeError);
   });
 });

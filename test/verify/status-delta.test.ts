@@ -23,14 +23,14 @@ async function outcomeOf({ jwt, uri, publicKeys: keys, list, listUri }: Case): P
 }
 
 describe("a delta of statuses (contract section 26)", () => {
-  it("is refused or applied as the vectors say, and leaves the list as it was", async () => {
+  it("a delta of statuses is refused or applied as the vectors say, and leaves the list as it was", async () => {
     await expectEach(STATUS_DELTAS, nameOf, {
       actual: outcomeOf,
       expected: ({ expected, change, statuses }) => (expected === "ok" ? { expected, change, statuses } : { expected }),
     });
   });
 
-  it("is refused for each reason in some vector", () => {
+  it("some vector has a delta that is refused for each reason", () => {
     const reasons = new Set(STATUS_DELTAS.map(({ expected }) => expected));
     expect(reasons).toEqual(new Set(["ok", "does-not-fit", ...LIST_OUTCOMES]));
   });

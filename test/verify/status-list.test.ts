@@ -15,7 +15,7 @@ const UNREADABLE = CASES.filter(({ statusListFailure }) => statusListFailure !==
 const WITH_STATUS = CASES.filter((vector) => vector.claims?.status !== undefined && vector.statusLists !== undefined);
 
 describe("a status list that is read separately (contract section 14)", () => {
-  it("is refused as the vectors say", async () => {
+  it("a status list is refused as the vectors say", async () => {
     await expectEach(UNREADABLE, nameOf, {
       actual: (vector) => {
         const { uri, jwt } = onlyList(vector);
@@ -25,11 +25,11 @@ describe("a status list that is read separately (contract section 14)", () => {
     });
   });
 
-  it("is refused for each reason in some vector", () => {
+  it("some vector has a status list that is refused for each reason", () => {
     expect(new Set(UNREADABLE.map(({ statusListFailure }) => statusListFailure))).toEqual(new Set(LIST_OUTCOMES));
   });
 
-  it("is refused when it is longer than 524,288 characters", async () => {
+  it("a status list is refused when it is longer than 524,288 characters", async () => {
     const [good] = WITH_STATUS;
     if (good === undefined) throw new Error("no list");
     const { uri, jwt } = onlyList(good);
@@ -44,7 +44,7 @@ describe("a status list that is read separately (contract section 14)", () => {
     expect(await reasonAt(524_292)).toEqual({ ok: false, reason: "malformed" });
   });
 
-  it("has its times in milliseconds, and how often to download it", async () => {
+  it("a status list has its times in milliseconds, and how often to download it", async () => {
     const [good] = WITH_STATUS;
     if (good === undefined) throw new Error("no list");
     const { uri, jwt } = onlyList(good);
@@ -56,7 +56,7 @@ describe("a status list that is read separately (contract section 14)", () => {
 });
 
 describe("a status list that was read before (contract section 14)", () => {
-  it("decides each vector as the JWT does", async () => {
+  it("a status list that was read before decides each vector as the JWT does", async () => {
     const actual = async (vector: Vector) => {
       const expected = expectationsOf(vector);
       const kept = Object.entries(vector.statusLists ?? {}).map(async ([uri, jwt]) => {
@@ -70,7 +70,7 @@ describe("a status list that was read before (contract section 14)", () => {
     await expectEach(WITH_STATUS, nameOf, { actual, expected: resultOf });
   });
 
-  it("is not accepted for another uri", async () => {
+  it("a status list that was read before is not accepted for another uri", async () => {
     const [good] = WITH_STATUS;
     if (good === undefined) throw new Error("no list");
     const { uri, jwt } = onlyList(good);

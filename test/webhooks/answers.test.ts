@@ -73,7 +73,7 @@ describe("a response other than 2xx is retried later (contract section 8)", () =
     expect(await outbox.sweep()).toEqual([event]);
   });
 
-  it("after a Retry-After that is a date", async () => {
+  it("a response other than 2xx is retried after a Retry-After that is a date", async () => {
     const { waitSeconds } = await deliverOnce(() =>
       answer(503, { "Retry-After": new Date(Date.now() + 600_000).toUTCString() }),
     );
@@ -81,7 +81,7 @@ describe("a response other than 2xx is retried later (contract section 8)", () =
     expect(waitSeconds).toBeLessThan(610);
   });
 
-  it("with the attempt's duration in milliseconds stored (section 10)", async () => {
+  it("an attempt's duration in milliseconds is stored (section 10)", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     onTestFinished(() => void vi.useRealTimers());
     const { row } = await deliverOnce(() => {
@@ -91,15 +91,18 @@ describe("a response other than 2xx is retried later (contract section 8)", () =
     expect(row.lastMilliseconds).toBe(1234);
   });
 
-  test.each([301, 302, 303, 307, 308])("after a redirect (%d), which is not followed", async (status) => {
-    const elsewhere = receiver();
-    const { endpoint, row } = await deliverOnce(() => answer(status, { Location: elsewhere.url }));
-    expect(row).toMatchObject({ state: "pending", attempts: 1, lastStatus: status });
-    expect(endpoint.received.map(({ redirect }) => redirect)).toEqual(["manual"]);
-    expect(elsewhere.received).toEqual([]);
-  });
+  test.each([301, 302, 303, 307, 308])(
+    "a webhook is retried after a redirect (%d), which is not followed",
+    async (status) => {
+      const elsewhere = receiver();
+      const { endpoint, row } = await deliverOnce(() => answer(status, { Location: elsewhere.url }));
+      expect(row).toMatchObject({ state: "pending", attempts: 1, lastStatus: status });
+      expect(endpoint.received.map(({ redirect }) => redirect)).toEqual(["manual"]);
+      expect(elsewhere.received).toEqual([]);
+    },
+  );
 
-  it("up to 14 attempts; then the event is exhausted, and is kept and sent again only by a replay", async () => {
+  it("an event that is not accepted gets up to 14 attempts; then it is exhausted, and is kept and sent again only by a replay", async () => {
     const { endpoint, outbox, event, row } = await deliverOnce(() => answer(500, {}, "out of order"));
     const start = row.createdAt;
     for (let attempt = 2; attempt <= 14; attempt++) {

@@ -42,7 +42,7 @@ function expectSigned(received: Received, secrets: readonly string[]): void {
 }
 
 describe("the webhook of a new badge (contract section 8)", () => {
-  it("sends the stored bytes, with both signatures in the contract's headers and no others", async () => {
+  it("a new badge's webhook has the stored bytes, with both signatures in the contract's headers and no others", async () => {
     const endpoint = receiver();
     const application = await createApplication({ webhookUrl: endpoint.url });
     const body = { userId: "Zoë 🚪", metadata: { os: "iOS", osVersion: "27" } };
@@ -76,7 +76,7 @@ describe("the webhook of a new badge (contract section 8)", () => {
     });
   });
 
-  it("is neither recorded nor sent for an application without a URL", async () => {
+  it("a new badge's event is neither recorded nor sent for an application without a URL", async () => {
     const outbox = await Outbox.open({});
     await outbox.issue();
     expect(await outbox.events()).toEqual([]);
@@ -299,7 +299,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
     ["D1's response was lost, so that the record is repeated", "Network connection lost", null],
     ["D1's response was lost, so that the record is repeated", "Network connection lost", 0],
   ])(
-    "after the record, when %s (%s, due at %s): the event is sent once and counted once",
+    "after the record, when %s (%s, due at %s), the event is sent once and counted once",
     async (_, message, dueAt) => {
       let records = 0;
       const { endpoint, outbox, event } = await dying(async ([statement], send) => {
@@ -315,7 +315,7 @@ describe("a process that dies loses no event (contract section 8)", () => {
     },
   );
 
-  it("and a late result changes nothing that was recorded meanwhile, unless it is a success", async () => {
+  it("a late result changes nothing that was recorded meanwhile, unless it is a success", async () => {
     const late: ((response: Response) => void)[] = [];
     const endpoint = receiver((_, attempt) =>
       attempt <= 2 ? new Promise<Response>((resolve) => late.push(resolve)) : answer(500),
@@ -376,7 +376,7 @@ describe("a slow receiver delays no other application's events (contract section
     expect(trips).toBe(3);
   });
 
-  it("not even in the queue, which brings its next batches while the attempts of one hang", async () => {
+  it("a slow receiver delays nobody in the queue, which brings its next batches while the attempts of one hang", async () => {
     let isHanging = true;
     // Each attempt looks for itself: it is in an invocation of the queue.
     const hanging = receiver(async () => {

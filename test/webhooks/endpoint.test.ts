@@ -39,7 +39,7 @@ const idsOf = ({ received }: Receiver): (string | null)[] => received.map(({ hea
 const states = async (outbox: Outbox): Promise<string[]> => (await outbox.events()).map(({ state }) => state);
 
 describe("a failing endpoint is held, and its events are kept (contract section 8)", () => {
-  it("at once after 410: the event and all later ones are held, and nothing is sent", async () => {
+  it("after 410 an endpoint is held at once: the event and all later ones are held, and nothing is sent", async () => {
     const { endpoint, outbox, event } = await gone();
     expect(await outbox.event(event)).toMatchObject({ state: "held", attempts: 1, lastStatus: 410 });
     expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
@@ -52,7 +52,7 @@ describe("a failing endpoint is held, and its events are kept (contract section 
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("after 120 hours and 10 attempts without a success: events that wait for a retry are held, not lost", async () => {
+  it("after 120 hours and 10 attempts without a success an endpoint is held: events that wait for a retry are not lost", async () => {
     const { endpoint, outbox } = await failing();
     await failAfter(outbox, [0, ...times(8, 1)]);
     expect(await outbox.endpoint()).toMatchObject({ failures: 9, heldAt: null });
@@ -68,7 +68,7 @@ describe("a failing endpoint is held, and its events are kept (contract section 
     expect(endpoint.received).toEqual([]);
   });
 
-  it("but a success in between restarts the count", async () => {
+  it("a success in between restarts the count of failures", async () => {
     const { endpoint, outbox } = await failing();
     await failAfter(outbox, times(2, 10));
     expect(await outbox.endpoint()).toMatchObject({ failures: 2 });
@@ -77,7 +77,7 @@ describe("a failing endpoint is held, and its events are kept (contract section 
     expect(await outbox.endpoint()).toEqual({ failingSince: null, failures: 0, heldAt: null });
   });
 
-  it("and attempts that fail at the same moment count as one", async () => {
+  it("attempts that fail at the same moment count as one", async () => {
     const { outbox } = await failing();
     const events = [];
     for (let count = 0; count < 5; count++) events.push(await outbox.issue());
@@ -88,7 +88,7 @@ describe("a failing endpoint is held, and its events are kept (contract section 
 });
 
 describe("a test event shows whether a held endpoint works again (contract sections 8 and 10)", () => {
-  it("it is sent while the endpoint is held, and 2xx releases the held events, oldest first", async () => {
+  it("a test event is sent while the endpoint is held, and 2xx releases the held events, oldest first", async () => {
     const { endpoint, outbox, event } = await gone();
     const held = [event];
     for (let count = 0; count < 4; count++) {
@@ -138,21 +138,24 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.sweep()).toEqual([test, event, second, newest]);
   });
 
-  it.each([500, 410, 302])("any other response (%d) releases nothing, and the test is not repeated", async (status) => {
-    const { endpoint, outbox, event } = await gone();
-    endpoint.answering = () => answer(status);
-    const test = await outbox.addTestEvent();
-    await outbox.deliver(test, test);
-    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 1, lastStatus: status });
-    outbox.now += 1000 * HOUR;
-    expect(await outbox.sweep()).toEqual([]);
-    expect(await outbox.event(event)).toMatchObject({ state: "held" });
-    expect(idsOf(endpoint)).toEqual([event, test]);
-    await outbox.setUrl(endpoint.url);
-    expect(await outbox.sweep()).toEqual([event]);
-  });
+  it.each([500, 410, 302])(
+    "any other response to a test event (%d) releases nothing, and the test is not repeated",
+    async (status) => {
+      const { endpoint, outbox, event } = await gone();
+      endpoint.answering = () => answer(status);
+      const test = await outbox.addTestEvent();
+      await outbox.deliver(test, test);
+      expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 1, lastStatus: status });
+      outbox.now += 1000 * HOUR;
+      expect(await outbox.sweep()).toEqual([]);
+      expect(await outbox.event(event)).toMatchObject({ state: "held" });
+      expect(idsOf(endpoint)).toEqual([event, test]);
+      await outbox.setUrl(endpoint.url);
+      expect(await outbox.sweep()).toEqual([event]);
+    },
+  );
 
-  it("on an endpoint that is not held it is also sent once, and 410 holds the endpoint", async () => {
+  it("a test event on an endpoint that is not held is also sent once, and 410 holds the endpoint", async () => {
     const { outbox } = await failing(410);
     const test = await outbox.addTestEvent();
     await outbox.deliver(test);
@@ -160,7 +163,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
   });
 
-  it("it ends without an attempt if the URL was removed meanwhile", async () => {
+  it("a test event ends without an attempt if the URL was removed meanwhile", async () => {
     const { endpoint, outbox } = await failing(200);
     const test = await outbox.addTestEvent();
     await outbox.setUrl(null);
@@ -171,7 +174,7 @@ describe("a test event shows whether a held endpoint works again (contract secti
 });
 
 describe("an administrator sets the URL (contract sections 8 and 10)", () => {
-  it("to another one: held events go to the new endpoint, with a full set of attempts", async () => {
+  it("after an administrator sets another URL, held events go to the new endpoint, with a full set of attempts", async () => {
     const { endpoint, outbox, event } = await gone();
     const later = await outbox.issue();
     const other = receiver();
@@ -185,7 +188,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     expect(idsOf(other).sort()).toEqual([event, later].toSorted());
   });
 
-  it("to another one during an attempt: the old endpoint's response does not affect the new one", async () => {
+  it("when an administrator sets another URL during an attempt, the old endpoint's response does not affect the new one", async () => {
     const { endpoint, outbox } = await failing();
     let finish = () => {};
     endpoint.answering = () => new Promise((resolve) => (finish = () => resolve(answer(410))));
@@ -203,7 +206,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     expect(idsOf(other)).toEqual([event]);
   });
 
-  it("to none: nothing is sent, and waiting events are kept until there is a URL again", async () => {
+  it("when an administrator removes the URL, nothing is sent, and waiting events are kept until there is a URL again", async () => {
     const { endpoint, outbox } = await failing();
     const [tried, untried] = [await outbox.issue(), await outbox.issue()];
     await outbox.deliver(tried);
@@ -221,7 +224,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
     expect(idsOf(endpoint).slice(1).sort()).toEqual([tried, untried].toSorted());
   });
 
-  it("and the sweep releases some events of each endpoint at a time, whatever another's backlog", async () => {
+  it("the sweep releases some events of each endpoint at a time, whatever another's backlog", async () => {
     const [one, two, held] = [await gone(), await gone(), await gone()];
     for (const { outbox } of [one, two, held]) for (let count = 0; count < 3; count++) await outbox.issue();
     await one.outbox.setUrl(one.endpoint.url);
@@ -234,7 +237,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
 });
 
 describe("a message that the queue gave up on (contract section 8)", () => {
-  it("is logged and recorded, and the sweep still sends its event", async () => {
+  it("a message that the queue gave up on is logged and recorded, and the sweep still sends its event", async () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();

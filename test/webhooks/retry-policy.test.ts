@@ -26,7 +26,7 @@ const failures = fc.constantFrom(NETWORK, REFUSED, ...[302, 400, 404, 500, 503].
 const overloads = fc.constantFrom(TIMEOUT, answered(429), answered(429, 99_999), answered(503, 7200));
 
 describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
-  it("after 5 s, 1 m, 5 m, 30 m, 2 h, 5 h and 7 times 10 h", () => {
+  it("an event gets 14 attempts: after 5 s, 1 m, 5 m, 30 m, 2 h, 5 h and 7 times 10 h", () => {
     const seconds = RETRY_DELAYS_SECONDS;
     const maxAttempts = maxAttemptsOf("badge:created");
     const steps = Array.from({ length: 14 }, (_, before) =>
@@ -50,7 +50,7 @@ describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
     expect(nextStepAfter({ attemptsBefore: 0, outcome: NETWORK, random: 0.5 })).toEqual(retry(5.25));
   });
 
-  it("but a test event gets one", () => {
+  it("a test event gets one attempt", () => {
     const test = { attemptsBefore: 0, random: 0, maxAttempts: maxAttemptsOf("webhook:test") };
     expect(nextStepAfter({ ...test, outcome: NETWORK })).toEqual({ kind: "exhausted" });
     expect(nextStepAfter({ ...test, outcome: answered(200) })).toEqual({ kind: "delivered" });
@@ -85,7 +85,7 @@ describe("the response decides what follows an attempt (contract section 8)", ()
     ["404 that asks for 10 hours", answered(404, 36_000), 36_000],
     ["503 that asks for more than 10 hours", answered(503, 36_001), 36_000],
     ["503 that asks for eternity", answered(503, Number.POSITIVE_INFINITY), 36_000],
-  ])("sets the delay of the next attempt after %s", (_, outcome, seconds) => {
+  ])("the response sets the delay of the next attempt after %s", (_, outcome, seconds) => {
     expect(nextStepAfter({ attemptsBefore: 0, outcome, random: 0 })).toEqual(retry(seconds));
   });
 
@@ -108,7 +108,7 @@ describe("Retry-After is read as RFC 9110 specifies it (contract section 8)", ()
     for (const value of values.split("|")) expect(parseRetryAfter(value, NOW), value).toBe(seconds);
   });
 
-  it("and an unreadable value counts as none", () => {
+  it("an unreadable Retry-After counts as none", () => {
     const values = `|soon|-1|+1|1.5|1e3|0x10|1 2|60, 120|60s|NaN|Infinity|１２|2026-09-20T12:01:30Z|20 Sep 2026 12:01:30 GMT|
       Sun, 20 Sep 2026 12:01:30|Sun, 20 Sep 2026 12:01:30 UTC|Sun, 20 Sep 2026 12:01:30 +0000|Sun, 20 sep 2026 12:01:30 GMT|
       Sun, 20 Sep 2026 24:00:00 GMT|Sun, 20 Sep 2026 12:60:00 GMT|Thu, 31 Sep 2026 12:01:30 GMT|Mon, 30 Feb 2026 12:01:30 GMT`;
@@ -137,14 +137,14 @@ describe("an endpoint that only fails is held (contract section 8)", () => {
     expect(failedAt(times).heldAt).toBe(heldAt);
   });
 
-  it("at once after 410, until a success resets its health", () => {
+  it("an endpoint is held at once after 410, until a success resets its health", () => {
     const gone = healthAfter(HEALTHY, [{ kind: "gone" }], NOW);
     expect(gone).toEqual({ failingSince: NOW, failures: 1, heldAt: NOW });
     expect(healthAfter(gone, [{ kind: "gone" }], NOW + 1)).toEqual({ failingSince: NOW, failures: 2, heldAt: NOW });
     expect(healthAfter(gone, [{ kind: "delivered" }], NOW + 1)).toEqual(HEALTHY);
   });
 
-  it("never earlier, even if the clock jumps", () => {
+  it("an endpoint is never held earlier, even if the clock jumps", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(400 * HOUR), { minLength: 1, maxLength: 40 }), (times) => {
         const { heldAt, failingSince } = failedAt(times);
@@ -185,7 +185,7 @@ function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
 }
 
 describe("every event ends, whatever the receiver does for 80 hours (contract section 8)", () => {
-  it("as delivered, exhausted or held, and is not sent after a 2xx: at least 1,000 seeded runs", () => {
+  it("every event ends as delivered, exhausted or held, and is not sent after a 2xx: at least 1,000 seeded runs", () => {
     const seen = new Set<string>();
     fc.assert(
       fc.property(some(mood, 5), some(fc.nat(80 * HOUR), 8), some(dice, 50), (moods, bornAt, rolls) => {

@@ -44,7 +44,7 @@ async function sweepAll(queue = new KeptQueue()): Promise<KeptQueue> {
 }
 
 describe("events of a badge (contract section 18)", () => {
-  it("are one for each change, with the badge of section 12 and the change number last", async () => {
+  it("a badge has one event for each change, with the badge of section 12 and the change number last", async () => {
     const application = await subscriber(SUBSCRIBABLE);
     const id = await issue(application, "phone");
     const end = ahead(HOUR);
@@ -75,7 +75,7 @@ describe("events of a badge (contract section 18)", () => {
     for (const text of changes) expect(JSON.stringify(JSON.parse(text))).toBe(text);
   });
 
-  it("report the replaced badge, besides the badge:created of its replacement", async () => {
+  it("events of a claim are that of the replaced badge, besides the badge:created of its replacement", async () => {
     const application = await subscriber(SUBSCRIBABLE);
     const id = await issue(application, "phone");
     const { token, number } = await invite(application);
@@ -90,7 +90,7 @@ describe("events of a badge (contract section 18)", () => {
 });
 
 describe("events of an invitation (contract section 18)", () => {
-  it("report the number, and the expiry as it was sent, once, when it is revoked or expires", async () => {
+  it("events of an invitation have the number, and the expiry as it was sent, once, when it is revoked or expires", async () => {
     const application = await subscriber(SUBSCRIBABLE);
     const expiresAt = ahead(MINUTE).replace("Z", "+00:00");
     const [revoked, expired] = [await invite(application, expiresAt), await invite(application, expiresAt)];
@@ -116,7 +116,7 @@ describe("events of an invitation (contract section 18)", () => {
     expect(events.map(({ createdAt }) => createdAt)).toEqual([Date.parse(revokedAt), Date.now()]);
   });
 
-  it("are also made when a request finds the invitation expired", async () => {
+  it("an invitation's event is also made when a request finds the invitation expired", async () => {
     const application = await subscriber(["invitation:expired"]);
     const [claimed, revoked] = [await invite(application, ahead(SECOND)), await invite(application, ahead(SECOND))];
     moveClock(SECOND);
@@ -129,7 +129,7 @@ describe("events of an invitation (contract section 18)", () => {
     expect(await names(application)).toEqual(["invitation:expired", "invitation:expired"]);
   });
 
-  it("are recorded in the transaction that ends the invitation: while D1 refuses it, neither is there", async () => {
+  it("an invitation's event is recorded in the transaction that ends it: while D1 refuses that, neither is there", async () => {
     const application = await subscriber(SUBSCRIBABLE);
     const { token } = await invite(application);
     let refused = 0;
@@ -149,7 +149,7 @@ describe("events of an invitation (contract section 18)", () => {
     expect(await readInvitation(token)).toMatchObject({ state: "revoked" });
   });
 
-  it("are sent to the queue at once, in as many batches as needed", async () => {
+  it("events of invitations are sent to the queue at once, in as many batches as needed", async () => {
     const application = await subscriber(SUBSCRIBABLE);
     await runSql("UPDATE application SET webhook_held_at = NULL WHERE id = ?", application.id);
     for (let place = 0; place < 3; place++) await invite(application, ahead(SECOND));
@@ -192,14 +192,14 @@ describe("a subscription (contract section 18: a receiver gets only the events i
     await sweepAll();
   }
 
-  it("to each event alone gets that event and no other", async () => {
+  it("a subscription to each event alone gets that event and no other", async () => {
     const applications = await Promise.all(SUBSCRIBABLE.map((event) => subscriber([event])));
     await liveOnce(applications);
     const told = await Promise.all(applications.map(async (application) => [...new Set(await names(application))]));
     expect(told).toEqual(SUBSCRIBABLE.map((event) => [event]));
   });
 
-  it("is to badge:created by default, and to nothing without a URL", async () => {
+  it("a subscription is to badge:created by default, and to nothing without a URL", async () => {
     const [standard, deaf] = [
       await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 }),
       await createApplication({ events: SUBSCRIBABLE.join(",") }),

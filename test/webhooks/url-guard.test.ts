@@ -125,12 +125,12 @@ describe("a webhook is sent only to a public https receiver (contract section 8)
     for (const local of [false, true]) expect(checkWebhookUrl(url, { local })).toEqual({ ok: false, reason });
   });
 
-  it("is tested with at least 150 different URLs", () => {
+  it("the check of webhook URLs is tested with at least 150 different URLs", () => {
     expect(new Set(REFUSED.map(({ url }) => url)).size).toBe(REFUSED.length);
     expect(REFUSED.length).toBeGreaterThanOrEqual(150);
   });
 
-  it("recognizes every IPv4 address in every base", () => {
+  it("the check of webhook URLs recognizes every IPv4 address in every base", () => {
     fc.assert(
       fc.property(fc.nat(0xff_ff_ff_ff), fc.constantFrom("", ".", "/", "?a", ":8443"), (address, rest) => {
         for (const host of [address.toString(), `0x${address.toString(16)}`, `0${address.toString(8)}`]) {
@@ -184,7 +184,7 @@ describe("a refused URL gets a reason (contract section 8)", () => {
     return check.ok ? [] : [check.reason];
   });
 
-  it("prints each reason on one line", () => {
+  it("a refused URL gets its reason on one line", () => {
     const lines = new Set(reasons.map(describeUrlRefusal));
     expect(lines.size).toBe(Object.keys(REFUSED_BY_REASON).length + ["local-only"].length);
     for (const line of lines) expect(line).toMatch(/^[A-Z][^\n]{20,120}\.$/);

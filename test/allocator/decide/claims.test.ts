@@ -94,18 +94,16 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
   it.each([
     ["a visitor", "visitor-1", "created"],
     ["a colleague", "alice", "INVALID_USERTOKEN"],
-  ])(
-    "of an invitation that reception made lets %s in without a user token (contract section 22)",
-    (_, userId, expected) =>
-      inAllocator((open) => {
-        const scene = open();
-        scene.loadInvitation({ byReception: true });
-        const told = decideBadge(scene, DEVICE, claimOf({ userId, isVerified: false }));
-        expect("code" in told ? told.code : told.kind).toBe(expected);
-        expect(decideBadge(scene, DEVICE, claimOf({ userId: "alice" })).kind).toBe(
-          userId === "alice" ? "created" : "refused",
-        );
-      }),
+  ])("an invitation that reception made lets %s in without a user token (contract section 22)", (_, userId, expected) =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadInvitation({ byReception: true });
+      const told = decideBadge(scene, DEVICE, claimOf({ userId, isVerified: false }));
+      expect("code" in told ? told.code : told.kind).toBe(expected);
+      expect(decideBadge(scene, DEVICE, claimOf({ userId: "alice" })).kind).toBe(
+        userId === "alice" ? "created" : "refused",
+      );
+    }),
   );
 });
 

@@ -64,7 +64,7 @@ describe.each(BODY_ROUTES)("the body of POST $path (contract sections 2 and 6)",
     expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
   });
 
-  it("is read as JSON with any Content-Type", async () => {
+  it("a body is read as JSON with any Content-Type", async () => {
     const types = ["application/json", "text/plain", "application/xml", "multipart/form-data", form, "nonsense", ""];
     for (const type of [...types, undefined]) {
       expect(`${type}: ${await send(application, "POST", path, text, type)}`).toBe(`${type}: ${granted}`);
@@ -123,7 +123,7 @@ describe.each(BODY_ROUTES)("the body of POST $path (contract sections 2 and 6)",
 });
 
 describe("the body of PATCH /v1/invitation/:id/revoke (contract sections 5 and 7)", () => {
-  it("is ignored, but may have at most 16 KiB too", async () => {
+  it("the body of a revocation is ignored, but may have at most 16 KiB too", async () => {
     const application = await createApplication();
     const { id } = await invite(application);
     const revoke = (body: Body) => send(application, "PATCH", `/v1/invitation/${id}/revoke`, body);

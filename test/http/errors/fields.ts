@@ -26,7 +26,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     return badge.metadata;
   }
 
-  it("is not listed if none was sent: absent, null, empty and blank count as missing", async () => {
+  it("metadata is not listed if none was sent: absent, null, empty and blank count as missing", async () => {
     for (const nothing of [undefined, null, "", " \t"]) {
       const application = await createApplication();
       const { body } = await request(application, nothing);
@@ -34,7 +34,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     }
   });
 
-  it("has the four known fields, unknown ones are dropped, and missing ones are not stored", async () => {
+  it("metadata has the four known fields, unknown ones are dropped, and missing ones are not stored", async () => {
     const application = await createApplication();
     const known = { deviceModel: "Phone 7", os: "iOS", osVersion: "19.1", sdkVersion: "2.0.0" };
     await request(application, { ...known, model: "x", nested: { os: "y" }, constructor: "z" });
@@ -45,7 +45,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     expect(await metadataOf(application)).toEqual({ os: "iOS" });
   });
 
-  it("is stored as it was sent, up to 256 characters a field and 1,024 bytes together", async () => {
+  it("metadata is stored as it was sent, up to 256 characters a field and 1,024 bytes together", async () => {
     const longest = "x".repeat(256);
     for (const metadata of [
       { deviceModel: longest, os: longest, osVersion: longest, sdkVersion: longest },
@@ -59,7 +59,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     }
   });
 
-  it("is refused when it is not an object of such strings", async () => {
+  it("metadata is refused when it is not an object of such strings", async () => {
     const application = await createApplication();
     const notObjects = ["text", 17, true, false, [], [{ os: "iOS" }]];
     const notStrings = [17, true, [], {}, ["iOS"]].map((os) => ({ os }));
@@ -72,7 +72,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
     expect(await listed(application)).toEqual([]);
   });
 
-  it("is refused when its fields have more than 1,024 bytes of UTF-8 together", async () => {
+  it("metadata is refused when its fields have more than 1,024 bytes of UTF-8 together", async () => {
     const application = await createApplication();
     for (const metadata of [
       { deviceModel: EMOJI.repeat(256), os: "x" },
@@ -86,7 +86,7 @@ describe("metadata (contract sections 1, 2 and 7)", () => {
 });
 
 describe("userId (contract sections 2 and 7)", () => {
-  it("may have 255 characters and 512 bytes of UTF-8, and is stored as it was sent", async () => {
+  it("a userId may have 255 characters and 512 bytes of UTF-8, and is stored as it was sent", async () => {
     const application = await createApplication();
     const accents = "a\u0301 \u00e1";
     const longest = ["u".repeat(255), "\u00e9".repeat(255), EMOJI.repeat(128), `${"\u20ac".repeat(170)}\u00e9`];
@@ -96,7 +96,7 @@ describe("userId (contract sections 2 and 7)", () => {
     expect(kept.map(({ userId }) => ascii(userId))).toEqual(userIds.map(ascii));
   });
 
-  it("is refused when it is longer, not a string, a text that cannot be stored, or one that a path cannot contain", async () => {
+  it("a userId is refused when it is longer, not a string, a text that cannot be stored, or one that a path cannot contain", async () => {
     const application = await createApplication();
     const tooLong = ["u".repeat(256), `${EMOJI.repeat(128)}u`, "\u20ac".repeat(171), EMOJI.repeat(255)];
     const strings = [".", "..", ...tooLong, "\ud83d", "\ude00\ud83d"];
@@ -107,7 +107,7 @@ describe("userId (contract sections 2 and 7)", () => {
     expect(await listed(application)).toEqual([]);
   });
 
-  it("has the same limits in a path and in an invitation", async () => {
+  it("a userId has the same limits in a path and in an invitation", async () => {
     const application = await createApplication();
     const [headers, tooLong] = [serverHeaders(application), `${EMOJI.repeat(128)}u`];
     for (const step of ["block", "unblock", "erase"]) {
@@ -121,7 +121,7 @@ describe("userId (contract sections 2 and 7)", () => {
 });
 
 describe("udid (contract sections 2 and 7)", () => {
-  it("may have 255 printable ASCII characters", async () => {
+  it("a udid may have 255 printable ASCII characters", async () => {
     const application = await createApplication();
     const printable = Array.from({ length: 95 }, (_, place) => String.fromCharCode(32 + place)).join("");
     for (const udid of ["u", "u".repeat(255), `x${printable}x`]) {
@@ -130,7 +130,7 @@ describe("udid (contract sections 2 and 7)", () => {
     }
   });
 
-  it("is refused when it is longer or has any other character, once the body's fields are there", async () => {
+  it("a udid is refused when it is longer or has any other character, once the body's fields are there", async () => {
     const application = await createApplication();
     for (const udid of ["u".repeat(256), "a\u0001", "a\u007fb", "a\tb", "d\u00e9vice", EMOJI]) {
       expect(outcome(await requestBadge(application, udid, {}))).toBe("422 UNDEFINED_USERID");
@@ -144,7 +144,7 @@ describe("udid (contract sections 2 and 7)", () => {
 describe("base64 (contract section 3)", () => {
   const base64Of = (bytes: number) => btoa("\xff".repeat(bytes));
 
-  it("is standard base64 with padding, of 4,096 bytes at most", async () => {
+  it("base64 is standard base64 with padding, of 4,096 bytes at most", async () => {
     const application = await createApplication();
     await requestBadge(application, "phone", { userId: "user" });
     const canonical = ["AA==", "AAA=", "AAAA", "+/+/", "/w==", "//8=", "aGVsbG8="];
@@ -152,7 +152,7 @@ describe("base64 (contract section 3)", () => {
     for (const base64 of granted) expect(outcome(await sign(application, "phone", { base64 }))).toBe("200");
   });
 
-  it("is refused in every other form", async () => {
+  it("base64 is refused in every other form", async () => {
     const application = await createApplication();
     await requestBadge(application, "phone", { userId: "user" });
     const unpadded = ["AA", "AAA", "A", "AAAAA", "AA=", "AAAA=", "AAAA==", "A===", "====", "=", "AA==AA==", "=AAA"];
@@ -186,7 +186,7 @@ describe("expiresAt (contract section 5)", () => {
     return answers;
   }
 
-  it("is ISO 8601 with a zone, and returned exactly as it was sent", async () => {
+  it("expiresAt is ISO 8601 with a zone, and returned exactly as it was sent", async () => {
     const accepted = [
       "2030-06-15T12:00:00.001Z",
       "2030-06-15T12:00:01Z",
@@ -201,7 +201,7 @@ describe("expiresAt (contract section 5)", () => {
     expect(await answersAt(accepted)).toEqual(accepted.map((text) => `${text}: 201 echoed`));
   });
 
-  it("is refused without a zone, in other forms, and for a date that does not exist", async () => {
+  it("expiresAt is refused without a zone, in other forms, and for a date that does not exist", async () => {
     const withoutZone = ["2030-07-01T12:00:00", "2030-07-01", "2030-07-01T12:00:00.000"];
     const otherForms = ["1909137600", "Mon, 01 Jul 2030 12:00:00 GMT", "tomorrow", "P1D", "2030-07-01 12:00:00Z"];
     const noSuchTime = ["2030-02-30T12:00:00Z", "2030-13-01T12:00:00Z", "2030-07-01T24:00:01Z", "2031-02-29T00:00:00Z"];
@@ -216,7 +216,7 @@ describe("expiresAt (contract section 5)", () => {
     expect(await answersAt(refused)).toEqual(refused.map((text) => `${String(text)}: 422 INVALID_EXPIRESAT`));
   });
 
-  it("is refused when it is not in the future, or more than 365 days ahead", async () => {
+  it("expiresAt is refused when it is not in the future, or more than 365 days ahead", async () => {
     const past = [NOW, "2030-06-15T11:59:59.999Z", "2030-06-15T13:00:00+01:00", "1970-01-01T00:00:00Z"];
     const far = ["2031-06-15T12:00:00.001Z", "2031-06-15T12:00:00-00:01", "9999-12-31T23:59:59Z"];
     const refused = [...past, ...far];
@@ -225,7 +225,7 @@ describe("expiresAt (contract section 5)", () => {
 });
 
 describe("a date-time (contract section 7)", () => {
-  it("is of the years 1970 to 9999, as it is written and in UTC", async () => {
+  it("a date-time is of the years 1970 to 9999, as it is written and in UTC", async () => {
     const application = await createApplication();
     const headers = serverHeaders(application);
     const { body } = await requestBadge(application, "phone", { userId: "user" });

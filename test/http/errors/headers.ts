@@ -81,13 +81,13 @@ describe("every response (contract section 6)", () => {
     answers = await answersOf(application, ORIGIN);
   });
 
-  it("has a request ID of its own", () => {
+  it("every response has a request ID of its own", () => {
     const ids = answers.map(([, { headers }]) => headers.get("x-request-id"));
     for (const id of ids) expect(id).toMatch(/^[\w-]{16,}$/);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("has the caller's request ID if that is one word and caches may not store the response", async () => {
+  it("a response has the caller's request ID if that is one word and caches may not store the response", async () => {
     for (const [name, { headers }] of await answersOf(application, TRACE)) {
       if (headers.get("cache-control") !== "no-store") continue;
       expect(`${name} ${headers.get("x-request-id")}`).toBe(`${name} trace-1_A=`);
@@ -98,7 +98,7 @@ describe("every response (contract section 6)", () => {
     }
   });
 
-  it("has a request ID of the service's own, also logged, if caches may store the response", async () => {
+  it("a response has a request ID of the service's own, also logged, if caches may store it", async () => {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     const keySet = `/v1/applications/${application.id}/jwks.json`;
     const statusList = `/v1/applications/${application.id}/status/0`;
@@ -114,7 +114,7 @@ describe("every response (contract section 6)", () => {
     expect(headers.get("x-request-id")).toBe("trace-1_A=");
   });
 
-  it("is JSON that caches do not store, except the key set, and an error has its code and nothing else", () => {
+  it("every response is JSON that caches do not store, except the key set, and an error has its code and nothing else", () => {
     const keySet = `GET /v1/applications/${application.id}/jwks.json`;
     for (const [name, { status, body, headers }] of answers) {
       const expected = name === keySet ? "public, max-age=300" : "no-store";
@@ -125,7 +125,7 @@ describe("every response (contract section 6)", () => {
     }
   });
 
-  it("has the security headers, and does not reveal the service's software", () => {
+  it("every response has the security headers, and does not reveal the service's software", () => {
     for (const [name, { headers }] of answers) {
       expect(`${name} ${headers.get("strict-transport-security")}`).toMatch(/ max-age=[1-9]\d{6,}/);
       expect(`${name} ${headers.get("x-content-type-options")}`).toBe(`${name} nosniff`);
@@ -137,7 +137,7 @@ describe("every response (contract section 6)", () => {
     }
   });
 
-  it("can be read by web pages of any origin on the open routes, errors included, and on no other", () => {
+  it("web pages of any origin can read responses of the open routes, errors included, and of no other", () => {
     const isOpen = (name: string) =>
       name !== `POST ${READ_ONLY_PATH}` &&
       OPEN_PATHS.some((path) => new RegExp(`^\\w+ ${path.replaceAll(/:\w+/g, "[^/]+")}$`).test(name));
@@ -177,29 +177,32 @@ describe("unknown paths (contract section 6)", () => {
 });
 
 describe("other methods of known paths (contract section 6)", () => {
-  it("are tried on every route of /openapi.json", () => {
+  it("other methods are tried on every route of /openapi.json", () => {
     expect([...KNOWN_PATHS.keys()]).toEqual(expect.arrayContaining(ROUTES.map(({ path }) => pattern(path))));
   });
 
-  it.each([...KNOWN_PATHS])("are not allowed on %s, and Allow names those that are", async (path, methods) => {
-    const allowed = [
-      ...methods,
-      ...(methods.has("GET") ? ["HEAD"] : []),
-      ...(OPEN_PATHS.includes(path) ? ["OPTIONS"] : []),
-    ];
-    const others = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
-    for (const method of others.filter((other) => !allowed.includes(other))) {
-      const { status, body, headers } = await call(method, filled(path));
-      expect(`${method} ${status}`).toBe(`${method} 405`);
-      expect(headers.get("allow")?.split(", ").toSorted()).toEqual(allowed.toSorted());
-      expect(headers.has("access-control-allow-origin")).toBe(OPEN_PATHS.includes(path));
-      if (method !== "HEAD") expect(body).toEqual({ error: "METHOD_NOT_ALLOWED" });
-    }
-  });
+  it.each([...KNOWN_PATHS])(
+    "other methods are not allowed on %s, and Allow names those that are",
+    async (path, methods) => {
+      const allowed = [
+        ...methods,
+        ...(methods.has("GET") ? ["HEAD"] : []),
+        ...(OPEN_PATHS.includes(path) ? ["OPTIONS"] : []),
+      ];
+      const others = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
+      for (const method of others.filter((other) => !allowed.includes(other))) {
+        const { status, body, headers } = await call(method, filled(path));
+        expect(`${method} ${status}`).toBe(`${method} 405`);
+        expect(headers.get("allow")?.split(", ").toSorted()).toEqual(allowed.toSorted());
+        expect(headers.has("access-control-allow-origin")).toBe(OPEN_PATHS.includes(path));
+        if (method !== "HEAD") expect(body).toEqual({ error: "METHOD_NOT_ALLOWED" });
+      }
+    },
+  );
 });
 
 describe("web pages of other origins (contract sections 6, 15 and 22)", () => {
-  it("may read an invitation after a preflight, which lets none of them create one", async () => {
+  it("web pages of other origins may read an invitation after a preflight, which lets none of them create one", async () => {
     const preflight = await call("OPTIONS", READ_ONLY_PATH, {
       headers: { ...ORIGIN, "access-control-request-method": "GET" },
     });

@@ -79,7 +79,7 @@ async function expectGranted(grantedCall: () => Draft, status: string): Promise<
 }
 
 describe("the error table (contract section 6)", () => {
-  it("decides the service's responses", () => {
+  it("the error table decides the service's responses", () => {
     const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
     expect(new Map(entries)).toEqual(STATUS_OF_CODE);
   });
@@ -101,7 +101,7 @@ describe("faults of POST /v1/badge (contract sections 2, 15 and 22) are reported
     faultyField("invitationToken", [17, {}, [], true], "422 INVALID_INVITATIONTOKEN"),
   ];
 
-  it("of an application ID and a udid alone", async () => {
+  it("of faults of POST /v1/badge, those of an application ID and a udid alone come in the contract's order", async () => {
     const application = await createApplication();
     const foreign = await createApplication();
     const token = ({ id }: { id: string }, answer: string) => faultyField("invitationToken", [id], answer);
@@ -121,7 +121,7 @@ describe("faults of POST /v1/badge (contract sections 2, 15 and 22) are reported
     ]);
   });
 
-  it("where users are verified", async () => {
+  it("faults of POST /v1/badge are reported in the contract's order where users are verified", async () => {
     const provider = await newProvider();
     const application = await createApplication(provider.columns);
     const authorization = `Bearer ${await provider.token("user")}`;
@@ -140,7 +140,7 @@ describe("faults of POST /v1/badge (contract sections 2, 15 and 22) are reported
 });
 
 describe("faults of POST /v1/badge/sign (contract sections 3 and 15)", () => {
-  it("are reported in the contract's order", async () => {
+  it("faults of POST /v1/badge/sign are reported in the contract's order", async () => {
     const application = await createApplication();
     expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
     const headers = { applicationid: application.id, udid: "phone" };
@@ -162,24 +162,27 @@ describe("faults of POST /v1/badge/sign (contract sections 3 and 15)", () => {
 });
 
 describe("faults of the lists (contract section 4)", () => {
-  it.each(["/v1/badges", "/v1/users/somebody/badges"])("are reported in the contract's order by %s", async (path) => {
-    const application = await createApplication();
-    const foreign = await createApplication();
-    const grantedCall = callsOf("GET", path, serverHeaders(application));
-    await expectGranted(grantedCall, "200");
-    await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "401 INVALID_CREDENTIALS"),
-      await uselessApplication("401 INVALID_CREDENTIALS"),
-      missingHeader("applicationsecret", "401 INVALID_CREDENTIALS"),
-      faultyHeader("applicationsecret", ["wrong", foreign.secret], "401 INVALID_CREDENTIALS"),
-      faultyQuery("per_page", ["0", "ten"], "422 INVALID_PER_PAGE"),
-      faultyQuery("cursor", ["!"], "422 INVALID_CURSOR"),
-    ]);
-  });
+  it.each(["/v1/badges", "/v1/users/somebody/badges"])(
+    "faults of lists are reported in the contract's order by %s",
+    async (path) => {
+      const application = await createApplication();
+      const foreign = await createApplication();
+      const grantedCall = callsOf("GET", path, serverHeaders(application));
+      await expectGranted(grantedCall, "200");
+      await expectInOrder(grantedCall, [
+        missingHeader("applicationid", "401 INVALID_CREDENTIALS"),
+        await uselessApplication("401 INVALID_CREDENTIALS"),
+        missingHeader("applicationsecret", "401 INVALID_CREDENTIALS"),
+        faultyHeader("applicationsecret", ["wrong", foreign.secret], "401 INVALID_CREDENTIALS"),
+        faultyQuery("per_page", ["0", "ten"], "422 INVALID_PER_PAGE"),
+        faultyQuery("cursor", ["!"], "422 INVALID_CURSOR"),
+      ]);
+    },
+  );
 });
 
 describe("faults of GET /v1/invitation (contract section 27)", () => {
-  it("are reported in the order of the other device routes", async () => {
+  it("faults of GET /v1/invitation are reported in the order of the other device routes", async () => {
     const application = await createApplication();
     const foreign = await createApplication();
     const { id: invitationtoken } = await invite(application);
@@ -195,7 +198,7 @@ describe("faults of GET /v1/invitation (contract section 27)", () => {
 });
 
 describe("faults of POST /v1/invitation (contract section 5)", () => {
-  it("are reported in the contract's order", async () => {
+  it("faults of POST /v1/invitation are reported in the contract's order", async () => {
     const application = await createApplication();
     const headers = { applicationid: application.id };
     const grantedCall = callsOf("POST", "/v1/invitation", headers, { expiresAt: hoursAhead(1) });
@@ -250,7 +253,7 @@ describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () =>
 });
 
 describe("the key set (contract section 3)", () => {
-  it("does not exist for an application that does not exist", async () => {
+  it("there is no key set of an application that does not exist", async () => {
     for (const id of ["app_00000000000000000000", "constructor", "%00"]) {
       const answer = await call("GET", `/v1/applications/${id}/jwks.json`);
       expect(answer).toMatchObject({ status: 404, body: { error: "UNKNOWN_APPLICATION" } });

@@ -31,7 +31,7 @@ const inviteBy = (headers: Record<string, string>) =>
   call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
 
 describe("calls of one device (contract section 7)", () => {
-  it("are limited to 60 a minute in all, refused ones included", async () => {
+  it("calls of one device are limited to 60 a minute in all, refused ones included", async () => {
     const { counted, after, others } = await withinOneWindow(async (application) => {
       const device = { applicationid: application.id, udid: "phone" };
       const deviceCalls = [
@@ -72,7 +72,7 @@ describe("calls of one device (contract section 7)", () => {
     expect(others.map(outcome)).toEqual(["201", "201", "201", "404 UNKNOWN_INVITATION", "200"]);
   });
 
-  it("are counted with a wrong secret and with a console secret, not with the server's, and not of nobody known", async () => {
+  it("calls of one device are counted with a wrong secret and with a console secret, not with the server's, and not of nobody known", async () => {
     const application = await createApplication();
     const [byServer, viewer] = [serverHeaders(application), await signIn(application, "viewer")];
     const limit = countedLimit(2);
@@ -121,7 +121,7 @@ describe("calls of one client IP (contract section 7)", () => {
     return outcomes;
   };
 
-  it("are counted together for all devices of one application, separately for each application", async () => {
+  it("calls of one client IP are counted together for all devices of one application, separately for each application", async () => {
     const [of, other] = [await createApplication(), await createApplication()];
     const calls = [
       ...["one", "two", "three"].map((udid) => ({ of, udid })),
@@ -134,7 +134,7 @@ describe("calls of one client IP (contract section 7)", () => {
     expect(await outcomesFrom(countedLimit(2), calls)).toEqual([counted, counted, LIMITED, counted, counted]);
   });
 
-  it("are counted apart when they are malformed, so those do not use up the limit of well-formed ones", async () => {
+  it("malformed calls of one client IP are counted apart, so they do not use up the limit of well-formed ones", async () => {
     const of = await createApplication();
     const [badge, body] = ["/v1/badge", { userId: "user" }];
     const outcomes = await outcomesFrom(countedLimit(2), [
@@ -149,7 +149,7 @@ describe("calls of one client IP (contract section 7)", () => {
     expect(outcomes).toEqual([...malformed, "201", "404 UNKNOWN_INVITATION", LIMITED]);
   });
 
-  it("are counted together for all IPv6 addresses of one /64, which one customer has", async () => {
+  it("calls of all IPv6 addresses of one /64, which one customer has, are counted together", async () => {
     const of = await createApplication();
     const ips = ["2001:db8:1:2::1", "2001:db8:1:2:ffff:0:0:9", "2001:db8:1:3::1"];
     const outcomes = await outcomesFrom(
@@ -165,7 +165,7 @@ describe("the platform's limits (contract section 7)", () => {
     ["DEVICE_LIMIT", CALLS_OF_A_DEVICE],
     ["CLIENT_IP_LIMIT", CALLS_OF_A_CLIENT_IP],
     ["REFUSED_CALL_LIMIT", REFUSED_CALLS],
-  ])("of %s are %d a minute, counted apart locally and in production", (name, limit) => {
+  ])("limits of %s are %d a minute, counted apart locally and in production", (name, limit) => {
     const binding = `name = "${name}"\nnamespace_id = "(\\d+)"\nsimple = \\{ (.*) \\}`;
     const found = [...wrangler.matchAll(new RegExp(binding, "g"))];
     expect(found.map(([, , simple]) => simple)).toEqual(Array(2).fill(`limit = ${limit}, period = 60`));
