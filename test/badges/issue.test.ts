@@ -78,7 +78,7 @@ describe("a user device and its badge (contract section 1)", () => {
 });
 
 describe("requests that race (contract section 1)", () => {
-  it(`gives ${MANY} concurrent devices as many numbers`, { timeout: 180_000 }, async () => {
+  it(`${MANY} concurrent devices get as many numbers`, { timeout: 180_000 }, async () => {
     const application = await createApplication();
     // As a phone does: on a busy machine a thousand calls take longer than one call may.
     const ask = async (index: number): Promise<Answer> => {

@@ -46,7 +46,7 @@ function edgeIndexes(size: number): number[] {
 const SMALL = byEffort(250, 1000);
 
 describe("every number of a range comes exactly once (contract section 1)", () => {
-  it(`for every size up to ${SMALL}, every index`, () => {
+  it(`every number of a range comes exactly once for every size up to ${SMALL}, at every index`, () => {
     for (let size = 1; size <= SMALL; size++) {
       const places = orderOf(keyOf(size % 256), size);
       const sorted = Int32Array.from(places).sort();

@@ -317,7 +317,9 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     expect(rowsRead).toBeLessThan(100);
   });
 
-  it(`beside ${MANY} rows of other applications and of other states`, { timeout: 300_000 }, async () => {
+  it(`a call costs what it returns or changes beside ${MANY} rows of other applications and of other states`, {
+    timeout: 300_000,
+  }, async () => {
     const [before, application, caller, after] = await fourApplications();
     if (!before || !application || !caller || !after) throw new Error("there are four");
     await fillFew(application);
