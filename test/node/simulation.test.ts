@@ -36,7 +36,7 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
       const halves = [1, 1 + SEEDS / 2].map((first) => run("--first", String(first), "--seeds", String(SEEDS / 2)));
       for (const { code, output } of await Promise.all(halves)) expect(code, output).toBe(0);
     },
-    byEffort(400_000, 1_800_000),
+    byEffort(800_000, 1_800_000),
   );
 
   it.each(PLANTED_IN_SERVICE)(
