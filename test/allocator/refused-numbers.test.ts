@@ -1,5 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
+import type { Reply } from "../../src/worker/allocator/calls.ts";
+import { refused } from "../../src/worker/allocator/commands.ts";
+import { splitByNumbers } from "../../src/worker/allocator/group.ts";
 import { block, callServer, issueTo } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { BADGE, newPhone } from "../bound/support.ts";
@@ -88,6 +91,22 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     expect((await blocked).status).toBe(200);
     expect(answers.map(outcome).toSorted()).toEqual(["503 NUMBERS_EXHAUSTED", `503 ${told}`]);
     await expectInSync(application);
+  });
+
+  it("a command of the script is not decided again: its administrator may have read that it was refused", () => {
+    const decided = [null, "command 1"].map((scriptId) => {
+      const command = { kind: "due" } as const;
+      const call = {
+        id: `call of ${scriptId}`,
+        until: null,
+        audit: { actor: { kind: "administrator" as const } },
+        command,
+      };
+      const waiting = { call, scriptId, done: Promise.withResolvers<Reply>() };
+      return { waiting, outcome: refused("ENDED_BADGE") };
+    });
+    const [ofCaller, ofScript] = decided;
+    expect(splitByNumbers(decided, [1])).toEqual({ naming: [], refused: [ofCaller], others: [ofScript] });
   });
 
   it("D1's head names a refused number until it is withdrawn, also when the batch's response was lost", async () => {

@@ -159,13 +159,16 @@ function requireHead(log: Log) {
   return head;
 }
 
-/** Those of a group that name one of these numbers, those that were refused, and the others. */
+/**
+ * Those of a group that name one of these numbers, those that were refused, and the others. A refused command of the script is one
+ * of the others: D1 has its result already, which its administrator may have read.
+ */
 export function splitByNumbers(
   decided: readonly DecidedCall[],
   numbers: readonly number[],
 ): Record<"naming" | "refused" | "others", DecidedCall[]> {
-  const parts = Object.groupBy(decided, ({ outcome }) => {
-    if (outcome.kind === "refused") return "refused";
+  const parts = Object.groupBy(decided, ({ waiting, outcome }) => {
+    if (outcome.kind === "refused") return waiting.scriptId === null ? "refused" : "others";
     return isResult(outcome) && names(outcome, numbers) ? "naming" : "others";
   });
   return { naming: [], refused: [], others: [], ...parts };
