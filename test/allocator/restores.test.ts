@@ -1,6 +1,7 @@
-import { runDurableObjectAlarm } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
 import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
+import { Alarms } from "../../src/worker/allocator/alarms.ts";
 import { block, callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
@@ -190,6 +191,28 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await wake(application, true);
     const again = await eventRows(application);
     expect(again).toMatchObject([{ id: event?.id, payload: event?.payload, state, dueAt: expect.any(Number) }]);
+  });
+});
+
+describe("a comparison while D1 was not restored (contract section 21)", () => {
+  it("a comparison does not take an entry that was not sent yet for one that D1 has lost", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    let woken: Promise<void> | undefined;
+    const ensure = vi.spyOn(Alarms.prototype, "ensureComparison").mockImplementationOnce(async () => {
+      // The step is logged, and its batch not sent.
+      woken = wake(application, true);
+      await scheduler.wait(20);
+    });
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    ensure.mockRestore();
+    await woken;
+    expect(woken).toBeDefined();
+    const marked = await runInDurableObject(allocatorOf(application), (_, { storage }) =>
+      storage.sql.exec("SELECT sequence FROM entry WHERE is_again").toArray(),
+    );
+    expect(marked).toEqual([]);
+    await expectInSync(application);
   });
 });
 

@@ -55,8 +55,8 @@ export class Replicator {
   #readableFrom = 0;
   /** Whether D1's own flag is not to be kept. */
   #isFlagReset = false;
-  /** The entries between which the last batch was to move D1, if it is not known whether it did. */
-  #unknown: { from: string; to: string } | null = null;
+  /** The entries at which D1 is, if it was not restored: `to` when the last batch went through. Null: this instance does not know. */
+  #expected: { from: string; to: string } | null = null;
   #bookmark: string | null = null;
 
   constructor(parts: ReplicatorParts) {
@@ -85,6 +85,11 @@ export class Replicator {
 
   /** D1 may have been restored since it was compared. */
   doubt(): void {
+    if (this.#standing.kind === "following") {
+      const { entry } = this.#standing.at;
+      // A batch that is under way may still move it.
+      this.#expected ??= { from: entry, to: entry };
+    }
     this.#standing = { kind: "unknown" };
   }
 
@@ -123,11 +128,11 @@ export class Replicator {
       });
       return;
     }
-    const isAfterBatch = head.entry === this.#unknown?.to;
-    const isBeforeBatch = head.entry === this.#unknown?.from;
+    const isAfterBatch = head.entry === this.#expected?.to;
+    const isBeforeBatch = head.entry === this.#expected?.from;
     // D1 is no longer there. If it is there again later, it was restored.
-    if (!isBeforeBatch) this.#unknown = null;
-    // Entries after the last batch were never sent.
+    if (!isBeforeBatch) this.#expected = null;
+    // Later entries were never sent.
     if (head.sequence < newest.sequence && !isAfterBatch) {
       // If D1 is where that batch began, it may never have had the rest: that is not marked as sent again.
       if (!isBeforeBatch) {
@@ -166,7 +171,7 @@ export class Replicator {
     const to = { sequence: last.sequence, entry: last.id, counters: last.counters };
     const hadUrl = tables.self()?.hasRecordedEvents ?? false;
     const rendered = new RenderedEntries(session, applicationId, entries, { now: now(), hadUrl });
-    this.#unknown = { from: at.entry, to: last.id };
+    this.#expected = { from: at.entry, to: last.id };
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
@@ -182,7 +187,7 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#standing = { kind: "following", at: to };
-      this.#unknown = null;
+      this.#expected = null;
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
       const events = rendered.newEvents(results);
