@@ -17,7 +17,7 @@ import {
   verifyBadgeSignature,
   verifyPossession,
 } from "../verify/index.ts";
-import { parseKeySet, readDoorFile, writeDoorFile } from "./door-file.ts";
+import { type DoorFile, parseKeySet, readDoorFile, writeDoorFile } from "./door-file.ts";
 import { waitForDelta } from "./door-live.ts";
 
 /** Half of the `ttl` of status lists, so that a revoked badge is refused within two minutes (contract section 14). */
@@ -121,14 +121,23 @@ export class DoorControl {
     };
   }
 
-  /** Starts with the content of the file; nothing is downloaded yet. */
+  /**
+   * Starts with the content of the file; nothing is downloaded yet.
+   *
+   * @throws Error when the file is another application's: its door would lose what it needs without the network
+   */
   static async open(options: DoorOptions): Promise<DoorControl> {
     const door = new DoorControl(options);
-    try {
-      await door.#load();
-    } catch (error) {
-      options.log(`${options.file} is ignored: ${describeError(error)}`);
+    const { file, applicationId, log } = options;
+    const ignore = (error: unknown): void => {
+      log(`${file} is ignored: ${describeError(error)}`);
+    };
+    const stored = await readDoorFile(file).catch(ignore);
+    if (!stored) return door;
+    if (stored.applicationId !== applicationId) {
+      throw new Error(`${file} is of another application: give another --file`);
     }
+    await door.#load(stored).catch(ignore);
     return door;
   }
 
@@ -323,10 +332,7 @@ export class DoorControl {
     }
   }
 
-  async #load(): Promise<void> {
-    const file = await readDoorFile(this.#options.file);
-    if (file === null) return;
-    if (file.applicationId !== this.#options.applicationId) throw new Error(`it is of ${file.applicationId}`);
+  async #load(file: DoorFile): Promise<void> {
     this.#keys = file.keys;
     const uri = `${this.#applicationUrl()}/status`;
     for (const jwt of file.deltas) {

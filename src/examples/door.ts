@@ -83,14 +83,15 @@ interface Desk {
 
 async function main(): Promise<void> {
   const { service, application, file, port, challenge: doorId, ...values } = readCommandLine();
+  const secret = values.secret || process.env.DOOR_SECRET || null;
   const door = await DoorControl.open({
     serviceUrl: service.replace(/\/+$/, ""),
     applicationId: application,
     file,
-    secret: values.secret ?? process.env.DOOR_SECRET ?? null,
+    secret,
     log: (line) => console.error(line),
   });
-  const isConnected = (values.secret ?? process.env.DOOR_SECRET) !== undefined;
+  const isConnected = secret !== null;
   const expected = {
     ...ageLimits(values.oldestSeconds),
     missingStatusList: values["accept-missing"] ? "accept" : "refuse",

@@ -18,6 +18,8 @@ const allocatorCommand = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("reschedule"), number, expiresAt: z.number().int().nullable() }),
   z.object({ kind: z.enum(["block", "unblock"]), userId: z.string() }),
   z.object({ kind: z.literal("erase"), userId: z.string() }),
+  /** Changes nothing: only the service knows whether an erased user is blocked. */
+  z.object({ kind: z.literal("show-user"), userId: z.string() }),
   /** `verify`: compare every row; `republish`: replace D1's rows; `skip`: leave out fresh numbers. */
   z.object({ kind: z.literal("reconcile"), verify: z.boolean(), republish: z.boolean(), skip: count }),
 ]);
@@ -101,6 +103,7 @@ export const scriptResult = z.discriminatedUnion("kind", [
   /** `numbers`: badges that were revoked. */
   z.object({ kind: z.literal("user"), userId: z.string(), numbers: z.array(z.number()) }),
   z.object({ kind: z.literal("erased"), userId: z.string(), erased: z.number() }),
+  z.object({ kind: z.literal("user-shown"), userId: z.string(), blocked: z.boolean() }),
   reconciliation,
   z.object({ kind: z.literal("refused"), code: z.string() }),
   failed,

@@ -138,6 +138,14 @@ describe("user block, unblock, erase and show do what the routes do (contract se
     expect((await logIn("dora-phone", "dora")).outcome).toBe("REVOKED_BADGE");
   });
 
+  it("user show says that an erased user is still blocked, as GET /v1/users/{id} does", async () => {
+    await issue("olga-phone", "olga");
+    await json(...user("block", "olga"));
+    await json(...user("erase", "olga"));
+    expect((await server("/v1/users/olga")).body).toEqual({ userId: "olga", blocked: true });
+    expect(await json(...user("show", "olga"))).toEqual({ userId: "olga", blocked: true });
+  });
+
   it("user block says in its text which badges it revoked, or that there were none", async () => {
     const number = await issue("eve-phone", "eve");
     const blocked = (rest: string) => ({

@@ -187,3 +187,23 @@ describe("help", () => {
     },
   );
 });
+
+describe("output that cannot be written (contract section 10)", () => {
+  it.skipIf(!existsSync("/dev/full"))("a full disk is one line on standard error, with the exit code 1", async () => {
+    const command = `"${process.execPath}" src/admin/main.ts --help > /dev/full`;
+    const { code, stderr } = await runProgram(["-e", SHELL, command], process.env);
+    expect([code, stderr]).toEqual([
+      1,
+      "The result cannot be written (ENOSPC), and what is shown only once is lost.\n",
+    ]);
+  });
+
+  it("a reader that stops reading, as `head` does, gets no error", async () => {
+    const command = `"${process.execPath}" src/admin/main.ts --help | true`;
+    expect(await runProgram(["-e", SHELL, command], process.env)).toMatchObject({ stderr: "" });
+  });
+});
+
+/** Runs a line of a shell, and ends as it did. */
+const SHELL =
+  'process.exit(require("node:child_process").spawnSync("bash", ["-c", process.argv[1]], { stdio: "inherit" }).status)';

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, readFileSync, rmSync, statSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
@@ -53,6 +53,15 @@ describe("local sealing keys (contract sections 9, 10 and 17)", () => {
     expect(await published()).toEqual([keysOfFile(), keysOfFile()]);
     expect(statSync(state.sealingKeys).mode & 0o777).toBe(0o600);
     expect(readFileSync(state.sealingKeys, "utf8")).toMatch(/^SEALING_KEY_1=[A-Za-z0-9+/]+=*\n$/);
+  });
+
+  it("a damaged local sealing key is named in one line", async () => {
+    await ensureLocalSealing(homes, state);
+    const text = readFileSync(state.sealingKeys, "utf8");
+    writeFileSync(state.sealingKeys, `${text.slice(0, 800)}\n`);
+    const line =
+      /^SEALING_KEY_1 in \S+ is damaged: restore your copy of that file, or start over with npm run reset\.$/;
+    await expect(ensureLocalSealing(homes, state)).rejects.toThrow(line);
   });
 
   it("local sealing keys outlive the database, and a home that is bound later gets the newest", async () => {

@@ -270,9 +270,14 @@ describe("the first day on an account (contract section 25)", { timeout: 240_000
 
   it("deploy creates another environment with its own names and none of production's data", async () => {
     const before = rehearsal.configuration();
-    expect((await rehearsal.admin("deploy", "--env", "No name")).stderr).toBe(
-      '"No name" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens.\n',
-    );
+    // The last ones: its database would be that of a home of production's, and its queue one of dead letters.
+    for (const name of ["No name", "production-2", "staging-12", "deadline", "a-dead"]) {
+      expect((await rehearsal.admin("deploy", "--env", name)).stderr).toMatch(
+        new RegExp(
+          `^"${name}" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens, without .*\\n$`,
+        ),
+      );
+    }
     const plan = await rehearsal.admin("deploy", "--env", "staging", "--location", "weur", "--check");
     expect(plan.stderr).toContain("✗ Environment staging in wrangler.toml: would add its tables");
     expect(rehearsal.configuration()).toBe(before);

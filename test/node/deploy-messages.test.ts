@@ -2,8 +2,16 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
+import { openAccount } from "../../src/admin/platform/cloudflare.ts";
 import { knownErrorIn } from "../../src/admin/platform/rights.ts";
 import { warningsIn } from "../../src/admin/platform/wrangler.ts";
+
+it("no account is chosen where wrangler would choose another one (contract section 25)", async () => {
+  process.env.CLOUDFLARE_ACCOUNT_ID = "b".repeat(32);
+  await expect(openAccount("a".repeat(32))).rejects.toThrow(
+    /^CLOUDFLARE_ACCOUNT_ID is b{32}, and account_id in wrangler\.toml is a{32}: unset the one, or change the other\.$/,
+  );
+});
 
 it("a deployment prints what it waits for until /health responds (contract section 25)", async () => {
   let isWell = false;

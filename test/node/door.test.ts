@@ -389,7 +389,6 @@ describe("the file of a door", () => {
   it.each([
     ["is cut off", '{"keys":{"keys":['],
     ["is of something else", '{"name":"x"}'],
-    ["is of another application", '{"applicationId":"app_other","keys":{"keys":[{}]},"statusLists":{}}'],
     ["is empty", ""],
   ])("a door's file is ignored, with a line in the log, when it %s", async (_, content) => {
     writeFileSync(path(), content);
@@ -397,6 +396,13 @@ describe("the file of a door", () => {
     expect(logged).toEqual([expect.stringContaining(`${path()} is ignored: `)]);
     expect(await door.refresh()).toBe(true);
     expect(await outcome(door)).toBe("open");
+  });
+
+  it("a door does not start with the file of another application's door, which would lose it", async () => {
+    const other = '{"applicationId":"app_other","keys":{"keys":[{}]},"statusLists":{}}';
+    writeFileSync(path(), other);
+    await expect(openDoor()).rejects.toThrow(`${path()} is of another application: give another --file`);
+    expect(readFileSync(path(), "utf8")).toBe(other);
   });
 
   it("a door works although its file cannot be written", async () => {

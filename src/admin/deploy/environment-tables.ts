@@ -1,7 +1,10 @@
 import { UserError } from "../command-line/errors.ts";
 
-/** An environment's name becomes part of the names of its Worker, databases and queues. */
-const NAME = /^[a-z][a-z0-9-]{0,19}$/;
+/**
+ * An environment's name becomes part of the names of its Worker, databases and queues. A number at the end would be a home's, and
+ * queues of `-dead…` are dead letters (src/worker/index.ts).
+ */
+const NAME = /^(?!(?:.*-)?dead)(?!.*-\d{1,3}$)[a-z][a-z0-9-]{0,19}$/;
 
 /** The environment that others are copied from. */
 const TEMPLATE = "production";
@@ -23,7 +26,9 @@ const FURTHER_HOME = /^\s*(?:binding\s*=\s*"\w+_\d+"|queue\s*=\s*"[^"]*-\d{1,3}"
  */
 export function withEnvironment(text: string, environment: string): string {
   if (!NAME.test(environment)) {
-    throw new UserError(`"${environment}" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens.`);
+    throw new UserError(
+      `"${environment}" cannot be the name of an environment: use up to 20 of a-z, 0-9 and hyphens, without a number after a hyphen at the end, or a word that begins with "dead".`,
+    );
   }
   const counters = nextCounters(text);
   const tables = text

@@ -100,9 +100,15 @@ export class Account {
  * @throws UserError without credentials, or when it is unclear which account is meant
  */
 export async function openAccount(configured: string | undefined): Promise<Account> {
+  const chosen = process.env.CLOUDFLARE_ACCOUNT_ID || undefined;
+  // wrangler takes the file's: half of the work would be done in each account.
+  if (chosen !== undefined && configured !== undefined && chosen !== configured) {
+    throw new UserError(
+      `CLOUDFLARE_ACCOUNT_ID is ${chosen}, and account_id in wrangler.toml is ${configured}: unset the one, or change the other.`,
+    );
+  }
   const headers = await readCredentials();
-  const id = process.env.CLOUDFLARE_ACCOUNT_ID || configured;
-  return new Account(id ?? (await onlyAccount(headers)), headers);
+  return new Account(configured ?? chosen ?? (await onlyAccount(headers)), headers);
 }
 
 const credentials = z.union([

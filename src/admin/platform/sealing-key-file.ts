@@ -2,20 +2,33 @@ import { createPrivateKey, createPublicKey } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { generateSealingKey } from "../../shared/sealing.ts";
+import { UserError } from "../command-line/errors.ts";
 import { withLock } from "./file-lock.ts";
-import type { LocalState } from "./paths.ts";
+import { formatPath, type LocalState } from "./paths.ts";
 
 const LINE = /^SEALING_KEY_([1-9][0-9]*)=([A-Za-z0-9+/]+=*)$/;
 
-/** The local sealing keys by version: private halves, PKCS #8 as base64. */
+/** The local sealing keys by version: private halves, PKCS #8 as base64. @throws UserError when one is damaged */
 export function readLocalKeys({ sealingKeys }: LocalState): Map<number, string> {
   const keys = new Map<number, string>();
   if (!existsSync(sealingKeys)) return keys;
   for (const line of readFileSync(sealingKeys, "utf8").split("\n")) {
     const [, version, key] = LINE.exec(line) ?? [];
-    if (version !== undefined && key !== undefined) keys.set(Number(version), key);
+    if (version === undefined || key === undefined) continue;
+    assertPrivateKey(key, `SEALING_KEY_${version} in ${formatPath(sealingKeys)}`);
+    keys.set(Number(version), key);
   }
   return keys;
+}
+
+function assertPrivateKey(privateKey: string, what: string): void {
+  try {
+    publicHalf(privateKey);
+  } catch (cause) {
+    throw new UserError(`${what} is damaged: restore your copy of that file, or start over with npm run reset.`, {
+      cause,
+    });
+  }
 }
 
 /** The private half of a version, from the file. If the file has none, a new one is generated and written to it. */

@@ -1,7 +1,5 @@
-import { and, eq } from "drizzle-orm";
 import { expectKind } from "../../shared/expect-kind.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { blockedUser } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
 import { userId } from "../command-line/arguments.ts";
 import { argument, command, group } from "../command-line/command.ts";
@@ -55,13 +53,15 @@ export const userCommands = group("user", {
     command("show", {
       arguments: [APPLICATION, USER],
       summary: "show whether a user is blocked",
-      description: "Shows whether a user of application <id> is blocked.",
+      description: `Shows whether a user of application <id> is blocked, also one who was erased. ${BY_SERVICE}`,
       /** @returns what `GET /v1/users/{id}` responds */
-      async work({ homes }, id, user) {
-        const database = homes.databaseFor(id);
-        await findApplication(database, id);
-        const isUser = and(eq(blockedUser.applicationId, id), eq(blockedUser.userId, user));
-        return { userId: user, blocked: (await database.run((orm) => orm.$count(blockedUser, isUser))) > 0 };
+      async work(session, id, user) {
+        await findApplication(session.homes.databaseFor(id), id);
+        const { blocked } = expectKind(
+          await submitAndWait(session, id, { kind: "show-user", userId: user }),
+          "user-shown",
+        );
+        return { userId: user, blocked };
       },
       text: userText,
     }),

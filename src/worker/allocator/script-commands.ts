@@ -75,6 +75,12 @@ async function carryOut(engine: Engine, parts: EngineParts, id: string, request:
     await storeResult(openDatabase(), id, await reconcile(engine, parts, command));
     return;
   }
+  if (command.kind === "show-user") {
+    const { userId } = command;
+    const blocked = parts.tables.isBlocked(userId, await digestOf(parts, userId));
+    await storeResult(openDatabase(), id, { kind: "user-shown", userId, blocked });
+    return;
+  }
   const audit: AuditContext = { actor };
   const until = parts.now() + CALL_DEADLINE_MILLISECONDS;
   const { outcome } = await engine.submit({ id, until, audit, command: await toCommand(parts, command) }, id);
@@ -128,7 +134,7 @@ const BY_ADMINISTRATOR: AuditContext = { actor: { kind: "administrator" } };
 
 async function toCommand(
   parts: EngineParts,
-  command: Exclude<AllocatorCommand, { kind: "reconcile" }>,
+  command: Exclude<AllocatorCommand, { kind: "reconcile" | "show-user" }>,
 ): Promise<Command> {
   const anybody = { ifChange: null, ownedBy: null };
   switch (command.kind) {
