@@ -3,6 +3,7 @@ import { ALLOCATORS_CALLED_AT_ONCE, TICK_CHUNK_APPLICATIONS } from "../../shared
 import { HOME_RECIPIENT } from "../../shared/script-commands.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
+import { callOnce } from "../platform.ts";
 import { listApplications } from "../storage/application-list.ts";
 import { findRecipients } from "../storage/command-rows.ts";
 
@@ -26,14 +27,15 @@ export async function wakeForCommands(context: Context): Promise<void> {
  * After a restore of D1, makes a chunk of the home's allocators compare themselves with it.
  *
  * @param after the last application of the previous chunk
- * @returns the last application of this chunk; null when all have compared
+ * @returns the last application of this chunk, null when it is the last chunk; and those that may not know
  * @throws Unavailable
  */
-export async function compareAllocators(context: Context, after: string): Promise<string | null> {
+export async function compareChunk(
+  context: Context,
+  after: string,
+): Promise<{ next: string | null; failed: ApplicationId[] }> {
   const applications = await listApplications(context.db, after, TICK_CHUNK_APPLICATIONS);
-  const failed = await wake(context, applications, true);
-  // An allocator that fails twice compares at its next call, or by its alarm.
-  await wake(context, failed, true);
+  const failed = await compareAllocators(context, applications);
   const next = applications.length < TICK_CHUNK_APPLICATIONS ? null : (applications.at(-1) ?? null);
   log("info", {
     event: "allocators-compared",
@@ -41,8 +43,12 @@ export async function compareAllocators(context: Context, after: string): Promis
     compared: applications.length,
     isFinished: next === null,
   });
-  return next;
+  return { next, failed };
 }
+
+/** @returns those that may not know that they have to compare */
+export const compareAllocators = (context: Context, applications: readonly ApplicationId[]): Promise<ApplicationId[]> =>
+  wake(context, applications, true);
 
 /** Calls run side by side, so that a hanging allocator does not delay the others. @returns those that failed */
 async function wake(
@@ -55,7 +61,8 @@ async function wake(
   const wakeNext = async () => {
     for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
       try {
-        await context.allocator.wake(id, isInDoubt);
+        // What it has begun goes on: a long recovery must not keep others from being told.
+        await callOnce("allocator", () => context.allocator.wake(id, isInDoubt));
       } catch (error) {
         failed.push(id);
         log("warn", { event: "allocator-not-woken", application: id, error });

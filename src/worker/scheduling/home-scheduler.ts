@@ -1,10 +1,11 @@
 import { DurableObject } from "cloudflare:workers";
 import * as z from "zod";
+import { applicationId } from "../../shared/identifiers.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { stampHeartbeat } from "../storage/heartbeat.ts";
-import { compareAllocators, wakeForCommands } from "./allocators.ts";
+import { compareAllocators, compareChunk, wakeForCommands } from "./allocators.ts";
 import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
 import type { Checkpoints } from "./old-rows.ts";
@@ -42,6 +43,7 @@ export class HomeScheduler extends DurableObject<Env> {
     super(state, env);
     state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
       sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
+    state.storage.sql.exec("CREATE TABLE IF NOT EXISTS left_out (application_id TEXT PRIMARY KEY)");
   }
 
   /** Runs a home's due work once a minute, in bounded chunks. All work may be repeated, even by two ticks at once. */
@@ -74,14 +76,27 @@ export class HomeScheduler extends DurableObject<Env> {
 
   /** After a restore of D1, makes the home's allocators compare themselves with it, chunk by chunk. */
   async #compare(context: Context): Promise<void> {
+    await this.#compareLeft(context);
     for (;;) {
       const tick = this.#read();
       if (tick?.compareAfter == null) return;
-      const next = await compareAllocators(context, tick.compareAfter);
-      // Another restore may have been noticed meanwhile; the comparison then starts again.
-      const isCurrent = this.#read()?.compareAfter === tick.compareAfter;
-      if (isCurrent) this.#write(context.home, { ...tick, compareAfter: next });
-      if (next === null && isCurrent) await stampHeartbeat(context.db, context.now());
+      const { next, failed } = await compareChunk(context, tick.compareAfter);
+      for (const id of failed) this.ctx.storage.sql.exec("INSERT OR IGNORE INTO left_out VALUES (?)", id);
+      // Meanwhile other ticks came. If one has noticed another restore, the comparison starts again.
+      const latest = this.#read();
+      if (latest?.compareAfter !== tick.compareAfter) continue;
+      this.#write(context.home, { ...latest, compareAfter: next });
+      if (next === null) await stampHeartbeat(context.db, context.now());
+    }
+  }
+
+  /** Allocators that could not be told are told by a later tick: one without calls would not notice the restore by itself. */
+  async #compareLeft(context: Context): Promise<void> {
+    const rows = this.ctx.storage.sql.exec("SELECT application_id FROM left_out").toArray();
+    const left = rows.map((row) => applicationId.parse(row.application_id));
+    const failed = await compareAllocators(context, left);
+    for (const id of left.filter((one) => !failed.includes(one))) {
+      this.ctx.storage.sql.exec("DELETE FROM left_out WHERE application_id = ?", id);
     }
   }
 

@@ -1,0 +1,147 @@
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
+import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
+import { issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { outcome } from "../badges/near-support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { allocatorOf } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
+import { homeDatabase, runSql, testHome } from "../support/home.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
+
+useQuietLog();
+
+const MINUTE = 60_000;
+
+type Wake = (id: string, isInDoubt: boolean) => Promise<void>;
+
+/** The home's scheduler, whose allocators are woken in this way. */
+async function withScheduler(wake: Wake, work: (scheduler: HomeScheduler, state: DurableObjectState) => Promise<void>) {
+  const ALLOCATOR = new Proxy(env.ALLOCATOR, { get: () => () => ({ wake }) });
+  await runInDurableObject(env.HOME_SCHEDULER.getByName(String(testHome())), async (_, state) => {
+    await work(new HomeScheduler(state, { ...env, ALLOCATOR }), state);
+  });
+}
+
+/** A clock that only the test moves. */
+function useClock(): { pass: (milliseconds: number) => void } {
+  let now = Date.now();
+  vi.spyOn(Date, "now").mockImplementation(() => now);
+  return {
+    pass(milliseconds) {
+      now += milliseconds;
+    },
+  };
+}
+
+const restoreHeartbeat = () => runSql("UPDATE heartbeat SET sequence = 0");
+
+const rowsOfNames = z.array(z.object({ name: z.string() }));
+
+/** Adds rows of applications, without credentials. @returns the IDs of all of them, in their order */
+async function addApplications(count: number): Promise<string[]> {
+  const { id } = await createApplication();
+  const columns = rowsOfNames.parse((await runSql("SELECT name FROM pragma_table_info('application')")).results);
+  const changed: Record<string, string> = {
+    id: "substr(id, 1, length(id) - 5) || printf('%05d', n)",
+    first_number: "8000000000000 + n",
+    last_number: "8000000000000 + n",
+  };
+  const names = columns.map(({ name }) => name);
+  await runSql(
+    `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?2)
+     INSERT INTO application (${names}) SELECT ${names.map((name) => changed[name] ?? name)} FROM application, place WHERE id = ?1`,
+    id,
+    count,
+  );
+  const { results } = await runSql("SELECT id AS name FROM application ORDER BY id");
+  return rowsOfNames.parse(results).map(({ name }) => name);
+}
+
+describe("allocators that are to compare themselves after a restore of D1 (contract section 21)", () => {
+  it("an idle allocator that could not be reached at first is told by a later tick, and its revoked badge stays revoked", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    const clock = useClock();
+    for (let minute = 0; minute < 3; minute++) {
+      clock.pass(MINUTE);
+      await runDurableObjectAlarm(allocatorOf(application));
+    }
+    let isAway = false;
+    const wake: Wake = async (_, isInDoubt) => {
+      if (isAway) throw new Error("Network connection lost.");
+      await allocatorOf(application).wake(application.id, isInDoubt);
+    };
+    await withScheduler(wake, async (scheduler) => {
+      await scheduler.tick(testHome());
+      await restoreHeartbeat();
+      await restore(application, snapshot);
+      clock.pass(MINUTE);
+      isAway = true;
+      await scheduler.tick(testHome());
+      isAway = false;
+      clock.pass(MINUTE);
+      await scheduler.tick(testHome());
+    });
+    expect(outcome(await signOn(application, "phone"))).toBe("403 REVOKED_BADGE");
+  });
+
+  it("an allocator whose recovery takes long keeps no other from being told", { timeout: 60_000 }, async () => {
+    const [slow, ...others] = await addApplications(TICK_CHUNK_APPLICATIONS);
+    const told = new Set<string>();
+    const wake: Wake = (id) => {
+      told.add(id);
+      return id === slow ? new Promise(() => {}) : Promise.resolve();
+    };
+    await withScheduler(wake, async (scheduler) => {
+      useClock().pass(2 * 60 * MINUTE);
+      await scheduler.tick(testHome());
+    });
+    expect(others.filter((id) => !told.has(id))).toEqual([]);
+  });
+
+  it("a comparison that other ticks overlap does not set the scheduler's heartbeat back", async () => {
+    await createApplication();
+    const clock = useClock();
+    const waiting: (() => void)[] = [];
+    let told = 0;
+    const wake: Wake = (_, isInDoubt) => {
+      if (!isInDoubt) return Promise.resolve();
+      told++;
+      return new Promise((resolve) => waiting.push(resolve));
+    };
+    const finish = () => {
+      for (const end of waiting.splice(0)) end();
+    };
+    await withScheduler(wake, async (scheduler, { storage }) => {
+      const finished = async (...ticks: Promise<void>[]) => {
+        const timer = setInterval(finish, 20);
+        await Promise.all(ticks).finally(() => clearInterval(timer));
+      };
+      await finished(scheduler.tick(testHome()));
+      await restoreHeartbeat();
+      clock.pass(MINUTE);
+      const first = scheduler.tick(testHome());
+      await vi.waitUntil(() => waiting.length > 0);
+      clock.pass(MINUTE);
+      // Cron does not wait for the first.
+      const second = scheduler.tick(testHome());
+      await vi.waitUntil(() => waiting.length > 1);
+      await finished(first, second);
+      const sequence = await homeDatabase().prepare("SELECT sequence FROM heartbeat WHERE id = 1").first("sequence");
+      expect(storage.sql.exec("SELECT sequence, compare_after FROM tick").one()).toEqual({
+        sequence,
+        compare_after: null,
+      });
+      told = 0;
+      clock.pass(MINUTE);
+      await finished(scheduler.tick(testHome()));
+      expect(told).toBe(0);
+    });
+  });
+});
