@@ -232,8 +232,8 @@ describe("the log's length (contract section 21)", () => {
       );
     });
     await ring(application);
-    expect(await loggedSequences(application)).toHaveLength(502);
+    expect(await loggedSequences(application)).toHaveLength(503);
     await ring(application);
-    expect(await loggedSequences(application)).toEqual([-1, 1, 2]);
+    expect(await loggedSequences(application)).toEqual([-1, 0, 1, 2]);
   });
 });

@@ -64,7 +64,6 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     expect(await byTom("key", "rotate", id)).toMatchObject({ applicationId: id });
     expect(await json("key", "list", id)).toHaveLength(2);
 
-    expect(await json("user", "show", id, "alice")).toMatchObject({ blocked: false });
     expect(await json("stats", id)).toMatchObject({ applicationId: id, numbers: { size: 10_000_000 } });
     expect(await refusal("webhook", "test", id, "--wait", "0")).toContain("the service must be running");
     expect(await inHome1()).toEqual(before);

@@ -59,7 +59,7 @@ async function begin({ db, applicationId, tables, log, now }: CopyParts, from: D
   const isDone = pages.every(({ next }) => next === null);
   tables.orm.transaction(() => {
     clearRows(tables.orm);
-    log.begin(to, now());
+    log.begin([{ sequence: from.sequence, entry: from.entry, counters: countersOf(from) }, to], now());
     for (const [index, table] of TABLE_NAMES.entries()) {
       if (isDone) insertRows(tables.orm, table, pages[index]?.rows ?? []);
     }

@@ -181,10 +181,16 @@ export class Log {
     this.#orm.delete(entry).run();
   }
 
-  /** Begins anew with an empty entry: D1's rows are copied after it. */
-  begin({ sequence, entry: id, counters }: LogHead, now: number): void {
+  /**
+   * Begins anew: D1's rows, which are copied next, are those of both entries. D1 may be restored to the first one, too.
+   *
+   * @param heads where D1 was, and the empty entry to which the copy has moved it
+   */
+  begin(heads: readonly LogHead[], now: number): void {
     this.clear();
-    this.append({ sequence, id, counters, changes: NO_CHANGES, calls: [], keptAt: now });
+    for (const { sequence, entry: id, counters } of heads) {
+      this.append({ sequence, id, counters, changes: NO_CHANGES, calls: [], keptAt: now });
+    }
   }
 }
 
