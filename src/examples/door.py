@@ -291,11 +291,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Decides about badge signatures, one a line.")
     parser.add_argument("--service", required=True, help="the service's PUBLIC_URL, as in the URIs of its status lists")
     parser.add_argument("--application", required=True, help="the application whose badges open")
-    parser.add_argument("--file", type=pathlib.Path, default=pathlib.Path("door.json"), help="keeps keys and status lists")
+    parser.add_argument("--file", type=pathlib.Path, help="keeps keys and status lists (door-ID.json)")
     parser.add_argument("--max-age", type=seconds, default=60, help="oldest badge signature that opens, in seconds (60)")
     parser.add_argument("--secret", default=os.environ.get("DOOR_SECRET"), help="the door's own: it learns of changes at once")
     options = parser.parse_args()
-    door = Door(options.service, options.application, options.file, options.max_age, options.secret)
+    file = options.file or pathlib.Path(f"door-{options.application}.json")
+    door = Door(options.service, options.application, file, options.max_age, options.secret)
     is_refreshed = threading.Event()
 
     def keep_refreshing() -> None:

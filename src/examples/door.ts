@@ -27,7 +27,7 @@ const USAGE = `Usage: node src/examples/door.ts --service URL --application ID [
 Options:
   --service URL        the service's PUBLIC_URL, as in the URIs of its status lists
   --application ID     the application whose badges open
-  --file PATH          keeps keys and status lists for a restart (door.json)
+  --file PATH          keeps keys and status lists for a restart (door-ID.json)
   --secret SECRET      the door's own: it learns of changes within two seconds; DOOR_SECRET does the same
   --port PORT          also take POST / on this computer
   --max-age SECONDS    oldest badge signature that opens, by this clock (60)
@@ -186,7 +186,7 @@ function readCommandLine() {
     options: {
       service: { type: "string", default: "" },
       application: { type: "string", default: "" },
-      file: { type: "string", default: "door.json" },
+      file: { type: "string" },
       secret: { type: "string" },
       port: { type: "string" },
       "max-age": { type: "string", default: "60" },
@@ -205,7 +205,7 @@ function readCommandLine() {
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
     throw new Error("--port is not a port");
   }
-  return { ...values, port, oldestSeconds };
+  return { ...values, file: values.file ?? `door-${values.application}.json`, port, oldestSeconds };
 }
 
 main().catch((error: unknown) => {

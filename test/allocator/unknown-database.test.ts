@@ -222,6 +222,24 @@ describe("a republication (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("a republication that failed leaves D1 known, though its first batch comes late", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    let late: (() => Promise<unknown>) | undefined;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (late || !isAbout(statements, "DELETE FROM status_list")) return send();
+      late = send;
+      throw LOST;
+    });
+    await reconcile(application, { republish: true }).catch(() => {});
+    await runSql("DELETE FROM script_command WHERE recipient = ?1", application.id);
+    await wake(application);
+    await expect(late?.()).rejects.toThrow("NOT NULL constraint failed: application_head.sequence");
+    await endAllocator(application);
+    expect((await takeStep(application, number, "suspend")).status).toBe(200);
+    await expectInSync(application);
+  });
+
   it("a republication continues when the response of a step is lost", async () => {
     const { application } = await restoredTooFar();
     let batches = 0;

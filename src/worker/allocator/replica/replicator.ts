@@ -218,10 +218,14 @@ export class Replicator {
 
   /** Replaces D1's rows with the allocator's (contract section 21). @throws Unavailable */
   async republish(): Promise<void> {
-    const { openDatabase, applicationId, tables, log, now, notify } = this.#parts;
+    const { openDatabase, applicationId, tables, log, now, notify, appendEmpty } = this.#parts;
     this.#standing = { kind: "closed" };
     try {
       await republish({ db: openDatabase(), applicationId, tables, log, now });
+    } catch (error) {
+      // Its first batch may still come, and D1 would be unknown: after one more entry its fence fails.
+      appendEmpty();
+      throw error;
     } finally {
       // If it failed, D1's head may be as it was, and calls go on.
       this.#standing = { kind: "unknown" };
