@@ -1,11 +1,13 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { newPhone } from "../bound/support.ts";
 import { invite } from "../http/support/invitations.ts";
 import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
+import { UNLIMITED } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
-import { runSql, testHome } from "../support/home.ts";
+import { bindDatabase, runSql, testHome } from "../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
@@ -18,6 +20,25 @@ const BOTH = [
   { name: "login", act: (phone: FarPhone) => phone.logIn() },
   { name: "signature", act: (phone: FarPhone) => phone.sign() },
 ];
+
+describe("a login near a copy that lacks the phone's badge (contract sections 7 and 16)", () => {
+  it.each([true, false])(
+    "a phone with a badge is not limited by its address; copy up to date: %s",
+    async (isUpToDate) => {
+      const application = await createApplication();
+      const d1 = await FarD1.create();
+      const phone = await newPhone(application, "phone");
+      // The response, which has the bookmark, is lost.
+      const issued = await phone.logIn();
+      if (isUpToDate) await d1.catchUp();
+      const USED_UP: RateLimit = { limit: async () => ({ success: false }) };
+      const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: USED_UP, ...bindDatabase(d1.binding) };
+      expect(outcome(await phone.logInTo(bindings))).toBe(`200 ${issued.body.badgeId}`);
+      const stranger = await newPhone(application, "another phone");
+      expect(outcome(await stranger.logInTo(bindings))).toBe("429 RATE_LIMITED");
+    },
+  );
+});
 
 describe("a revocation is obeyed everywhere within 90 seconds (contract section 16)", () => {
   it.each(BOTH)(

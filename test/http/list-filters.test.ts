@@ -98,6 +98,15 @@ describe("GET /v1/invitations?from=&until=&q= (contract section 19)", () => {
   });
 });
 
+describe("GET /v1/badges?q= (contract section 24)", () => {
+  it.each(["İbrahim", "ΣΙΣΥΦΟΣ", "Straße", "ÅSA", "ПЁТР"])("q finds %s by exactly that text", async (userId) => {
+    const application = await createApplication();
+    await issueTo(application, "phone", userId);
+    const { body } = await callServer(application, "GET", `/v1/badges?q=${encodeURIComponent(userId)}`);
+    expect(body.badges).toMatchObject([{ userId }]);
+  });
+});
+
 describe("GET /v1/access (contract section 19)", () => {
   it("GET /v1/access lists who has a console secret, by name and a page at a time, for the server and for operators alone", async () => {
     const application = await createApplication();

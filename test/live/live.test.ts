@@ -319,6 +319,35 @@ describe("a door's secret (contract section 26)", () => {
     await held;
   });
 
+  it.each([2000, 2001])(
+    "a door that lacks %i changes is not current, though only the lists have that many",
+    async (count) => {
+      const application = await withLists();
+      await issueTo(application, "phone", "alice");
+      const have = await changeOf(application);
+      const held = listen(await addDoor(application, "North"), `have=${have}`);
+      await untilHeld(application, 1);
+      await runSql(
+        `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < ?3 - 1)
+       INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, state, ended_at, change, changed_at,
+         status_change, signing_key_id, issued_at)
+       SELECT ?2 + n, ?1, 'd' || n, 'u', 100 + n, 1, 'revoked', 1, 1000 + n, 1, 1000 + n, 1, 1 FROM place`,
+        application.id,
+        8_000_000_000_000 + count * 10_000,
+        count,
+      );
+      await runSql(
+        "UPDATE application_head SET last_change = ?2 WHERE application_id = ?1",
+        application.id,
+        999 + count,
+      );
+      const { body } = await call("GET", "/v1/doors", { headers: serverHeaders(application) });
+      expect(body.doors).toMatchObject([{ name: "North", change: have, isCurrent: false }]);
+      await ringLive(application);
+      await held;
+    },
+  );
+
   it("doors are listed by name with their last call and whether they are current, a page at a time", async () => {
     const application = await withLists();
     const { number } = await holder(application, "a");

@@ -6,6 +6,7 @@ import { outcome } from "../http/support/draft.ts";
 import { hoursAhead } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
+import { runSql } from "../support/home.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid, ownBadges, suspendOwn } from "./support.ts";
@@ -53,6 +54,18 @@ describe("GET /v1/user/badges (contract section 22)", () => {
         ],
       },
     ]);
+  });
+
+  it("a user with 1,002 badges sees all of them, also that of a lost phone", async () => {
+    const lost = await badgeOf("alice");
+    await runSql(
+      `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < 1000)
+       INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, state, change, changed_at, signing_key_id, issued_at)
+       SELECT 8100000000000 + n, ?1, 'd' || n, 'alice', 100 + n, 1, 'active', 1000 + n, 1, 1, 1 FROM place`,
+      application.id,
+    );
+    const ids = await idsOf();
+    expect([ids.length, ids.at(-1)]).toEqual([1002, lost]);
   });
 
   it("the list of own badges omits ended badges at once", async () => {

@@ -87,6 +87,37 @@ describe("a failing endpoint is held, and its events are kept (contract section 
   });
 });
 
+describe("a 410 beside other responses (contract section 8)", () => {
+  it("a 410 to one event of a batch holds the endpoint, though another event was accepted, and its event is not tried again", async () => {
+    const endpoint = receiver();
+    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const [refused, accepted] = [await outbox.issue(), await outbox.issue()];
+    endpoint.answering = ({ headers }) => answer(headers.get("webhook-id") === refused ? 410 : 200);
+    await outbox.deliver(refused, accepted);
+    expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
+    for (let hour = 0; hour < 3; hour++) {
+      outbox.now += HOUR;
+      await outbox.deliver(...(await outbox.sweep()), await outbox.issue());
+    }
+    expect(idsOf(endpoint).filter((id) => id === refused)).toHaveLength(1);
+  });
+
+  it("a slow success that began before a 410 does not release the endpoint", async () => {
+    const { endpoint, outbox } = await failing();
+    await outbox.deliver(await outbox.issue());
+    const [slow, refused] = [await outbox.issue(), await outbox.issue()];
+    const late = Promise.withResolvers<Response>();
+    endpoint.answering = ({ headers }) => (headers.get("webhook-id") === slow ? late.promise : answer(410));
+    await outbox.consume(slow);
+    await until(() => expect(endpoint.received).toHaveLength(2));
+    await outbox.consume(refused);
+    await until(async () => expect((await outbox.endpoint()).heldAt).not.toBeNull());
+    late.resolve(answer(200));
+    await outbox.settle();
+    expect((await outbox.endpoint()).heldAt).not.toBeNull();
+  });
+});
+
 describe("a test event shows whether a held endpoint works again (contract sections 8 and 10)", () => {
   it("a test event is sent while the endpoint is held, and 2xx releases the held events, oldest first", async () => {
     const { endpoint, outbox, event } = await gone();

@@ -1,4 +1,3 @@
-import { MAX_OWN_BADGES } from "../../shared/limits/user-token-limits.ts";
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
 import { BADGE_ID, BY_USER, credentialParameters, PROOF_PARAMETER } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
@@ -32,7 +31,7 @@ export const listOwnBadges = (): Operation => ({
   operationId: "listOwnBadges",
   tags: ["Own badges"],
   summary: "List one's own badges",
-  description: `All active and suspended badges of the user whom the token names, on all devices, newest first; at most ${new Intl.NumberFormat("en").format(MAX_OWN_BADGES)}.`,
+  description: "All active and suspended badges of the user whom the token names, on all devices, newest first.",
   security: BY_USER,
   parameters: [...credentialParameters(BY_USER), PROOF],
   responses: {

@@ -21,8 +21,6 @@ export const MAX_ISSUER_DOCUMENT_BYTES = 512 * 1024;
 /** Keys of one issuer. */
 export const MAX_ISSUER_KEYS = 100;
 export const MAX_CACHED_ISSUERS = 500;
-/** Badges that `GET /v1/user/badges` lists at most, newest first. */
-export const MAX_OWN_BADGES = 1000;
 /** Hours of logins that `stats` counts with `--observe`. */
 export const OBSERVED_HOURS = 24;
 /** Shortest time between two writes of an isolate's counts of one application. */

@@ -70,12 +70,19 @@ export async function issueBadge(
   const digest = token === null ? null : await invitationDigestOf(token);
   // A call without a proof counts for its address with any token.
   const mayBeGuess = digest !== null && request.keyThumbprint !== null;
-  const [{ badge: known, settings, isUnchanged }, isPending] = await Promise.all([
+  const [{ badge: known, isFromReplica, settings, isUnchanged }, isPending] = await Promise.all([
     look(context, application, request, digest),
     mayBeGuess && hasPendingInvitation(context.db, application.id, digest),
   ]);
   if (mayBeGuess && !isPending && known?.invitation !== digest) await limits.countGuess();
-  if (digest === null && known === undefined) await limits.countFreshNumber();
+  if (digest === null && known === undefined) {
+    await limits.countFreshNumber().catch(async (refusal: unknown) => {
+      // The replica may lack the phone's badge: then no fresh number is drawn.
+      const { device, userId } = request;
+      const userDevice = { applicationId: application.id, device, userId };
+      if (!isFromReplica || (await findBadge(context.db, userDevice)) === undefined) throw refusal;
+    });
+  }
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
@@ -113,20 +120,21 @@ async function look(
   application: Application,
   request: BadgeRequest,
   invitation: InvitationDigest | null,
-): Promise<{ badge: StoredBadge | undefined; settings: Application; isUnchanged: boolean }> {
+): Promise<{ badge: StoredBadge | undefined; isFromReplica: boolean; settings: Application; isUnchanged: boolean }> {
   const { db, now: clock } = context;
   const { device, userId, bookmark } = request;
   const userDevice = { applicationId: application.id, device, userId };
   const now = clock();
   const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
   const badge = seen.badge && seen.source === "stale-replica" ? await findBadge(db, userDevice) : seen.badge;
-  if (badge === undefined) return { badge, settings: application, isUnchanged: false };
+  const isFromReplica = seen.source !== "primary";
+  if (badge === undefined) return { badge, isFromReplica, settings: application, isUnchanged: false };
   const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
     isMereLogin(settings, request, badge, now);
-  return { badge, settings, isUnchanged };
+  return { badge, isFromReplica, settings, isUnchanged };
 }
 
 /**

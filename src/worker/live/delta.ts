@@ -49,7 +49,7 @@ export function deltaFor(snapshot: Snapshot, have: number): Delta | null {
 /** Whether a door that has the changes up to `have` has all changes of status. */
 export const isCurrent = (snapshot: Snapshot, have: number): boolean =>
   snapshot.isReadable &&
-  (deltaFor(snapshot, have)?.changes.length ?? 0) === 0 &&
+  snapshot.changes.every(({ change }) => change <= have) &&
   have <= snapshot.lastChange &&
   have >= snapshot.floor;
 

@@ -1,5 +1,5 @@
 import { type Column, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { casedLetters } from "../../shared/text-search.ts";
+import { casedLetters, inLowerCase } from "../../shared/text-search.ts";
 
 /** Values that a statement with `containsText` binds: the text, and letters that SQLite cannot lower. */
 export type SearchValues = Readonly<Record<`search${string}`, string>>;
@@ -16,7 +16,7 @@ export function searchValues(text: string | null): SearchValues {
     [upperName(place), lower.toUpperCase()],
     [lowerName(place), lower],
   ]);
-  return { ...Object.fromEntries(letters), [TEXT]: text.toLowerCase() };
+  return { ...Object.fromEntries(letters), [TEXT]: inLowerCase(text) };
 }
 
 const TEXT = "search";

@@ -51,19 +51,20 @@ interface HealthValues extends EndpointHealth {
   applicationId: ApplicationId;
   url: string;
   failuresBefore: number;
+  heldBefore: number | null;
   isNewlyHeld: number;
 }
 
 /**
- * A success or a new hold is always written. Another failure is written only if the count has not changed since it was
- * read. Nothing is written if the application's URL has changed.
+ * A new hold is always written; a success too, unless the endpoint was held since the attempts began. Another failure is written
+ * only if the count has not changed since it was read. Nothing is written if the application's URL has changed.
  */
 const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
   const { webhookFailingSince, webhookFailures, webhookHeldAt } = application;
   return sql`UPDATE ${application} SET ${nameOf(webhookFailingSince)} = ${p.failingSince},
       ${nameOf(webhookFailures)} = ${p.failures}, ${nameOf(webhookHeldAt)} = ${p.heldAt}
     WHERE ${application.id} = ${p.applicationId} AND ${application.webhookUrl} = ${p.url}
-      AND (${p.failures} = 0
+      AND (${p.failures} = 0 AND (${webhookHeldAt} IS NULL OR ${webhookHeldAt} = ${p.heldBefore})
         OR ${webhookHeldAt} IS NULL AND (${p.isNewlyHeld} OR ${webhookFailures} = ${p.failuresBefore}))`;
 });
 
@@ -94,7 +95,9 @@ export async function recordAttempts(
   await db.run((d1) =>
     d1.batch([
       RECORD_ATTEMPTS.bind(d1, { attempts: rows }),
-      ...(isUnchanged ? [] : [RECORD_HEALTH.bind(d1, { applicationId, url, failuresBefore, isNewlyHeld, ...after })]),
+      ...(isUnchanged
+        ? []
+        : [RECORD_HEALTH.bind(d1, { applicationId, url, failuresBefore, heldBefore: heldAt, isNewlyHeld, ...after })]),
     ]),
   );
 }

@@ -1,7 +1,7 @@
 import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { type BadgeView, viewBadge } from "../../shared/badge-lifecycle/view.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_OWN_BADGES } from "../../shared/limits/user-token-limits.ts";
+import { MAX_USER_BADGES } from "../../shared/limits/allocator-limits.ts";
 import type { Context } from "../context.ts";
 import { findListedOfUser } from "../storage/issued-badges.ts";
 
@@ -11,7 +11,7 @@ export async function listOwnBadges(
   applicationId: ApplicationId,
   userId: string,
 ): Promise<BadgeView[]> {
-  const badges = await findListedOfUser(db, applicationId, userId, MAX_OWN_BADGES);
+  const badges = await findListedOfUser(db, applicationId, userId, MAX_USER_BADGES);
   return badges
     .map((badge) => ({ ...badge, state: stateAt(badge, now()) }))
     .filter(({ state }) => state === "active" || state === "suspended")

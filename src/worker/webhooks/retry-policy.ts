@@ -111,7 +111,7 @@ function meaningOfStatus(status: number): Meaning {
 export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt: null };
 
 /**
- * The endpoint's health after attempts that ended together. They count as one: a success if there is one, else a 410,
+ * The endpoint's health after attempts that ended together. They count as one: a 410 if there is one, else a success,
  * else a failure. A success resets the health and ends a hold. A 410 holds the endpoint at once; so do at least
  * `HOLD_AFTER_ATTEMPTS` failures without a success in `HOLD_AFTER_SECONDS`.
  */
@@ -121,7 +121,7 @@ export function healthAfter(
   nowMilliseconds: number,
 ): EndpointHealth {
   const has = (kind: NextStep["kind"]) => steps.some((step) => step.kind === kind);
-  if (has("delivered")) return HEALTHY;
+  if (has("delivered") && !has("gone")) return HEALTHY;
   // If the clock went backwards, `failingSince` would lie in the future: start counting again.
   const failingSince = Math.min(health.failingSince ?? nowMilliseconds, nowMilliseconds);
   const failures = health.failures + 1;
