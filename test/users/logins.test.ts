@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
 import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits/user-token-limits.ts";
+import { LoginCounter } from "../../src/worker/users/login-counter.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
@@ -7,6 +8,7 @@ import { signIn } from "../http/support/people.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
+import { testContext } from "../support/context.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { call, serverHeaders, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -269,6 +271,20 @@ describe("observing (contract section 22)", () => {
       )
       .bind(observed.id)
       .first();
+
+  it("logins are counted also after an invocation that was to write them was ended", () => {
+    let [now, writes] = [1_800_000_000_000, 0];
+    const waits = vi.spyOn(scheduler, "wait").mockReturnValue(new Promise(() => {}));
+    const counter = new LoginCounter();
+    const defer = () => void writes++;
+    const count = () => counter.count({ ...testContext().context, now: () => now, defer }, application.id, "withToken");
+    for (let logins = 0; logins < 3; logins++) count();
+    expect(writes).toBe(1);
+    now += 20_000;
+    count();
+    waits.mockRestore();
+    expect(writes).toBe(2);
+  });
 
   it("observing refuses nothing and counts logins by token, with few writes of an isolate", async () => {
     const { wait } = scheduler;

@@ -127,11 +127,13 @@ function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; 
     setRead(0);
     try {
       const items: Item[] = [];
+      let isFull = false;
       await session.run(async (server, signal) => {
         for await (const page of open(server, signal)) {
           items.push(...page.items);
           setRead(items.length);
-          if (items.length >= MOST_CSV_ROWS) break;
+          isFull = items.length >= MOST_CSV_ROWS;
+          if (isFull) break;
         }
       });
       const kept = columns.filter((column) => column.csv !== undefined);
@@ -143,7 +145,8 @@ function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; 
           rows,
         ),
       );
-      notify({ text: `Saved ${counted(items.length, "row")} as CSV.` });
+      const rest = isFull ? "; one file has no more" : "";
+      notify({ text: `Saved ${counted(items.length, "row")} as CSV${rest}.` });
     } catch (error) {
       if (!(error instanceof SessionEnded)) notify({ text: explain(error), tone: "bad" });
     } finally {

@@ -11,8 +11,12 @@ type Deps = Pick<Context, "db" | "now" | "defer">;
 
 interface Pending {
   counts: Statistics["logins"];
-  isWriting: boolean;
+  /** When the invocation that writes them next began to wait, in milliseconds; null: none does. */
+  waitsSince: number | null;
 }
+
+/** After that time the invocation was ended by the platform, and another one writes. */
+const MAX_WAIT_MILLISECONDS = 4 * OBSERVED_WRITE_MILLISECONDS;
 
 const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
 
@@ -24,11 +28,12 @@ export class LoginCounter {
   readonly #pending = new LruCache<Pending>(MAX_CACHED_APPLICATIONS);
 
   count(deps: Deps, applicationId: ApplicationId, kind: keyof Statistics["logins"]): void {
-    const pending = this.#pending.get(applicationId) ?? { counts: none(), isWriting: false };
+    const pending = this.#pending.get(applicationId) ?? { counts: none(), waitsSince: null };
     this.#pending.set(applicationId, pending);
     pending.counts[kind]++;
-    if (pending.isWriting) return;
-    pending.isWriting = true;
+    const now = deps.now();
+    if (pending.waitsSince !== null && now - pending.waitsSince < MAX_WAIT_MILLISECONDS) return;
+    pending.waitsSince = now;
     deps.defer(writeSoon(deps, applicationId, pending));
   }
 }
@@ -38,7 +43,7 @@ async function writeSoon({ db, now }: Deps, applicationId: ApplicationId, pendin
     await scheduler.wait(OBSERVED_WRITE_MILLISECONDS);
     const counts = pending.counts;
     pending.counts = none();
-    pending.isWriting = false;
+    pending.waitsSince = null;
     await addObservedLogins(db, applicationId, counts, now());
   } catch (error) {
     log("warn", { event: "observed-logins-not-counted", application: applicationId, error });
