@@ -66,6 +66,12 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     const earlier = lose === loseStorage ? await issueTo(application, "phone-1", "alice") : undefined;
     const snapshot = await takeSnapshot(application);
     await lose(application);
+    // Also if the response of the copy's first batch is lost.
+    await aroundNextEntry(application, async (_, send) => {
+      await send();
+      throw LOST;
+    });
+    await wake(application);
     await wake(application);
     moveClock(MINUTE);
     const later = await issueTo(application, "phone-2", "bob");
@@ -208,6 +214,34 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await wake(application, true);
     const again = await eventRows(application);
     expect(again).toMatchObject([{ id: event?.id, payload: event?.payload, state, dueAt: expect.any(Number) }]);
+  });
+});
+
+describe("a comparison that is under way (contract section 21)", () => {
+  it("a restore between a comparison's read and its response is noticed when the tick tells the allocator meanwhile", async () => {
+    const application = await createApplication();
+    const number = await issueTo(application, "phone", "alice");
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    await endAllocator(application);
+    const released = Promise.withResolvers<void>();
+    let isHeld = false;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const result = await send();
+      if (isHeld || !/^select.*from "application_head"/i.test(statements[0]?.sql ?? "")) return result;
+      isHeld = true;
+      await released.promise;
+      return result;
+    });
+    const first = wake(application, true);
+    await vi.waitUntil(() => isHeld);
+    await restore(application, snapshot);
+    const second = wake(application, true);
+    await scheduler.wait(20);
+    released.resolve();
+    await Promise.all([first, second]);
+    expect(outcome(await signOn(application, "phone"))).toBe("403 REVOKED_BADGE");
+    await expectInSync(application);
   });
 });
 

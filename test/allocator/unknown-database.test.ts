@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
-import { claim, invite, outcome } from "../invitations/support/calls.ts";
-import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
+import { DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { alarmOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -100,6 +100,56 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     expect(keys).toHaveLength(1);
     expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);
   });
+
+  it("a republication brings back signing keys that the allocator had copied with its rows", async () => {
+    const application = await createApplication();
+    await issueTo(application, "phone", "alice");
+    const ofApplication = "FROM signing_key WHERE application_id = ?1";
+    const { results: keys } = await runSql(`SELECT * ${ofApplication}`, application.id);
+    await loseStorage(application);
+    await wake(application);
+    await runSql(`DELETE ${ofApplication}`, application.id);
+    await reconcile(application, { republish: true });
+    expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);
+  });
+
+  it.each(["ends", "gets no response"])(
+    "a number that only D1 has as an issued badge is never drawn, though the republication %s half-way",
+    async (what) => {
+      const application = await createApplication({ size: 1, reuseAfterSeconds: 0 });
+      const { token, number } = await invite(application);
+      await revoke(application, token);
+      moveClock(HOUR);
+      const early = await takeSnapshot(application);
+      expect(Number(await issueTo(application, "phone-2", "bob"))).toBe(number);
+      const late = await takeSnapshot(application);
+      await restore(application, early);
+      await loseStorage(application);
+      moveClock(1);
+      await wake(application);
+      // The restore is undone.
+      await restore(application, late);
+      moveClock(1);
+      await wake(application, true);
+      let [isDone, isReadLost] = [false, false];
+      await aroundObjectD1(application, (state) => async (statements, send) => {
+        if (isReadLost) {
+          isReadLost = false;
+          throw LOST;
+        }
+        const sent = await send();
+        if (isDone || !isAbout(statements, "DELETE FROM badge")) return sent;
+        isDone = true;
+        if (what === "ends") state.abort("the allocator ends");
+        isReadLost = true;
+        throw LOST;
+      });
+      await reconcile(application, { republish: true }).catch(() => {});
+      await reconcile(application, { republish: true });
+      await expectInSync(application);
+      expect(outcome(await login(application, "phone-3", "carol"))).toBe("503 NUMBERS_EXHAUSTED");
+    },
+  );
 
   it("readers can read again when D1 is restored to a moment that the log knows", async () => {
     const application = await createApplication();

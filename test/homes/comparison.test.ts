@@ -5,7 +5,7 @@ import { z } from "zod";
 import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
 import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
 import { issueTo, signOn, takeStep } from "../badges/life-support.ts";
-import { outcome } from "../badges/near-support.ts";
+import { outcome, phoneWithBadge } from "../badges/near-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
@@ -15,6 +15,8 @@ import { restore, takeSnapshot } from "../support/restoration.ts";
 useQuietLog();
 
 const MINUTE = 60_000;
+/** In real time, whatever the clock says. */
+const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 type Wake = (id: string, isInDoubt: boolean) => Promise<void>;
 
@@ -130,9 +132,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       await vi.waitUntil(() => waiting.length > 0);
       clock.pass(MINUTE);
       // Cron does not wait for the first.
-      const second = scheduler.tick(testHome());
-      await vi.waitUntil(() => waiting.length > 1);
-      await finished(first, second);
+      await finished(first, scheduler.tick(testHome()));
       const sequence = await homeDatabase().prepare("SELECT sequence FROM heartbeat WHERE id = 1").first("sequence");
       expect(storage.sql.exec("SELECT sequence, compare_after FROM tick").one()).toEqual({
         sequence,
@@ -143,5 +143,87 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       await finished(scheduler.tick(testHome()));
       expect(told).toBe(0);
     });
+  });
+
+  it("a second restore is told to every allocator, also one that an earlier tick has just told of the first", async () => {
+    const [quick, slow] = [(await createApplication()).id, (await createApplication()).id];
+    const clock = useClock();
+    let restores = 0;
+    const told: string[] = [];
+    const held: (() => void)[] = [];
+    const wake: Wake = (id, isInDoubt) => {
+      if (!isInDoubt) return Promise.resolve();
+      told.push(`${id} of ${restores}`);
+      return id === slow && restores === 1 ? new Promise((resolve) => held.push(resolve)) : Promise.resolve();
+    };
+    await withScheduler(wake, async (scheduler, { storage }) => {
+      await scheduler.tick(testHome());
+      storage.sql.exec("INSERT INTO left_out VALUES (?, 0)", slow);
+      await restoreHeartbeat();
+      restores = 1;
+      clock.pass(MINUTE);
+      const first = scheduler.tick(testHome());
+      await vi.waitUntil(() => held.length > 0);
+      await restoreHeartbeat();
+      clock.pass(MINUTE);
+      const second = scheduler.tick(testHome());
+      await wait(50);
+      restores = 2;
+      for (const end of held) end();
+      await Promise.all([first, second]);
+    });
+    expect(told).toEqual(expect.arrayContaining([`${quick} of 2`, `${slow} of 2`]));
+  });
+
+  it("of two ticks at once that follow a restore by one beat, neither hides the restore from the other", async () => {
+    const [slow, other] = [(await createApplication()).id, (await createApplication()).id];
+    const clock = useClock();
+    let isRestored = false;
+    const told: string[] = [];
+    const wake: Wake = async (id, isInDoubt) => {
+      if (!isInDoubt || !isRestored) return;
+      if (id === slow) await wait(100);
+      told.push(id);
+    };
+    await withScheduler(wake, async (scheduler, { storage }) => {
+      await scheduler.tick(testHome());
+      await runSql("UPDATE heartbeat SET sequence = sequence - 1");
+      storage.sql.exec("INSERT INTO left_out VALUES (?, 0)", slow);
+      clock.pass(MINUTE);
+      isRestored = true;
+      await Promise.all([scheduler.tick(testHome()), scheduler.tick(testHome())]);
+    });
+    expect(told).toContain(other);
+  });
+
+  it("a copy near the caller is not trusted while an allocator could not be told of a restore", async () => {
+    const { application, d1, phone, badgeId } = await phoneWithBadge();
+    const { bookmark } = phone;
+    const clock = useClock();
+    let isAway = false;
+    const wake: Wake = async (_, isInDoubt) => {
+      if (isAway) throw new Error("Network connection lost.");
+      await allocatorOf(application).wake(application.id, isInDoubt);
+    };
+    await withScheduler(wake, async (scheduler) => {
+      await scheduler.tick(testHome());
+      const snapshot = await takeSnapshot(application);
+      await takeStep(application, badgeId, "revoke");
+      clock.pass(30 * MINUTE);
+      await runSql("UPDATE heartbeat SET sequence = 0, ticked_at = ticked_at - 60000");
+      await restore(application, snapshot);
+      isAway = true;
+      await scheduler.tick(testHome());
+      await d1.catchUp();
+      clock.pass(MINUTE);
+      isAway = false;
+      await scheduler.tick(testHome());
+    });
+    const outcomes = [];
+    for (const near of [null, bookmark]) {
+      phone.bookmark = near;
+      outcomes.push(outcome(await phone.sign()));
+    }
+    expect(outcomes).toEqual(["403 REVOKED_BADGE", "403 REVOKED_BADGE"]);
   });
 });

@@ -7,6 +7,7 @@ import worker from "../../src/worker/index.ts";
 import { wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
 import { recordTick } from "../../src/worker/scheduling/restores.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
+import { stampHeartbeat } from "../../src/worker/storage/heartbeat.ts";
 import { type Cost, NOTHING } from "../long-runs/scale/cost.ts";
 import { allocatorOf, aroundAllocators, aroundObjectD1, ring } from "./allocator.ts";
 import { billOf } from "./bill.ts";
@@ -87,6 +88,7 @@ export class Meter {
     await this.#atHome(async (context) => {
       const now = Date.now();
       await recordTick(context, { sequence, tickedAt: now, compareAfter: null });
+      await stampHeartbeat(context.db, now);
       await wakeForCommands(context);
       await sweepHome(context, { get: () => null, set: () => {} });
     });

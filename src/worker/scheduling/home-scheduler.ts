@@ -22,6 +22,9 @@ const tickRow = z.object({
   compare_after: z.string().nullable(),
 });
 
+/** So long replicas are not trusted for the sake of an allocator that could not be told of a restore. */
+const MAX_WAIT_MILLISECONDS = 600_000;
+
 /**
  * One home's scheduler, named by the home's number. Cron calls it every minute, in an invocation of its own, so that no
  * home waits for another. It sleeps between calls. Home 1's scheduler keeps the register of number ranges.
@@ -43,17 +46,31 @@ export class HomeScheduler extends DurableObject<Env> {
     super(state, env);
     state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
       sequence INTEGER NOT NULL, ticked_at INTEGER NOT NULL, compare_after TEXT)`);
-    state.storage.sql.exec("CREATE TABLE IF NOT EXISTS left_out (application_id TEXT PRIMARY KEY)");
+    state.storage.sql.exec(
+      "CREATE TABLE IF NOT EXISTS left_out (application_id TEXT PRIMARY KEY, since INTEGER NOT NULL)",
+    );
   }
 
-  /** Runs a home's due work once a minute, in bounded chunks. All work may be repeated, even by two ticks at once. */
+  /** The last work on what is to be compared: a tick does not overwrite what another has noticed. */
+  #comparison: Promise<void> = Promise.resolve();
+
+  /** Runs a home's due work once a minute, in bounded chunks. Other work than comparisons may be done by two ticks at once. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
-    await attempt(home, "tick", async () => this.#write(home, await recordTick(context, this.#read())));
+    const recorded = Promise.withResolvers<void>();
+    const recordAndCompare = async () => {
+      const record = async () => this.#write(home, await recordTick(context, this.#read()));
+      const isRecorded = await attempt(home, "tick", record);
+      recorded.resolve();
+      await attempt(home, "compare", () => this.#compare(context, isRecorded));
+    };
+    this.#comparison = this.#comparison.then(recordAndCompare);
     await Promise.all([
-      attempt(home, "compare", () => this.#compare(context)),
+      this.#comparison,
       attempt(home, "commands", () => wakeForCommands(context)),
-      attempt(home, "register", () => this.#keepRegister(context, this.#read()?.compareAfter != null)),
+      recorded.promise.then(() =>
+        attempt(home, "register", () => this.#keepRegister(context, this.#read()?.compareAfter != null)),
+      ),
       sweepHome(context, this.#checkpoints),
     ]);
   }
@@ -75,22 +92,20 @@ export class HomeScheduler extends DurableObject<Env> {
   }
 
   /** After a restore of D1, makes the home's allocators compare themselves with it, chunk by chunk. */
-  async #compare(context: Context): Promise<void> {
+  async #compare(context: Context, isRecorded: boolean): Promise<void> {
+    const { sql } = this.ctx.storage;
     await this.#compareLeft(context);
-    for (;;) {
-      const tick = this.#read();
-      if (tick?.compareAfter == null) return;
+    for (let tick = this.#read(); tick?.compareAfter != null; tick = this.#read()) {
       const { next, failed } = await compareChunk(context, tick.compareAfter);
-      for (const id of failed) this.ctx.storage.sql.exec("INSERT OR IGNORE INTO left_out VALUES (?)", id);
-      // Meanwhile other ticks came. If one has noticed another restore, the comparison starts again.
-      const latest = this.#read();
-      if (latest?.compareAfter !== tick.compareAfter) continue;
-      this.#write(context.home, { ...latest, compareAfter: next });
-      if (next === null) await stampHeartbeat(context.db, context.now());
+      for (const id of failed) sql.exec("INSERT OR IGNORE INTO left_out VALUES (?, ?)", id, context.now());
+      this.#write(context.home, { ...tick, compareAfter: next });
     }
+    const waitsSince = context.now() - MAX_WAIT_MILLISECONDS;
+    const isWaiting = sql.exec("SELECT 1 FROM left_out WHERE since > ?", waitsSince).toArray().length > 0;
+    if (isRecorded && !isWaiting) await stampHeartbeat(context.db, context.now());
   }
 
-  /** Allocators that could not be told are told by a later tick: one without calls would not notice the restore by itself. */
+  /** Allocators that could not be told are told by the next tick: one without calls would not notice the restore by itself. */
   async #compareLeft(context: Context): Promise<void> {
     const rows = this.ctx.storage.sql.exec("SELECT application_id FROM left_out").toArray();
     const left = rows.map((row) => applicationId.parse(row.application_id));
@@ -122,11 +137,13 @@ export class HomeScheduler extends DurableObject<Env> {
   }
 }
 
-/** Logs a failure. Other work continues, and the next tick retries. */
-async function attempt(home: number, work: string, run: () => Promise<void>): Promise<void> {
+/** Logs a failure. Other work continues, and the next tick retries. @returns whether it has succeeded */
+async function attempt(home: number, work: string, run: () => Promise<void>): Promise<boolean> {
   try {
     await run();
+    return true;
   } catch (error) {
     log("error", { event: "tick-task-failed", home, task: work, error });
+    return false;
   }
 }

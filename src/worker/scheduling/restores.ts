@@ -1,7 +1,7 @@
 import { TICK_GAP_MILLISECONDS } from "../../shared/limits/sweep-limits.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
-import { beat, stampHeartbeat } from "../storage/heartbeat.ts";
+import { beat } from "../storage/heartbeat.ts";
 
 /** A home's last tick, as its scheduler stores it. */
 export interface Tick {
@@ -30,6 +30,5 @@ export async function recordTick({ db, home, now }: Context, before: Tick | unde
   // Or the response of the last beat was lost.
   const isAhead = before !== undefined && sequence > before.sequence + 1;
   const compareAfter = isBehind || isAhead || wasAway ? "" : before.compareAfter;
-  if (compareAfter === null) await stampHeartbeat(db, tickedAt);
   return { sequence, tickedAt, compareAfter };
 }

@@ -99,13 +99,13 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
   "compares-by-no-alarm": { file: "allocator/allocator.ts", from: "engine.doubt();\n      if (await", to: "if (await" },
   "notices-no-restoration": {
     file: "scheduling/home-scheduler.ts",
-    from: "tick?.compareAfter == null",
-    to: "tick !== null",
+    from: "tick?.compareAfter != null",
+    to: "tick === null",
   },
   "stamps-the-clock-too-early": {
-    file: "scheduling/restores.ts",
-    from: "if (compareAfter === null) await stampHeartbeat",
-    to: "await stampHeartbeat",
+    file: "scheduling/home-scheduler.ts",
+    from: "await this.#compareLeft(context);",
+    to: "await stampHeartbeat(context.db, context.now()); await this.#compareLeft(context);",
   },
   "catches-up-in-view-of-readers": { file: REPLICATOR, from: "this.#readableFrom = newest.sequence;", to: "" },
   "lowers-the-readers-flag": {

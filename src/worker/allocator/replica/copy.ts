@@ -1,12 +1,15 @@
+import { eq, getTableColumns, sql } from "drizzle-orm";
 import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
 import { COPY_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
+import { signingKey } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
+import { orm, statement } from "../../storage/statement.ts";
 import { countersOf } from "../counters.ts";
 import type { RowTable } from "../entry.ts";
 import { clearRows, insertRows } from "../tables/bulk.ts";
 import type { Log, LogHead } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";
-import { type DatabaseHead, fence, readHead, SELECT_HEAD } from "./head.ts";
+import { fence, readHead, SELECT_HEAD } from "./head.ts";
 import { PAGED_TABLES, type PageKey, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
 
 export interface CopyParts {
@@ -28,47 +31,67 @@ export type CopyStep = "done" | "more" | "unknown";
  * @throws Unavailable
  */
 export async function copyStep(parts: CopyParts): Promise<CopyStep> {
-  const { db, applicationId, tables, log } = parts;
+  const { db, applicationId, tables, log, now } = parts;
   if (!tables.self()) tables.insertSelf(applicationId);
   const begun = log.head();
   if (begun) return continueCopy(parts, begun);
-  const from = await readHead(db, applicationId);
-  if (!from) return "unknown";
-  return begin(parts, from);
+  const head = await readHead(db, applicationId);
+  if (!head) return "unknown";
+  const from: LogHead = { sequence: head.sequence, entry: head.entry, counters: countersOf(head) };
+  // Unless no number was ever drawn, followers of the feed begin again. The next badge brings its signing key again.
+  const renewed = isUnused(from) ? {} : { epoch: newRandomId(), lastChange: from.counters.lastChange + 1 };
+  const counters = { ...from.counters, ...renewed, lastSigningKey: 0 };
+  const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
+  // The log knows both heads, wherever D1 is when the response is lost, or is restored to.
+  tables.orm.transaction(() => {
+    clearRows(tables.orm);
+    log.begin([from, to], now());
+    tables.changeSelf({ copiedAt: null, copyAfter: null });
+  });
+  return moveHead(parts, from.entry, to);
 }
 
-async function begin({ db, applicationId, tables, log, now }: CopyParts, from: DatabaseHead): Promise<CopyStep> {
-  // Unless no number was ever drawn, followers of the feed begin again.
-  const isNew = from.lastChange === 0 && from.rangeSegments.every(({ used }) => used === 0);
-  const renewed = { epoch: newRandomId(), lastChange: from.lastChange + 1 };
-  // The next badge brings its signing key again, which the allocator does not have yet.
-  const counters = { ...countersOf(from), ...(isNew ? {} : renewed), lastSigningKey: 0 };
-  const to: LogHead = { sequence: from.sequence + 1, entry: newRandomId(), counters };
+const isUnused = ({ counters: { lastChange, rangeSegments } }: LogHead): boolean =>
+  lastChange === 0 && rangeSegments.every(({ used }) => used === 0);
+
+async function moveHead({ db, applicationId, tables, now }: CopyParts, from: string, to: LogHead): Promise<CopyStep> {
+  const { counters } = to;
   // A write before each fence: after a restore, a superseded instance's fence could succeed.
   tables.touch();
   const results = await db.onceAtPrimary((session) =>
     session.batch([
-      fence(session, applicationId, from.entry, { ...to, readableFrom: { keep: false, sequence: 0 } }),
+      fence(session, applicationId, from, { ...to, readableFrom: { keep: false, sequence: 0 } }),
+      SELECT_KEYS.bind(session, { applicationId }),
       ...TABLE_NAMES.map((table) => {
         const { start } = PAGED_TABLES[table];
         return pageStatement(session, table, { applicationId, counters, after: start, limit: COPY_PAGE_ROWS });
       }),
     ]),
   );
-  const pages = TABLE_NAMES.map((table, index) => readPage(table, results[index + 1], COPY_PAGE_ROWS));
+  const pages = TABLE_NAMES.map((table, index) => readPage(table, results[index + 2], COPY_PAGE_ROWS));
   const isDone = pages.every(({ next }) => next === null);
   tables.orm.transaction(() => {
-    clearRows(tables.orm);
-    log.begin([{ sequence: from.sequence, entry: from.entry, counters: countersOf(from) }, to], now());
+    for (const key of SELECT_KEYS.rows(results[1])) tables.keepKey(key);
     for (const [index, table] of TABLE_NAMES.entries()) {
       if (isDone) insertRows(tables.orm, table, pages[index]?.rows ?? []);
     }
-    tables.changeSelf(isDone ? { copiedAt: isNew ? 0 : now(), copyAfter: null } : { copiedAt: null, copyAfter: null });
+    const copiedAt = isUnused(to) ? 0 : now();
+    tables.changeSelf({ copiedAt: isDone ? copiedAt : null, copyAfter: null });
   });
   return isDone ? "done" : "more";
 }
 
-async function continueCopy({ db, applicationId, tables, log, now }: CopyParts, begun: LogHead): Promise<CopyStep> {
+const { applicationId: _, ...keyColumns } = getTableColumns(signingKey);
+
+const selectKeys = orm
+  .select(keyColumns)
+  .from(signingKey)
+  .where(eq(signingKey.applicationId, sql.placeholder("applicationId")));
+
+const SELECT_KEYS = statement<{ applicationId: ApplicationId }, typeof selectKeys>(() => selectKeys);
+
+async function continueCopy(parts: CopyParts, begun: LogHead): Promise<CopyStep> {
+  const { db, applicationId, tables, log, now } = parts;
   const { table, after } = placeOf(tables);
   const { counters } = begun;
   const [headRows, page] = await db.onceAtPrimary((session) =>
@@ -78,8 +101,10 @@ async function continueCopy({ db, applicationId, tables, log, now }: CopyParts, 
     ]),
   );
   const [head] = SELECT_HEAD.rows(headRows);
-  // Somebody else has moved it: D1 was restored, or another instance began anew.
   if (head?.entry !== begun.entry) {
+    // The batch was lost, or D1 was restored to the moment before.
+    if (head && log.has(head)) return moveHead(parts, head.entry, begun);
+    // Somebody else has moved it: D1 was restored, or another instance began anew.
     log.clear();
     return "more";
   }

@@ -57,6 +57,8 @@ export class Replicator {
   #isFlagReset = false;
   /** The entries at which D1 is, if it was not restored: `to` when the last batch went through. Null: this instance does not know. */
   #expected: { from: string; to: string } | null = null;
+  /** How often D1 was doubted: what was read before a doubt does not end it. */
+  #doubts = 0;
   #bookmark: string | null = null;
 
   constructor(parts: ReplicatorParts) {
@@ -85,6 +87,7 @@ export class Replicator {
 
   /** D1 may have been restored since it was compared. */
   doubt(): void {
+    this.#doubts++;
     if (this.#standing.kind === "following") {
       const { entry } = this.#standing.at;
       // A batch that is under way may still move it.
@@ -93,16 +96,23 @@ export class Replicator {
     this.#standing = { kind: "unknown" };
   }
 
+  /** @param doubts as they were when D1 was asked */
+  #follow(at: Mark, doubts: number): void {
+    this.#standing = { kind: "following", at };
+    if (doubts !== this.#doubts) this.doubt();
+  }
+
   /** Makes the allocator's rows from D1's, one step. @throws Unavailable */
   async copy(): Promise<CopyStep> {
     const { openDatabase, applicationId, tables, log, now } = this.#parts;
     const db = openDatabase();
+    const doubts = this.#doubts;
     const step = await copyStep({ db, applicationId, tables, log, now });
     this.#bookmark = db.bookmark ?? this.#bookmark;
     if (step === "unknown") this.#standing = { kind: "closed" };
     // The last page was read together with D1's head, so both sides have been compared.
     const head = log.head();
-    if (step === "done" && head) this.#standing = { kind: "following", at: head };
+    if (step === "done" && head) this.#follow(head, doubts);
     return step;
   }
 
@@ -110,7 +120,9 @@ export class Replicator {
   async compare(): Promise<void> {
     const { openDatabase, applicationId, tables, log, now, withdraw, appendEmpty } = this.#parts;
     const db = openDatabase();
+    const doubts = this.#doubts;
     const head = await readHead(db, applicationId);
+    if (doubts !== this.#doubts) return;
     this.#bookmark = db.bookmark ?? this.#bookmark;
     const newest = log.head();
     if (!newest) throw new Error("an allocator without rows has nothing to compare");
@@ -172,6 +184,7 @@ export class Replicator {
     const hadUrl = tables.self()?.hasRecordedEvents ?? false;
     const rendered = new RenderedEntries(session, applicationId, entries, { now: now(), hadUrl });
     this.#expected = { from: at.entry, to: last.id };
+    const doubts = this.#doubts;
     try {
       const move = fence(session, applicationId, at.entry, {
         ...to,
@@ -186,8 +199,8 @@ export class Replicator {
           refused,
           entries.some(({ isAgain }) => isAgain),
         );
-      this.#standing = { kind: "following", at: to };
       this.#expected = null;
+      this.#follow(to, doubts);
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
       const events = rendered.newEvents(results);

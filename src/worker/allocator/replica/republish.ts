@@ -49,6 +49,7 @@ export async function republish(parts: RepublishParts): Promise<void> {
     }),
   ]);
   for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);
+  counters.statistics.freed = parts.tables.countFreedNumbers();
   for (const table of TABLE_NAMES) await insertRows(parts, mover, table);
   await sendEventsAgain(parts, mover);
   const end = { sequence: newest.sequence + 1, entry: newRandomId() };
@@ -136,9 +137,15 @@ async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable):
     if (rows.length === 0) return;
     const keys = keysOf(table, rows);
     const write: RowWrite = { op: "delete", table, columns: [ROW_KEYS[table]], rows: keys.map((key) => [key]) };
+    // First: if this is interrupted, D1 still has the badge, or nobody draws the number.
+    if (table === "badge")
+      tables.deleteFreedNumbers(
+        keysOf(
+          table,
+          rows.filter(({ ordinal }) => ordinal !== null),
+        ),
+      );
     await mover.move((session) => render(parts, session, { ...NO_CHANGES, rows: [write] }));
-    const issued = table === "badge" ? rows.filter(({ ordinal }) => ordinal !== null) : [];
-    counters.statistics.freed -= tables.deleteFreedNumbers(keysOf(table, issued));
   }
 }
 
@@ -181,9 +188,9 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
   const through = log.head()?.sequence ?? 0;
   await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
   for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, results, endedDay } = changes;
+    const { history: rows, events, erasures, keys, results, endedDay } = changes;
     await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, results, endedDay }),
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results, endedDay }),
     );
     for (const erasure of erasures) parts.tables.addErasure(erasure);
   }

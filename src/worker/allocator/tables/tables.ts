@@ -1,6 +1,7 @@
 import {
   and,
   asc,
+  count,
   desc,
   eq,
   exists,
@@ -218,10 +219,13 @@ export class Tables {
       .all();
   }
 
-  /** @returns the number of deleted rows */
-  deleteFreedNumbers(numbers: readonly (string | number)[]): number {
+  deleteFreedNumbers(numbers: readonly (string | number)[]): void {
     const isOne = inArray(freedNumber.number, sql`(SELECT value FROM json_each(${JSON.stringify(numbers)}))`);
-    return this.orm.delete(freedNumber).where(isOne).returning({ number: freedNumber.number }).all().length;
+    this.orm.delete(freedNumber).where(isOne).run();
+  }
+
+  countFreedNumbers(): number {
+    return this.orm.select({ count: count() }).from(freedNumber).get()?.count ?? 0;
   }
 
   /** D1's events up to one, and history as old, must be searched for an erased user: from the beginning, if it has begun. */
