@@ -128,6 +128,8 @@ export class Visit {
     const anybody = new DeviceClient({ ...CALLS, baseUrl: this.#baseUrl, applicationId, udid: "pass" });
     const invitation = await anybody.describeInvitation(token);
     this.#show({ invitation });
+    // Another tab may just have claimed it.
+    if (invitation.state === "claimed") this.#identity ??= await findIdentity(this.#invited);
     if (this.#identity !== null) return 0;
     const states = { pending: "invited", claimed: "taken", revoked: "revoked", expired: "ended" } as const;
     this.#show({ state: states[invitation.state] });

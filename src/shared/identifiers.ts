@@ -87,7 +87,13 @@ export const sortableId = (prefix: string, milliseconds: number, index: number):
   `${sortablePrefix(prefix, milliseconds)}${sortableText(index, INDEX_CHARACTERS)}${randomText(RANDOM_CHARACTERS - INDEX_CHARACTERS)}`;
 
 /** The pseudonym of an erased user. */
-export const newAlias = (): string => `erased:${randomText(RANDOM_CHARACTERS)}`;
+export const newAlias = (): string => `${ALIAS}${randomText(RANDOM_CHARACTERS)}`;
+
+const ALIAS = "erased:";
+
+/** Whether a user ID is the pseudonym of an erased user: nobody has it. */
+export const isAlias = (userId: string): boolean =>
+  userId.startsWith(ALIAS) && userId.length === ALIAS.length + RANDOM_CHARACTERS;
 
 /** 80 random bits: the ID of a command. */
 export const newRandomId = (): string => randomText(RANDOM_CHARACTERS);

@@ -113,6 +113,36 @@ describe("PATCH /v1/users/{id}/erase (contract section 24)", () => {
   });
 });
 
+describe("a person who is erased (contract section 24)", () => {
+  it("a block outlives a second erasure, by the ID that the first one returned", async () => {
+    const application = await createApplication();
+    await asServer(application, "PATCH", "/v1/users/mallory/block");
+    const { body } = await erase(application, "mallory");
+    await erase(application, String(body.userId));
+    expect(outcome(await requestBadge(application, "phone", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
+  });
+
+  it("nobody claims the invitation of an erased user, whose token holder learns the alias", async () => {
+    const application = await createApplication();
+    const invited = await asServer(application, "POST", "/v1/invitation", { expiresAt: ahead(600), userId: "ada" });
+    const { body } = await erase(application, "ada");
+    const claim = { userId: body.userId, invitationToken: invited.body.id };
+    expect(outcome(await requestBadge(application, "phone", claim))).toBe("403 WRONG_USER");
+  });
+
+  it("an erasure reaches the event of a moment before, though the clock has gone back since", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
+    const user = `${crypto.randomUUID()}@example.com`;
+    const now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    await requestBadge(application, "phone", { userId: user, metadata: { deviceModel: MODEL } });
+    vi.setSystemTime(now - 50);
+    expect((await erase(application, user)).body.erased).toBe(1);
+    vi.useRealTimers();
+    expect(await tablesWith(user)).toEqual([]);
+  });
+});
+
 describe("what others wrote of a person who is erased (contract section 24)", () => {
   const NAMED = `Reception for ${USER}`;
   const reasons = [`${USER}, who asked, is back`, `as (${USER}) says`, `of x${USER}, ${USER}.uk and no-${USER}`];

@@ -67,6 +67,27 @@ describe("GET /v1/invitation (contract section 27)", () => {
     expect(body).not.toHaveProperty("userId");
   });
 
+  it("GET /v1/invitation has the times of the pass after the visit was moved, and those that were sent before", async () => {
+    const application = await createApplication();
+    const times = { badgeStartsAt: ahead(HOUR).replace("Z", "+00:00"), badgeExpiresAt: ahead(2 * HOUR) };
+    const { body } = await requestInvitation(
+      application,
+      { expiresAt: ahead(HOUR), ...times },
+      serverHeaders(application),
+    );
+    const described = async () => (await describeIt(application, String(body.id))).body;
+    const { body: badge } = await claim(application, "phone", "visitor", body.id);
+    expect(await described()).toMatchObject(times);
+    const moved = { startsAt: ahead(DAY), expiresAt: ahead(DAY + HOUR) };
+    await call("PATCH", `/v1/badges/${badge.badgeId}`, { headers: serverHeaders(application), body: moved });
+    expect(await described()).toMatchObject({ badgeStartsAt: moved.startsAt, badgeExpiresAt: moved.expiresAt });
+    await call("PATCH", `/v1/badges/${badge.badgeId}`, {
+      headers: serverHeaders(application),
+      body: { expiresAt: null },
+    });
+    expect(await described()).not.toHaveProperty("badgeExpiresAt");
+  });
+
   it("GET /v1/invitation tells another application nothing", async () => {
     const [application, other] = [await createApplication(), await createApplication()];
     const { token } = await invite(application);
@@ -90,7 +111,7 @@ describe("GET /v1/invitation (contract section 27)", () => {
         .bind(`other ${place}`, application.id),
     );
     await homeDatabase().batch(others);
-    expect(await meter.measure(read)).toMatchObject({ d1RoundTrips: 1, objectCalls: 0, d1RowsRead: 2 });
+    expect(await meter.measure(read)).toMatchObject({ d1RoundTrips: 1, objectCalls: 0, d1RowsRead: 3 });
   });
 });
 

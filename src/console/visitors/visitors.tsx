@@ -39,6 +39,7 @@ export function Visitors({ params }: { params: Params }) {
   const show = (made: Invited | null) => {
     session.invited = made;
     setInvited(made);
+    setRevoked(new Set());
   };
   const [revoking, setRevoking] = useState<Revocable | null>(null);
   const [revoked, setRevoked] = useState<ReadonlySet<string>>(new Set());
@@ -66,7 +67,11 @@ export function Visitors({ params }: { params: Params }) {
   };
   // A colleague may have revoked a pass on this screen.
   useEffect(() => {
-    const ended = list.items.filter(({ state: its }) => its === "revoked").map(({ badgeId }) => badgeId);
+    // A number that is free again is another visitor's.
+    const newest = new Map(
+      list.items.toSorted((one, next) => (one.createdAt < next.createdAt ? -1 : 1)).map((item) => [item.badgeId, item]),
+    );
+    const ended = [...newest.values()].filter(({ state: its }) => its === "revoked").map(({ badgeId }) => badgeId);
     if (ended.some((id) => !revoked.has(id))) setRevoked(new Set([...revoked, ...ended]));
   }, [list.items]);
   return (

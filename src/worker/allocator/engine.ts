@@ -270,7 +270,12 @@ export class Engine {
       const before = log.head()?.counters.rangeSegments ?? [];
       // The deadline may have passed meanwhile.
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
-      this.#group = decideGroup(tables, log, this.#calls, live, { now: now(), numberAt, randomBelow });
+      this.#group = decideGroup(tables, log, this.#calls, live, {
+        now: now(),
+        newestAt: log.newest(),
+        numberAt,
+        randomBelow,
+      });
       warnIfFilling(this.applicationId, before, log.head()?.counters.rangeSegments ?? []);
     } catch (error) {
       this.#endCalls(calls, error);

@@ -29,6 +29,8 @@ import { withoutUser } from "./without-user.ts";
 export interface Sources {
   /** Milliseconds. */
   now: number;
+  /** When the newest entry was logged, in milliseconds. */
+  newestAt?: number | null;
   /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
   numberAt?(segment: RangeSegment, index: number): number;
   /** A whole number from 0 to `limit - 1`, each equally likely. */
@@ -232,7 +234,9 @@ export class Transaction {
       for (const { payload } of changes.events) payload.data = withoutPerson(payload.data);
       eraseFromHistory(changes.history, userId, alias);
     }
-    const done = { userId, alias, throughEvent: newEventId(this.now) };
+    // The clock may have been ahead: events up to this moment are those with IDs of the newest time, too.
+    const through = Math.max(this.now, this.sources.newestAt ?? 0) + 1;
+    const done = { userId, alias, throughEvent: newEventId(through) };
     this.#draft.erasures.push(done);
     this.tables.addErasure(done);
   }

@@ -235,7 +235,13 @@ export class Live extends DurableObject<Env> {
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= at) return;
     this.#alarmAt = at;
-    await this.ctx.storage.setAlarm(at);
+    try {
+      await this.ctx.storage.setAlarm(at);
+    } catch (error) {
+      // Nobody knows whether it is set: the next one asks.
+      this.#alarmAt = undefined;
+      throw error;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
+import { isAlias } from "../../../shared/identifiers.ts";
 import { MAX_USER_BADGES } from "../../../shared/limits/allocator-limits.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
@@ -85,7 +86,8 @@ function refusalOf(
   { withSecret, userId: namedUser }: InvitationRow,
   own: IssuedBadge | undefined,
 ): ErrorCode | null {
-  if (namedUser !== null && namedUser !== userId) return "WRONG_USER";
+  // Whoever asks for the invitation of an erased user learns the alias.
+  if (namedUser !== null && (namedUser !== userId || isAlias(namedUser))) return "WRONG_USER";
   if (tables.isBlocked(userId, userDigest)) return "BLOCKED_USER";
   if (!own) return tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
   const hasKey = mayUse(own, keyThumbprint, rules) || mayBind(own, keyThumbprint, rules, now);

@@ -42,7 +42,8 @@ export function decideErase(
   const isBlockedByName = block?.userId === userId;
   if (isBlockedByName) {
     transaction.deleteBlock(block);
-    transaction.insertBlock({ ...block, userId: alias, userDigest });
+    // Of a user who is erased again, under the alias, the digest stays.
+    transaction.insertBlock({ ...block, userId: alias, userDigest: block.userDigest ?? userDigest });
   }
   if (badges.length + invitations.length > 0 || isBlockedByName) {
     transaction.addHistory("user:erased", by, { userId: alias });
