@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList, indexOn } from "../badges/status-support.ts";
@@ -317,6 +317,24 @@ describe("a door's secret (contract section 26)", () => {
     expect(await doors()).toMatchObject([{ isCurrent: false, change: have }]);
     await ringLive(application);
     await held;
+  });
+
+  it("a door has a change at once also after one write of the object's alarm has failed", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const number = await issueTo(application, "phone", "alice");
+    const have = await changeOf(application);
+    await runInDurableObject(liveOf(application), (_, state) => {
+      vi.spyOn(state.storage, "setAlarm").mockRejectedValueOnce(new Error("storage is overloaded"));
+    });
+    // 31 seconds ago: the alarm that was not set would have fired since.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 31_000 });
+    await listen(door, `have=${have}`);
+    vi.useRealTimers();
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await held).entries).toHaveLength(1);
   });
 
   it.each([2000, 2001])(
