@@ -54,6 +54,9 @@ export async function copyStep(parts: CopyParts): Promise<CopyStep> {
 const isUnused = ({ counters: { lastChange, rangeSegments } }: LogHead): boolean =>
   lastChange === 0 && rangeSegments.every(({ used }) => used === 0);
 
+/** Nobody can have decided a call before the copy of an unused application. */
+const copiedAt = (head: LogHead, now: number): number => (isUnused(head) ? 0 : now);
+
 async function moveHead({ db, applicationId, tables, now }: CopyParts, from: string, to: LogHead): Promise<CopyStep> {
   const { counters } = to;
   // A write before each fence: after a restore, a superseded instance's fence could succeed.
@@ -75,8 +78,7 @@ async function moveHead({ db, applicationId, tables, now }: CopyParts, from: str
     for (const [index, table] of TABLE_NAMES.entries()) {
       if (isDone) insertRows(tables.orm, table, pages[index]?.rows ?? []);
     }
-    const copiedAt = isUnused(to) ? 0 : now();
-    tables.changeSelf({ copiedAt: isDone ? copiedAt : null, copyAfter: null });
+    tables.changeSelf({ copiedAt: isDone ? copiedAt(to, now()) : null, copyAfter: null });
   });
   return isDone ? "done" : "more";
 }
@@ -116,7 +118,7 @@ async function continueCopy(parts: CopyParts, begun: LogHead): Promise<CopyStep>
     const place = next
       ? { table, key: [...next] }
       : nextTable && { table: nextTable, key: [...PAGED_TABLES[nextTable].start] };
-    tables.changeSelf(isDone ? { copiedAt: now(), copyAfter: null } : { copyAfter: place ?? null });
+    tables.changeSelf(isDone ? { copiedAt: copiedAt(begun, now()), copyAfter: null } : { copyAfter: place ?? null });
   });
   return isDone ? "done" : "more";
 }
