@@ -7,7 +7,7 @@ import { claimsOf, getList, indexOn } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { runSql } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
 import {
   addDoor,
@@ -224,12 +224,15 @@ describe("GET /v1/live (contract section 26)", () => {
     const have = await changeOf(application);
     const held = listen(await addDoor(application, "North"), `have=${have}`);
     await untilHeld(application, 1);
-    await runSql(
-      `UPDATE badge SET state = 'suspended', status_change = ?2, change = ?2 WHERE number = ?1`,
-      Number(number),
-      have + 1,
-    );
-    await runSql("UPDATE application_head SET last_change = ?2 WHERE application_id = ?1", application.id, have + 1);
+    // Together: the object may look at any moment.
+    await homeDatabase().batch([
+      homeDatabase()
+        .prepare("UPDATE badge SET state = 'suspended', status_change = ?2, change = ?2 WHERE number = ?1")
+        .bind(Number(number), have + 1),
+      homeDatabase()
+        .prepare("UPDATE application_head SET last_change = ?2 WHERE application_id = ?1")
+        .bind(application.id, have + 1),
+    ]);
     await ringLive(application);
     expect(deltaOf(await held)).toMatchObject({ since: have, change: have + 1, entries: [[0, idx, 2]] });
   });

@@ -6,7 +6,7 @@ import { homeDatabase } from "./home.ts";
 const tableNames = z.array(z.object({ name: z.string() }));
 
 /** What an application's object keeps of its application. */
-const OBJECT_TABLES = ["badge", "blocked_user", "entry", "erasure", "freed_number", "invitation", "used_key"];
+const OBJECT_TABLES = ["badge", "blocked_user", "entry", "erasure", "freed_number", "invitation"];
 
 /** All rows of all tables of D1, and what the objects of these applications keep, by name of the table. */
 export async function everythingStored(applications: readonly { id: string }[]): Promise<Record<string, unknown[]>> {
