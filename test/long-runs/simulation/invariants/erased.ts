@@ -62,7 +62,8 @@ export class Erased extends Member {
 
   /** Nothing is under way, and an erasure is in the log. */
   checkLogged(applicationId: string, { userId, throughEvent }: Erasure): void {
-    this.#check(applicationId, userId, eventIdTime(throughEvent) - 2 * this.world.plan.clockErrorMilliseconds);
+    // It is a millisecond after the erasure: the person may have come back in between.
+    this.#check(applicationId, userId, eventIdTime(throughEvent) - 1 - 2 * this.world.plan.clockErrorMilliseconds);
   }
 
   /** @param before what was made before this time, in milliseconds, names the user no more */
