@@ -8,7 +8,7 @@ process.stdout.once("error", (error: NodeJS.ErrnoException) => {
 });
 
 await run(createAdminProgram(), process.argv.slice(2));
-// Also what is written now may fail.
+// A write that is still under way may fail.
 await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
 // If a database could not be opened at the first try, wrangler leaves a server running.
 process.exit();

@@ -160,7 +160,7 @@ describe("rotation of signing keys (contract sections 1 and 9)", () => {
     expect(await given("at 15 min", 900_000)).toBe(atLast);
   });
 
-  it("badges get the first key also when it was made by a clock that is ahead", async () => {
+  it("badges get the first key even if the clock that made it was ahead", async () => {
     const application = await createApplication();
     await drizzle(homeDatabase())
       .update(signingKey)

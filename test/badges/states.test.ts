@@ -96,7 +96,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     },
   );
 
-  it("a badge that has expired is so again with an end ahead, and tells so if the expiry was told", () => {
+  it("an expired badge is in its former state again with a later end, and its change is told if the expiry was", () => {
     for (const expiresAt of [AHEAD, null]) {
       const step = setEnd(expiresAt);
       expect(take(state, "past and noted", step)).toEqual(changed(state, expiresAt, null, state));
@@ -106,7 +106,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     }
   });
 
-  it("a badge that has expired stays so with another past end, and tells so once", () => {
+  it("an expired badge stays expired with another past end, and that is told once", () => {
     const expiresAt = PAST - 1;
     expect(take(state, "past", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
     expect(take(state, "past and noted", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOTED, null));

@@ -36,7 +36,7 @@ async function shared(
 }
 
 describe("which badge signs with a proof (contract section 15)", () => {
-  it("of the badges bound to the proof's key the last answered one signs, whoever logged in since", async () => {
+  it("among the badges bound to the proof's key, the one returned last signs, whoever has logged in since", async () => {
     const application = await createApplication();
     const [phone, other] = [await newPhone(application), await newPhone(application)];
     const badges = await shared(application, [
@@ -124,7 +124,7 @@ describe("badgeId names the badge that signs (contract section 15)", () => {
     }
   });
 
-  it("a badge that badgeId names is refused by its state, also when an invitation's has taken its place", async () => {
+  it("the badge named by badgeId is refused by its state, even after a claim has replaced it", async () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const { id: invitationToken } = await invite(application, undefined, {

@@ -68,7 +68,7 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     expect(sent()).toEqual([undefined, ...later.map((n) => (n === "none" ? undefined : bookmarkOf(n)))]);
   });
 
-  it("the typed client keeps the newest bookmark of concurrent calls, in whatever order they are answered", async () => {
+  it("the typed client keeps the newest bookmark of concurrent calls, whichever response comes last", async () => {
     const late = Promise.withResolvers<Response>();
     const { phone } = phoneOf(granted(1), () => late.promise, granted(3));
     await phone.requestBadge(LOGIN);

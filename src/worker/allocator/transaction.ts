@@ -234,7 +234,7 @@ export class Transaction {
       for (const { payload } of changes.events) payload.data = withoutPerson(payload.data);
       eraseFromHistory(changes.history, userId, alias);
     }
-    // The clock may have been ahead: events up to this moment are those with IDs of the newest time, too.
+    // If the clock went back, earlier events have later IDs than this moment's.
     const through = Math.max(this.now, this.sources.newestAt ?? 0) + 1;
     const done = { userId, alias, throughEvent: newEventId(through) };
     this.#draft.erasures.push(done);

@@ -22,7 +22,7 @@ const tickRow = z.object({
   compare_after: z.string().nullable(),
 });
 
-/** So long replicas are not trusted for the sake of an allocator that could not be told of a restore. */
+/** How long one unreachable allocator keeps the home's replicas from being trusted. */
 const MAX_WAIT_MILLISECONDS = 600_000;
 
 /**
@@ -42,6 +42,9 @@ export class HomeScheduler extends DurableObject<Env> {
    */
   #registerWork: Promise<void> = Promise.resolve();
 
+  /** The last comparison. They run one after the other, so that no tick overwrites a restore that another has noticed. */
+  #comparison: Promise<void> = Promise.resolve();
+
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
     state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS tick (id INTEGER PRIMARY KEY CHECK (id = 1), home INTEGER NOT NULL,
@@ -51,10 +54,7 @@ export class HomeScheduler extends DurableObject<Env> {
     );
   }
 
-  /** The last work on what is to be compared: a tick does not overwrite what another has noticed. */
-  #comparison: Promise<void> = Promise.resolve();
-
-  /** Runs a home's due work once a minute, in bounded chunks. Other work than comparisons may be done by two ticks at once. */
+  /** Runs a home's due work once a minute, in bounded chunks. Everything but comparisons may be done by two ticks at once. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
     const recorded = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ export class HomeScheduler extends DurableObject<Env> {
     if (isRecorded && !isWaiting) await stampHeartbeat(context.db, context.now());
   }
 
-  /** Allocators that could not be told are told by the next tick: one without calls would not notice the restore by itself. */
+  /** Retries the allocators that an earlier tick could not reach. An idle one would not notice the restore by itself. */
   async #compareLeft(context: Context): Promise<void> {
     const rows = this.ctx.storage.sql.exec("SELECT application_id FROM left_out").toArray();
     const left = rows.map((row) => applicationId.parse(row.application_id));

@@ -15,7 +15,7 @@ interface Pending {
   waitsSince: number | null;
 }
 
-/** After that time the invocation was ended by the platform, and another one writes. */
+/** After this time the platform must have ended the invocation, so another one writes. */
 const MAX_WAIT_MILLISECONDS = 4 * OBSERVED_WRITE_MILLISECONDS;
 
 const none = (): Statistics["logins"] => ({ withToken: 0, withoutToken: 0, withWrongToken: 0 });

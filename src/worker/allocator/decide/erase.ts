@@ -42,7 +42,7 @@ export function decideErase(
   const isBlockedByName = block?.userId === userId;
   if (isBlockedByName) {
     transaction.deleteBlock(block);
-    // Of a user who is erased again, under the alias, the digest stays.
+    // A user who is erased again, under the alias, keeps the first digest.
     transaction.insertBlock({ ...block, userId: alias, userDigest: block.userDigest ?? userDigest });
   }
   if (badges.length + invitations.length > 0 || isBlockedByName) {

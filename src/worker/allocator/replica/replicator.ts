@@ -55,7 +55,7 @@ export class Replicator {
   #readableFrom = 0;
   /** Whether D1's own flag is not to be kept. */
   #isFlagReset = false;
-  /** The entries at which D1 is, if it was not restored: `to` when the last batch went through. Null: this instance does not know. */
+  /** Where D1 is unless it was restored: at `from`, or at `to` if the last batch went through. Null: this instance does not know. */
   #expected: { from: string; to: string } | null = null;
   /** How often D1 was doubted: what was read before a doubt does not end it. */
   #doubts = 0;
@@ -236,7 +236,7 @@ export class Replicator {
     try {
       await republish({ db: openDatabase(), applicationId, tables, log, now });
     } catch (error) {
-      // Its first batch may still come, and D1 would be unknown: after one more entry its fence fails.
+      // Its first batch may still arrive. One more entry makes that batch's fence fail.
       appendEmpty();
       throw error;
     } finally {

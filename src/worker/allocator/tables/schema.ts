@@ -69,8 +69,8 @@ export const entry = sqliteTable("entry", {
 });
 
 /**
- * Signing keys that badges were issued with. A D1 that is older than the log lacks those that were rotated
- * since, and a badge's key is for good (contract section 3).
+ * Signing keys of badges: those that badges were issued with, and all that D1 had when its rows were copied. A badge keeps its key for
+ * good (contract section 3), and a D1 that is older than the log lacks keys rotated since.
  */
 export const usedKey = sqliteTable("used_key", {
   id: integer("id").primaryKey(),

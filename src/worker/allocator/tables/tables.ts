@@ -262,7 +262,6 @@ export class Tables {
     this.orm.insert(usedKey).values({ id: key.id, key }).onConflictDoNothing().run();
   }
 
-  /** Signing keys that badges were issued with. */
   usedKeys(): EntryKey[] {
     return this.orm
       .select()
