@@ -86,9 +86,10 @@ async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   const maxSeconds = await expectGreen(mutants.map(({ file }) => file));
   let killed = 0;
   for (const [index, mutant] of mutants.entries()) {
-    const isKilled = await tryMutant(mutant, maxSeconds);
-    if (isKilled) killed++;
-    say(`${index + 1} of ${mutants.length} ${isKilled ? "killed" : "SURVIVED"}: ${describe(mutant)}`);
+    const killer = await tryMutant(mutant, maxSeconds);
+    if (killer !== undefined) killed++;
+    say(`${index + 1} of ${mutants.length} ${killer === undefined ? "SURVIVED" : "killed"}: ${describe(mutant)}`);
+    if (killer !== undefined) say(`  by ${killer}`);
   }
   say(`${killed} of ${mutants.length} killed, ${((100 * killed) / mutants.length).toFixed(0)} %`);
   return killed >= WANTED_SHARE * mutants.length ? 0 : 1;
@@ -128,19 +129,21 @@ async function expectGreen(files: readonly string[]): Promise<number> {
   return PATIENCE * slowest;
 }
 
-async function tryMutant({ file, start, end, replacement }: Mutant, maxSeconds: number) {
+/** @returns what noticed it, if anything did */
+async function tryMutant({ file, start, end, replacement }: Mutant, maxSeconds: number): Promise<string | undefined> {
   const path = join(copy, file);
   const original = readFileSync(path, "utf8");
   writeFileSync(path, original.slice(0, start) + replacement + original.slice(end));
   try {
     const ended = new AbortController();
-    if (isInPages(file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return true;
+    if (isInPages(file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return "the build";
     for (const stage of stagesOf(file)) {
       // The first that is red ends the others.
       const results = await Promise.all(stage.map((run) => runNode(run, maxSeconds, ended)));
-      if (results.some(({ isGreen }) => !isGreen)) return true;
+      const red = results.find(({ isFirstRed }) => isFirstRed);
+      if (red) return /FAIL +(.*)/.exec(red.output)?.[1] ?? red.output.trim().split("\n").at(-1)?.slice(0, 200) ?? "";
     }
-    return false;
+    return undefined;
   } finally {
     writeFileSync(path, original);
     if (isInPages(file)) copyPages();
@@ -160,8 +163,10 @@ async function runNode(parameters: readonly string[], maxSeconds: number, ended:
   const [code]: unknown[] = await once(child, "close");
   clearTimeout(timer);
   ended.signal.removeEventListener("abort", stop);
-  if (code !== 0) ended.abort();
-  return { isGreen: code === 0, output, seconds: (performance.now() - startedAt) / 1000 };
+  const isGreen = code === 0;
+  const isFirstRed = !isGreen && !ended.signal.aborted;
+  if (!isGreen) ended.abort();
+  return { isGreen, isFirstRed, output, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 function describe({ file, line, original, replacement }: Mutant): string {
