@@ -43,7 +43,6 @@ const workers = (name: string, ofHome: typeof home) => ({
   isolate: false,
   include: ["test/**/*.test.ts"],
   exclude: ["test/node/**"],
-  maxWorkers,
   setupFiles: ["./test/support/setup.ts"],
   testTimeout,
 });
@@ -79,6 +78,7 @@ async function workerd() {
 export default defineConfig({
   test: {
     provide: { effort },
+    maxWorkers,
     globalSetup: ["./test/node/support/storage-in-memory.ts"],
     projects: [
       { plugins: [await workerd()], test: workers("workers", isInBoth ? "1" : home) },
@@ -87,7 +87,6 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/node/**/*.test.ts"],
-          maxWorkers,
           isolate: false,
           globalSetup: ["./test/node/support/shared-service.ts"],
           setupFiles: ["./test/node/support/setup.ts"],

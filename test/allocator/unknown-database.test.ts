@@ -101,13 +101,24 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);
   });
 
-  it("a republication brings back signing keys that the allocator had copied with its rows", async () => {
+  it.each([
+    ["", 0],
+    [", though the first response of the copy was lost", 1],
+  ])("a republication brings back signing keys that the allocator had copied with its rows%s", async (_, losses) => {
     const application = await createApplication();
     await issueTo(application, "phone", "alice");
     const ofApplication = "FROM signing_key WHERE application_id = ?1";
     const { results: keys } = await runSql(`SELECT * ${ofApplication}`, application.id);
     await loseStorage(application);
+    let lost = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const sent = await send();
+      if (lost < losses && isAbout(statements, ENTRY) && ++lost > 0) throw LOST;
+      return sent;
+    });
     await wake(application);
+    await wake(application);
+    expect(lost).toBe(losses);
     await runSql(`DELETE ${ofApplication}`, application.id);
     await reconcile(application, { republish: true });
     expect((await runSql(`SELECT * ${ofApplication}`, application.id)).results).toEqual(keys);

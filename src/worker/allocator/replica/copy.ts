@@ -96,9 +96,10 @@ async function continueCopy(parts: CopyParts, begun: LogHead): Promise<CopyStep>
   const { db, applicationId, tables, log, now } = parts;
   const { table, after } = placeOf(tables);
   const { counters } = begun;
-  const [headRows, page] = await db.onceAtPrimary((session) =>
+  const [headRows, keys, page] = await db.onceAtPrimary((session) =>
     session.batch([
       SELECT_HEAD.bind(session, { applicationId }),
+      SELECT_KEYS.bind(session, { applicationId }),
       pageStatement(session, table, { applicationId, counters, after, limit: COPY_PAGE_ROWS }),
     ]),
   );
@@ -114,6 +115,8 @@ async function continueCopy(parts: CopyParts, begun: LogHead): Promise<CopyStep>
   const nextTable = TABLE_NAMES[TABLE_NAMES.indexOf(table) + 1];
   const isDone = next === null && nextTable === undefined;
   tables.orm.transaction(() => {
+    // The first step's response, which has them too, may be lost.
+    for (const key of SELECT_KEYS.rows(keys)) tables.keepKey(key);
     insertRows(tables.orm, table, rows);
     const place = next
       ? { table, key: [...next] }

@@ -188,9 +188,9 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<voi
   const through = log.head()?.sequence ?? 0;
   await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
   for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, keys, results, endedDay } = changes;
+    const { history: rows, events, erasures, results, endedDay } = changes;
     await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, keys, results, endedDay }),
+      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, results, endedDay }),
     );
     for (const erasure of erasures) parts.tables.addErasure(erasure);
   }
