@@ -1,10 +1,26 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { expect, it, onTestFinished } from "vitest";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
+import { reasonToRefuse } from "../../src/admin/deploy/deployed-release.ts";
 import { openAccount } from "../../src/admin/platform/cloudflare.ts";
+import { checkoutCommit, containsCommit } from "../../src/admin/platform/git.ts";
 import { knownErrorIn } from "../../src/admin/platform/rights.ts";
 import { warningsIn } from "../../src/admin/platform/wrangler.ts";
+import { listen } from "./support/listen.ts";
+
+/** What a deployment prints until /health of this server is well. @returns the server's origin, and the lines */
+async function waited(respond: RequestListener, build?: string): Promise<{ origin: string; notes: string[] }> {
+  const server = createServer(respond);
+  onTestFinished(() => void server.close());
+  const origin = await listen(server);
+  const notes: string[] = [];
+  await untilHealthy(origin, "production", (line) => notes.push(line), build);
+  return { origin, notes };
+}
 
 it("no account is chosen where wrangler would choose another one (contract section 25)", async () => {
   process.env.CLOUDFLARE_ACCOUNT_ID = "b".repeat(32);
@@ -15,35 +31,19 @@ it("no account is chosen where wrangler would choose another one (contract secti
 
 it("a deployment prints what it waits for until /health responds (contract section 25)", async () => {
   let isWell = false;
-  const server = createServer((_, response) => {
+  const { origin, notes } = await waited((_, response) => {
     response.writeHead(isWell ? 200 : 503).end(isWell ? '{"status":"ok"}' : "");
     isWell = true;
-  }).listen(0, "127.0.0.1");
-  onTestFinished(() => {
-    server.close();
   });
-  await once(server, "listening");
-  const bound = server.address();
-  const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
-  const notes: string[] = [];
-  await untilHealthy(origin, "production", (line) => notes.push(line));
   expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for up to two minutes`]);
 });
 
 it("a deployment waits for its own release, because the previous Worker may still respond (contract section 25)", async () => {
   const builds = ["0.9.0+aaaaaaaaaaaa", "0.9.0+bbbbbbbbbbbb"];
-  const server = createServer((_, response) => {
+  const { origin, notes } = await waited((_, response) => {
     const [release = ""] = builds.length > 1 ? builds.splice(0, 1) : builds;
     response.writeHead(200, { release }).end('{"status":"ok"}');
-  }).listen(0, "127.0.0.1");
-  onTestFinished(() => {
-    server.close();
-  });
-  await once(server, "listening");
-  const bound = server.address();
-  const origin = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : ""}`;
-  const notes: string[] = [];
-  await untilHealthy(origin, "production", (line) => notes.push(line), "0.9.0+bbbbbbbbbbbb");
+  }, "0.9.0+bbbbbbbbbbbb");
   const before = "release 0.9.0+aaaaaaaaaaaa responded, but 0.9.0+bbbbbbbbbbbb was uploaded";
   expect(notes).toEqual([`… ${origin}/health: ${before}; waiting for up to two minutes`]);
 });
@@ -73,3 +73,48 @@ it.each([
     expect(knownErrorIn(printed)?.message).toContain(`lacks the right "${right}" (Authentication error [code: 10000])`);
   },
 );
+
+describe("a checkout under git (contract section 25)", () => {
+  const folder = mkdtempSync(join(tmpdir(), "badge-checkout-"));
+  const repository = join(folder, "git");
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const git = (...words: string[]) =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.com", ...words], {
+      cwd: repository,
+      encoding: "utf8",
+    });
+  const commit = (text: string) => {
+    writeFileSync(join(repository, "file"), text);
+    git("add", ".");
+    git("commit", "-qm", text);
+    return checkoutCommit(repository);
+  };
+  const deployed = { id: 1, release: "0.9.0", commit: null, deployedAt: 0 };
+
+  it("a checkout may replace an earlier commit of its own history, but not a later commit or one of another history", () => {
+    execFileSync("git", ["init", "-q", "-b", "main", repository]);
+    const [first, second] = [commit("one"), commit("two")];
+    expect(containsCommit(first, repository)).toBe("contained");
+    expect(containsCommit(second, repository)).toBe("contained");
+    git("checkout", "-q", String(first));
+    expect(containsCommit(second, repository)).toBe("older");
+    commit("three");
+    expect(containsCommit(second, repository)).toBe("foreign");
+    expect(containsCommit("0".repeat(40), repository)).toBe("foreign");
+    expect(containsCommit(null, repository)).toBe("unknown");
+    expect(containsCommit(first, folder)).toBe("unknown");
+  });
+
+  it.each([
+    ["0.8.9", "unknown", "is older than what is deployed"],
+    ["0.9.0", "unknown", null],
+    ["0.10.0", "contained", null],
+    ["0.9.0", "older", "is older than what is deployed"],
+    ["0.9.1", "foreign", "does not contain the commit that is deployed"],
+  ] as const)(
+    "a checkout of release %s, whose history has the deployed commit as %s: %s",
+    (own, containment, reason) => {
+      expect(reasonToRefuse(deployed, own, containment)).toBe(reason);
+    },
+  );
+});
