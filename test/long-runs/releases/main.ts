@@ -7,12 +7,11 @@ const DESCRIPTION = `Runs the Worker of a commit with the objects of this checko
 data, as a gradual deployment does. It prints what each call led to, and fails (exit code 1) when one was neither carried
 out nor refused with a code of its own, or when D1 or the allocator has something else afterwards.`;
 
-const { with: reference, laterCalls = false } = new Command("npm run releases --")
+const { with: reference } = new Command("npm run releases --")
   .description(DESCRIPTION)
   .requiredOption("--with <ref>", "the other commit, such as v0.9.0 or HEAD~5")
-  .option("--later-calls", "raise the version of the other commit's calls, which this checkout then has to refuse")
   .parse()
-  .opts<{ with: string; laterCalls?: true }>();
+  .opts<{ with: string }>();
 
 /** Who responds, and whose objects it calls, one after the other on the same data. */
 const PHASES = [
@@ -23,7 +22,7 @@ const PHASES = [
 ] as const;
 
 await runCommand(() =>
-  withReleases({ reference, laterCalls }, async (run) => {
+  withReleases(reference, async (run) => {
     const rows = new Map<string, string[]>();
     const failures: string[] = [];
     const prepared = await run(PHASES[0], (service) => prepare(service, PHASES.length));

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
@@ -38,10 +38,7 @@ const OBJECTS = { ALLOCATOR: "Allocator", LIVE: "Live", HOME_SCHEDULER: "HomeSch
 const [WORKER, OWNER] = ["worker", "objects"];
 
 /** Builds this checkout and another commit, and lets `use` run them on one state. */
-export async function withReleases(
-  { reference, laterCalls }: { reference: string; laterCalls: boolean },
-  use: (run: Run) => Promise<void>,
-): Promise<void> {
+export async function withReleases(reference: string, use: (run: Run) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "badge-releases-"));
   const other = join(directory, "checkout");
   const receiver = await startReceiver();
@@ -49,7 +46,6 @@ export async function withReleases(
     note(`Building this checkout and ${reference} …`);
     execFileSync("git", ["worktree", "add", "--quiet", "--detach", other, reference], { cwd: PROJECT });
     symlinkSync(join(PROJECT, "node_modules"), join(other, "node_modules"));
-    if (laterCalls) raiseCallVersion(other);
     const { privateKey, publicKey } = await generateSealingKey();
     const build = (folder: string, name: Release) => {
       const built = { entry: join(folder, "src/worker/index.ts"), configuration: join(folder, "wrangler.toml") };
@@ -111,11 +107,3 @@ const makeTables = (homes: Homes, publicKey: string) =>
       await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
     }),
   );
-
-function raiseCallVersion(checkout: string): void {
-  const path = join(checkout, "src/worker/allocator/commands.ts");
-  const text = readFileSync(path, "utf8");
-  const raised = text.replace(/(?<=CALL_VERSION = )\d+/, (version) => String(Number(version) + 1));
-  if (raised === text) throw new Error("that commit's calls have no version");
-  writeFileSync(path, raised);
-}
