@@ -16,10 +16,8 @@ const doors = z.object({
 
 export type Doors = z.infer<typeof doors>;
 
-/** When each door had a change, in milliseconds since 1970, and how busy this process was since the last one: near 1 it is too slow itself. */
-export const arrivals = z.object({ change: z.int(), times: z.array(z.number()), busy: z.number() });
-
-export type Arrivals = z.infer<typeof arrivals>;
+/** When the last door had a change, in milliseconds since 1970. */
+export const arrival = z.object({ lastAt: z.number() });
 
 const RETRY_MILLISECONDS = 500;
 
@@ -39,9 +37,8 @@ async function call({ port, applicationId }: Doors, secret: string, have: number
   return delta.parse(JSON.parse(Buffer.from((await promise).split(".")[1] ?? "", "base64url").toString()));
 }
 
-/** When the doors had each change. */
-const times = new Map<number, number[]>();
-let loop = performance.eventLoopUtilization();
+/** How many doors have each change. */
+const counts = new Map<number, number>();
 
 async function listen(all: Doors, secret: string): Promise<never> {
   for (let have = 0; ; ) {
@@ -59,14 +56,11 @@ async function listen(all: Doors, secret: string): Promise<never> {
 }
 
 function note({ secrets }: Doors, change: number): void {
-  const known = times.get(change) ?? [];
-  times.set(change, known);
-  known.push(performance.timeOrigin + performance.now());
-  if (known.length < secrets.length) return;
-  times.delete(change);
-  const { utilization: busy } = performance.eventLoopUtilization(loop);
-  loop = performance.eventLoopUtilization();
-  process.send?.({ change, times: known, busy } satisfies Arrivals);
+  const count = (counts.get(change) ?? 0) + 1;
+  counts.set(change, count);
+  if (count < secrets.length) return;
+  counts.delete(change);
+  process.send?.({ lastAt: performance.timeOrigin + performance.now() } satisfies z.infer<typeof arrival>);
 }
 
 process.once("message", (message) => {

@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ import { doorSecret } from "../../../src/shared/schema.ts";
 import { percentile } from "../bench/rounds.ts";
 import { makeApplication, type Side, withSides } from "../bench/sides.ts";
 import { note, positiveNumber, runCommand, say, table, wholeNumber } from "../command-line.ts";
-import { arrivals, type Doors } from "./listeners.ts";
+import { arrival, type Doors } from "./listeners.ts";
 
 const DESCRIPTION = `Measures the time from the response of a suspend to the decision of a door: one that has a secret, beside
 others that listen (contract section 26), and one that only reads status lists.`;
@@ -25,7 +25,7 @@ const { listeners, suspends, lists } = new Command("npm run doors --")
     "--listeners <n,n>",
     "doors that listen, the measured one among them",
     (text) => text.split(",").map(wholeNumber),
-    [1, 100, 1000],
+    [1, 1000],
   )
   .option("--suspends <n>", "badges that are suspended, for each number of doors", positiveNumber, 200)
   .option("--no-lists", "without the door that only reads lists")
@@ -115,13 +115,13 @@ function startListeners(doors: Doors) {
   const child = fork(fileURLToPath(new URL("./listeners.ts", import.meta.url)));
   child.send(doors);
   return {
-    /** When the others are connected; and then, when they had the next change. */
-    next: async () => arrivals.parse((await once(child, "message"))[0]),
+    /** When the others are connected; and then, when the last of them had the next change. */
+    next: async () => arrival.parse((await once(child, "message"))[0]),
     stop: () => child.kill("SIGKILL"),
   };
 }
 
-/** @returns milliseconds of the measured door, and of all other doors */
+/** @returns milliseconds of the measured door, and of the last of the others */
 async function measureListening(side: Side, doors: number, folder: string) {
   const { applicationId, secrets, badges, server } = await prepare(side, doors);
   const [own = "", ...others] = secrets;
@@ -130,8 +130,7 @@ async function measureListening(side: Side, doors: number, folder: string) {
   const listening = others.length > 0 ? startListeners({ port: side.port, applicationId, secrets: others }) : null;
   await listening?.next();
   await wait(3000);
-  const [decisions, of, last, busy]: [number[], number[], number[], number[]] = [[], [], [], []];
-  const cpu = side.cpuMilliseconds();
+  const [decisions, last]: [number[], number[]] = [[], []];
   try {
     for (const badge of badges) {
       const told = listening?.next();
@@ -139,12 +138,7 @@ async function measureListening(side: Side, doors: number, folder: string) {
       const respondedAt = now();
       decisions.push((await refusedAt(door, badge)) - respondedAt);
       const others = await told;
-      if (others) {
-        const times = others.times.map((time) => time - respondedAt);
-        of.push(...times);
-        last.push(Math.max(...times));
-        busy.push(others.busy);
-      }
+      if (others) last.push(others.lastAt - respondedAt);
       if (decisions.length % 10 === 0)
         note([`${doors} doors`, ...rowOf("", decisions), ...rowOf("last", last)].join(" "));
       await wait(PAUSE_MILLISECONDS + doors * PAUSE_OF_DOOR_MILLISECONDS + Math.random() * PAUSE_MILLISECONDS);
@@ -153,7 +147,7 @@ async function measureListening(side: Side, doors: number, folder: string) {
     door.stop();
     listening?.stop();
   }
-  return { decisions, of, last, busiest: Math.max(0, ...busy), cpu: (side.cpuMilliseconds() - cpu) / badges.length };
+  return { decisions, last };
 }
 
 /** @returns milliseconds of a door that has no secret */
@@ -173,11 +167,6 @@ async function measureLists(side: Side, folder: string): Promise<number[]> {
   return milliseconds;
 }
 
-const load = (): string =>
-  `load ${loadavg()
-    .map((each) => each.toFixed(2))
-    .join(" ")}`;
-
 const rowOf = (name: string, values: readonly number[]): string[] => [
   name,
   String(values.length),
@@ -191,12 +180,9 @@ await runCommand(() =>
     const rows: string[][] = [];
     try {
       for (const doors of listeners) {
-        note(`${doors} doors, ${load()}`);
-        const { decisions, of, last, busiest, cpu } = await measureListening(side, doors, folder);
+        const { decisions, last } = await measureListening(side, doors, folder);
         rows.push(rowOf(`one of ${doors} doors: its decision`, decisions));
-        if (last.length > 0) rows.push(rowOf("  the others: has the change", of), rowOf("  the last of them", last));
-        note(`${doors} doors, ${load()}; other doors busy at most ${busiest.toFixed(2)}`);
-        note(`CPU of the runtime for a suspend, and for all doors to be told and to call again: ${Math.round(cpu)} ms`);
+        if (last.length > 0) rows.push(rowOf("  the last one has the change", last));
         say(table(["milliseconds after a suspend", "n", "p50", "p99", "most"], rows));
       }
       if (lists) rows.push(rowOf("a door without a secret", await measureLists(side, folder)));
