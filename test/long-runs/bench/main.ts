@@ -3,14 +3,7 @@ import { availableParallelism, cpus } from "node:os";
 import { Command, Option } from "commander";
 import { note, runCommand, say } from "../command-line.ts";
 import { OPERATIONS } from "./operations.ts";
-import {
-  callForever,
-  measureOwnCost,
-  measureVerifiedLogin,
-  OWN_COST_OPERATIONS,
-  RUNS,
-  reportOwnCost,
-} from "./own-cost.ts";
+import { measureOwnCost, measureVerifiedLogin, RUNS, reportOwnCost } from "./own-cost.ts";
 import { LEGEND } from "./rounds.ts";
 import { withSides } from "./sides.ts";
 import { FULL, measureThroughput, QUICK, reportThroughput } from "./throughput.ts";
@@ -19,7 +12,7 @@ const DESCRIPTION = `Measures the service beside the floor, a bare Worker of Hon
 the same platform calls; the floor once more; and a peer. docs/performance.md says
 what they are, how to read the figures, and what --json writes.`;
 
-const { quick, only, ownCost, json, profile } = new Command("npm run bench --")
+const { quick, only, ownCost, json } = new Command("npm run bench --")
   .description(DESCRIPTION)
   .option("--quick", "fewer and shorter rounds: about two minutes")
   .option(
@@ -27,22 +20,12 @@ const { quick, only, ownCost, json, profile } = new Command("npm run bench --")
     "measure the CPU time of the Worker's own code, platform calls memoised, three times: about eight minutes",
   )
   .option("--json <file>", "write the figures and every single measurement to a file")
-  .addOption(
-    new Option("--profile <name>", "call the service so until Ctrl-C, and print where a profiler may connect").choices(
-      OWN_COST_OPERATIONS.map(({ name }) => name),
-    ),
-  )
   .addOption(new Option("--only <name>", "one operation of all").choices(OPERATIONS.map(({ name }) => name)))
   .parse()
-  .opts<{ quick?: true; only?: string; ownCost?: true; json?: string; profile?: string }>();
+  .opts<{ quick?: true; only?: string; ownCost?: true; json?: string }>();
 
 await runCommand(async () => {
-  if (profile !== undefined) {
-    await withSides(["service"], { isDriven: true, inspects: true }, async (sides) => {
-      for (const side of sides) note(`Chrome: chrome://inspect, Configure, ${(await side.inspectorUrl()).host}`);
-      await callForever(sides, profile);
-    });
-  } else if (ownCost) {
+  if (ownCost) {
     const runs: Awaited<ReturnType<typeof measureOwnCost>>[] = [];
     let isCpuTime = true;
     for (let run = 1; run <= RUNS; run++) {

@@ -5,12 +5,9 @@ import { z } from "zod";
 import type { Call, Expectation } from "./load.ts";
 import type { BenchApplication, SideName } from "./sides.ts";
 
-/** `inTwoHomes`: without a webhook, every other one in home 2 (contract section 17). */
-export type Applications = Record<"withWebhook" | "withoutWebhook" | "inTwoHomes", BenchApplication[]>;
-
 /** What the clients of one side know: they remember what they were answered, and hold the side to it. */
 export class Clients {
-  readonly applications: Partial<Applications>;
+  readonly applications: readonly BenchApplication[];
   /** Of the first application. Public keys are SPKI DER, base64. */
   readonly devices: { udid: string; userId: string; badgeId: string; publicKey: string }[] = [];
   /** Unclaimed, of the first application. */
@@ -23,12 +20,12 @@ export class Clients {
   readonly loginHeaders: Record<string, string> = {};
   readonly #badgeIds = new Set<string>();
 
-  constructor(applications: Partial<Applications>) {
+  constructor(applications: readonly BenchApplication[]) {
     this.applications = applications;
   }
 
   get first(): BenchApplication {
-    return oneOf(this.applications.withWebhook, 0);
+    return oneOf(this.applications, 0);
   }
 
   noteNew(badgeId: string): void {
@@ -38,7 +35,7 @@ export class Clients {
   }
 }
 
-function oneOf<T>(items: readonly T[] = [], place: number): T {
+function oneOf<T>(items: readonly T[], place: number): T {
   const item = items[place % items.length];
   assert(item !== undefined, "there is none of what a call needs");
   return item;
@@ -50,8 +47,8 @@ export interface Operation {
   sides?: readonly SideName[];
   /** Of one measurement, if not as many as of others. */
   calls?: number;
-  /** Makes what each call of this one uses up, and the list where that is. */
-  needs?: { operation: Operation; list: "devices" | "invitations" };
+  /** Makes the invitation that each call of this one uses up. */
+  needs?: Operation;
   /** The next call of these clients. */
   next(clients: Clients): Expectation;
 }
@@ -62,9 +59,7 @@ const responseBody = z.object({
   badgeId: z.string().default(""),
   publicKey: z.string().default(""),
   signature: z.string().default(""),
-  state: z.string().default(""),
   badges: z.array(z.object({ id: z.string(), userId: z.string(), metadata: z.object() })).default([]),
-  changes: z.array(z.object({ id: z.string() })).default([]),
 });
 
 /** A call that gets this status, and a body that is then looked at. */
@@ -92,28 +87,27 @@ const METADATA = { deviceModel: "Pixel 9", os: "Android", osVersion: "16", sdkVe
 const CLIENT_SIGNATURE = Buffer.alloc(72, "signature").toString("base64");
 const EXPIRES_IN_MILLISECONDS = 24 * 3600 * 1000;
 
-const SERVICE_ONLY = ["service"] as const;
 export const COMPARED: readonly SideName[] = ["service", "floor", "twin"];
 /** The peer serves the calls in which its design differs. */
 const WITH_PEER = [...COMPARED, "peer"] as const;
 
 /** @param most applications that the devices belong to, in turn */
-const newBadge = (name: string, kind: keyof Applications, most: number): Operation => ({
+const newBadge = (name: string, most: number): Operation => ({
   name,
-  sides: kind === "inTwoHomes" ? SERVICE_ONLY : WITH_PEER,
+  sides: WITH_PEER,
   next(clients) {
-    const application = oneOf(clients.applications[kind]?.slice(0, most), clients.counter);
+    const application = oneOf(clients.applications.slice(0, most), clients.counter);
     const [udid, userId] = [`device-${clients.counter}`, `user-${clients.counter++}`];
     const call = post("/v1/badge", application, udid, { userId, metadata: METADATA }, clients.loginHeaders);
     return granted(201, call, ({ badgeId, publicKey }) => {
       clients.noteNew(badgeId);
-      if (kind === "withWebhook") clients.webhooks++;
+      clients.webhooks++;
       if (application === clients.first) clients.devices.push({ udid, userId, badgeId, publicKey });
     });
   },
 });
 
-export const newBadgeOne = newBadge("new badge", "withWebhook", 1);
+export const newBadgeOne = newBadge("new badge", 1);
 
 export const existing: Operation = {
   name: "existing badge",
@@ -137,17 +131,16 @@ export const sign: Operation = {
   },
 };
 
-const pageOf = (name: string, list: "badges" | "changes", size: number): Operation => ({
+const pageOf = (name: string, size: number): Operation => ({
   name,
-  sides: list === "changes" ? SERVICE_ONLY : COMPARED,
   next({ first: { id, secret } }) {
     const headers = { applicationid: id, applicationsecret: secret };
-    const call = { method: "GET", path: `/v1/${list}?per_page=${size}`, headers } as const;
-    return granted(200, call, (body) => assert.equal(new Set(body[list].map(({ id }) => id)).size, size));
+    const call = { method: "GET", path: `/v1/badges?per_page=${size}`, headers } as const;
+    return granted(200, call, ({ badges }) => assert.equal(new Set(badges.map(({ id }) => id)).size, size));
   },
 });
 
-export const pageOf100 = pageOf("page of 100", "badges", 100);
+export const pageOf100 = pageOf("page of 100", 100);
 
 const invite: Operation = {
   name: "create an invitation",
@@ -163,7 +156,7 @@ const invite: Operation = {
 
 const claim: Operation = {
   name: "claim an invitation",
-  needs: { operation: invite, list: "invitations" },
+  needs: invite,
   next(clients) {
     const { id: invitationToken, badgeId } = oneOf(clients.invitations.splice(0, 1), 0);
     const userId = `guest-${clients.counter++}`;
@@ -175,32 +168,14 @@ const claim: Operation = {
   },
 };
 
-/** Any step in the life of a badge costs about as much (docs/performance.md). */
-const revoke: Operation = {
-  name: "revoke a badge",
-  sides: SERVICE_ONLY,
-  needs: { operation: newBadgeOne, list: "devices" },
-  next({ first: { id, secret }, devices }) {
-    const { badgeId } = oneOf(devices.splice(0, 1), 0);
-    const headers = { applicationid: id, applicationsecret: secret };
-    const call = { method: "PATCH", path: `/v1/badges/${badgeId}/revoke`, headers } as const;
-    return granted(200, call, (body) => assert.equal(body.state, "revoked"));
-  },
-};
-
 /** In the order in which they are measured and shown. */
 export const OPERATIONS: readonly Operation[] = [
   newBadgeOne,
-  newBadge("new badge, 10 applications", "withWebhook", 10),
-  newBadge("new badge, no webhook", "withoutWebhook", 1),
-  newBadge("new badge, 10 apps, no webhook", "withoutWebhook", 10),
-  newBadge("the same, in two homes", "inTwoHomes", 10),
+  newBadge("new badge, 10 applications", 10),
   existing,
   sign,
   pageOf100,
-  pageOf("page of 1,000", "badges", 1000),
+  pageOf("page of 1,000", 1000),
   invite,
   claim,
-  revoke,
-  pageOf("changes, page of 100", "changes", 100),
 ];

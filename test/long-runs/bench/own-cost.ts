@@ -21,7 +21,7 @@ interface OwnCostOperation extends Operation {
 }
 
 /** The calls whose own cost is measured, by the names they have in the figures: many short measurements of about 10 ms. */
-export const OWN_COST_OPERATIONS: readonly OwnCostOperation[] = [
+const OWN_COST_OPERATIONS: readonly OwnCostOperation[] = [
   { ...existing, name: "login", calls: 270, goal: 1.75 },
   { ...sign, name: "signature", calls: 160, goal: 1.5 },
   { ...pageOf100, name: "page of 100", calls: 110, goal: 1.35 },
@@ -69,13 +69,6 @@ export async function measureVerifiedLogin(sides: readonly Side[]) {
   } finally {
     provider.close();
   }
-}
-
-/** Calls a side again and again, until the process ends: a profiler can look on. */
-export async function callForever(sides: readonly Side[], name: string): Promise<void> {
-  const called = OWN_COST_OPERATIONS.filter((operation) => operation.name === name);
-  const contestants = await join(sides);
-  for (;;) await inRounds(PLAN, called, contestants, drive);
 }
 
 type OwnCost = Awaited<ReturnType<typeof measureOwnCost>>;

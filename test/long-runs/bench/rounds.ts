@@ -1,22 +1,17 @@
 import { note, table } from "../command-line.ts";
 import { type Expectation, faultsOf, send } from "./load.ts";
-import { type Applications, Clients, COMPARED, type Operation } from "./operations.ts";
-import { makeApplication, type Side, type SideName } from "./sides.ts";
+import { Clients, COMPARED, type Operation } from "./operations.ts";
+import { type BenchApplication, makeApplication, type Side, type SideName } from "./sides.ts";
 
 /** A side, and the clients that call it. */
 export interface Contestant extends Side {
   clients: Clients;
 }
 
-/** @param count applications of each kind */
+/** @param count of applications */
 export async function newContestant(side: Side, count: number, webhookUrl: string | null): Promise<Contestant> {
-  const applications: Applications = { withWebhook: [], withoutWebhook: [], inTwoHomes: [] };
-  for (let place = 0; place < count; place++) {
-    applications.withWebhook.push(await makeApplication(side, webhookUrl));
-    applications.withoutWebhook.push(await makeApplication(side, null));
-    const home = side.name === "service" && place % 2 === 1 ? 2 : 1;
-    applications.inTwoHomes.push(await makeApplication(side, null, { home }));
-  }
+  const applications: BenchApplication[] = [];
+  while (applications.length < count) applications.push(await makeApplication(side, webhookUrl));
   return { ...side, clients: new Clients(applications) };
 }
 

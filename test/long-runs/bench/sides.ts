@@ -34,8 +34,6 @@ export type Side = Awaited<ReturnType<typeof start>>;
 interface Running {
   /** Whether a driver calls it in its own isolate (workers/own-cost-driver.ts). */
   isDriven?: boolean;
-  /** With an inspector, which makes it slower. */
-  inspects?: boolean;
   /** Whether it consumes its queue. */
   consumes?: boolean;
 }
@@ -84,7 +82,6 @@ async function start(name: SideName, directory: string, running: Running, starte
       logRequests: false,
       cf: false,
       telemetry: { enabled: false },
-      ...(running.inspects && { inspectorPort: 0 }),
       ...(!running.consumes && { queueConsumers: {} }),
     }),
   );
@@ -110,8 +107,6 @@ async function start(name: SideName, directory: string, running: Running, starte
     /** Registers number ranges: nothing else does while the sides are measured. */
     submit: new RegisterInProcess(homes).submit,
     cpuMilliseconds: () => cpuMilliseconds(pidFile),
-    /** Where its runtime can be inspected; only of a side that was started with an inspector. */
-    inspectorUrl: () => miniflare.getInspectorURL(),
   };
 }
 
@@ -145,18 +140,13 @@ const INSERT_PEER_BADGES = `INSERT INTO peer_badge
 const INSERT_PEER_APPLICATION = `INSERT INTO peer_application
   SELECT id, ?2, webhook_url, first_number FROM application WHERE id = ?1`;
 
-/** Makes the same rows on every side. @param home 2 on the service's side alone */
+/** Makes the same rows on every side. */
 export async function makeApplication(
   { homes, submit, port }: Side,
   webhookUrl: string | null,
-  { home = 1, statusList = false }: { home?: 1 | 2; statusList?: boolean } = {},
+  { statusList }: { statusList: boolean } = { statusList: false },
 ) {
-  const created = await createApplication(homes, submit, {
-    name: "Benchmark",
-    webhookUrl,
-    home,
-    newBadgesPerHour: null,
-  });
+  const created = await createApplication(homes, submit, { name: "Benchmark", webhookUrl, newBadgesPerHour: null });
   const { applicationId: id, applicationSecret: secret } = created;
   nextOldNumber += OLD_BADGES;
   const inserts = [

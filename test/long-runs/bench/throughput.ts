@@ -5,7 +5,6 @@ import { OPERATIONS, type Operation } from "./operations.ts";
 import { type Contestant, callSide, inRounds, newContestant, percentile, summarize, summaryTable } from "./rounds.ts";
 import type { Side } from "./sides.ts";
 
-/** Applications of each kind. */
 const APPLICATIONS = 10;
 /** Clients that call at once. */
 const CLIENTS = 64;
@@ -33,7 +32,7 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
       const expectations = Array.from({ length: Math.max(0, count) }, () => next(clients));
       return callSide(contestant, CLIENTS, expectations);
     };
-    if (needs) await make(unmeasuredCalls + calls - clients[needs.list].length, needs.operation);
+    if (needs) await make(unmeasuredCalls + calls - clients.invitations.length, needs);
     await make(unmeasuredCalls);
     await awaitWebhooks(contestant);
     const cpuBefore = contestant.cpuMilliseconds();
@@ -42,8 +41,7 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
     // Of workerd, for one call and its webhook; NaN where that cannot be told.
     const cpuMs = (contestant.cpuMilliseconds() - cpuBefore) / calls;
     const times = exchanges.map(({ milliseconds }) => milliseconds);
-    const [rps, p50Ms, p99Ms] = [calls / seconds, percentile(times, 0.5), percentile(times, 0.99)];
-    return { calls, rps, p50Ms, p99Ms, cpuMs, generatorBusy: busy };
+    return { calls, rps: calls / seconds, p99Ms: percentile(times, 0.99), cpuMs, generatorBusy: busy };
   }
 
   /** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
@@ -65,14 +63,14 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
   }
 }
 
-const FIGURES = ["rps", "p50Ms", "p99Ms", "cpuMs"] as const;
+const FIGURES = ["rps", "p99Ms", "cpuMs"] as const;
 
 /** Medians of each side, and the ratios of the rounds. */
 export function reportThroughput(measurements: Awaited<ReturnType<typeof measureThroughput>>) {
   const measured = new Set(measurements.map(({ operation }) => operation));
   const operations = OPERATIONS.filter(({ name }) => measured.has(name)).map(({ name }) => {
     const of = (figure: (typeof FIGURES)[number]) => summarize(measurements, name, figure);
-    return { name, rps: of("rps"), p50Ms: of("p50Ms"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
+    return { name, rps: of("rps"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
   });
   const rowsOf = (figure: (typeof FIGURES)[number]) =>
     operations.map((operation) => [operation.name, operation[figure]] as const);

@@ -36,7 +36,7 @@ async function overload(side: Side): Promise<string[]> {
   // An event is recorded for every badge; no consumer runs, so none is sent.
   const application = await makeApplication(side, "https://hooks.example/");
   const { id } = application;
-  const clients = new Clients({ withWebhook: [application] });
+  const clients = new Clients([application]);
   const wrong: string[] = [];
 
   /** Half of the phones are new; of the others most sign, and the rest ask for their badge once more. */
