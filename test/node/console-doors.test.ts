@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { addDoorSecret } from "../../src/admin/secret/doors.ts";
 import { DeviceClient } from "../../src/client/index.ts";
+import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Milliseconds: a browser's work on a busy machine. */
@@ -32,9 +33,7 @@ beforeAll(async () => {
   watch(context, service.origin, conduct);
   page = await context.newPage();
   await page.goto(`${service.origin}/console`);
-  await page.getByLabel("Application ID").fill(applicationId);
-  await page.getByLabel("Secret", { exact: true }).fill(applicationSecret);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  await signIn(page, applicationId, applicationSecret);
   await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
 }, LIMIT);
 
@@ -140,3 +139,34 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
     expect(conduct).toEqual({ foreignRequests: [], complaints: [] });
   });
 });
+
+describe.skipIf(!HAS_CHROMIUM)(
+  "doors that have not called for an hour (contract section 26)",
+  { timeout: LIMIT },
+  () => {
+    it("the view Today names doors that have stopped calling, but not those that never called", async () => {
+      const { origin, applicationId, applicationSecret, database, homes, submit } = await startHarness();
+      await updateApplication(homes, submit, applicationId, { statusList: true });
+      await addDoorSecret(database, applicationId, "Cellar");
+      for (const name of ["Door 1", "Door 2", "Door 3", "Door 4", "Door 5"]) {
+        const { applicationSecret: applicationsecret } = await addDoorSecret(database, applicationId, name);
+        await fetch(`${origin}/v1/live`, { headers: { applicationid: applicationId, applicationsecret } });
+      }
+      const context = await browser.newContext({ locale: "en-GB" });
+      context.setDefaultTimeout(30_000);
+      const page = await context.newPage();
+      await page.clock.install({ time: Date.now() + 2 * HOUR_MILLISECONDS });
+      await page.goto(`${origin}/console`);
+      await signIn(page, applicationId, applicationSecret);
+      const link = page.getByRole("link", {
+        name: "5 doors have not called for an hour: Door 1, Door 2, Door 3 and 2 others",
+      });
+      await link.waitFor();
+      expect(await page.getByText("Cellar").count()).toBe(0);
+      await link.click();
+      await page.getByRole("heading", { name: "Doors", level: 1 }).waitFor();
+      await page.getByRole("row").filter({ hasText: "Cellar" }).getByText("Has never called").waitFor();
+      await context.close();
+    });
+  },
+);

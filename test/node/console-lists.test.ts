@@ -6,7 +6,7 @@ import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { until } from "../support/until.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
@@ -63,9 +63,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
       page = await context.newPage();
       await page.goto(`${service.origin}/console`);
-      await page.getByLabel("Application ID").fill(service.applicationId);
-      await page.getByLabel("Secret", { exact: true }).fill(annsSecret);
-      await page.getByRole("button", { name: "Sign in" }).click();
+      await signIn(page, service.applicationId, annsSecret);
       await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
     }, LIMIT);
 

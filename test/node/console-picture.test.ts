@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
-import { HAS_CHROMIUM, launchChromium } from "./support/browser.ts";
+import { HAS_CHROMIUM, launchChromium, signIn } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 /**
@@ -74,9 +74,7 @@ describe.skipIf(!HAS_CHROMIUM)("the README's picture of the console", { timeout:
       const context = await browser.newContext({ timezoneId, locale: "en-GB", viewport: SIZE });
       const page = await context.newPage();
       await page.goto(`${service.origin}/console`);
-      await page.getByLabel("Application ID").fill(service.applicationId);
-      await page.getByLabel("Secret", { exact: true }).fill(service.applicationSecret);
-      await page.getByRole("button", { name: "Sign in" }).click();
+      await signIn(page, service.applicationId, service.applicationSecret);
       await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Visitors" }).click();
       const rows = page.getByRole("table", { name: "invitations" }).locator("tbody tr");
       await rows.nth(VISITS.length - 1).waitFor();

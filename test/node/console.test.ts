@@ -11,7 +11,7 @@ import { application } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
@@ -121,15 +121,9 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     await on.getByRole("button", { name: "Sign in" }).waitFor();
   }
 
-  async function signIn(on: Page, applicationSecret: string, applicationId: string = service.applicationId) {
-    await on.getByLabel("Application ID").fill(applicationId);
-    await on.getByLabel("Secret", { exact: true }).fill(applicationSecret);
-    await on.getByRole("button", { name: "Sign in" }).click();
-  }
-
   async function signInAs(name: string): Promise<void> {
     await open(page);
-    await signIn(page, secrets.get(name) ?? "");
+    await signIn(page, service.applicationId, secrets.get(name) ?? "");
     await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
   }
 
@@ -161,9 +155,9 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
 
   describe("signing in", () => {
     it("signing in with a wrong secret is refused with what to do about it", async () => {
-      await signIn(page, "bdss_wrong");
+      await signIn(page, service.applicationId, "bdss_wrong");
       await page.getByRole("alert").getByText("ask your administrator for a new secret").waitFor();
-      await signIn(page, "gehört mir");
+      await signIn(page, service.applicationId, "gehört mir");
       await page.getByRole("alert").getByText("it has only letters, digits, - and _").waitFor();
       expect(await page.getByText("Needs attention").count()).toBe(0);
     });
@@ -190,7 +184,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.reload();
       await page.getByRole("button", { name: "Sign in" }).waitFor();
       expect(await page.getByRole("checkbox").count()).toBe(0);
-      await signIn(page, secrets.get("Ann") ?? "");
+      await signIn(page, service.applicationId, secrets.get("Ann") ?? "");
       await row("alice").waitFor();
       await page.getByRole("link", { name: "API reference" }).click();
       await page.waitForURL("**/docs", { waitUntil: "commit" });
@@ -243,7 +237,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       });
       const other = await context.newPage();
       await open(other);
-      await signIn(other, applicationSecret, applicationId);
+      await signIn(other, applicationId, applicationSecret);
       await other.locator(".urgent").getByText("No badge numbers are left").waitFor();
       await other.close();
     });

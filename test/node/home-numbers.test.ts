@@ -300,14 +300,6 @@ describe("one home that was restored alone (contract sections 17 and 21)", () =>
     expect(await registered()).toEqual([[applicationId, 100, 299]]);
   });
 
-  it("home 1 restores its register without any command", async () => {
-    const restore = await rememberHome(home(1));
-    const { applicationId } = await create(2, [100, 199]);
-    await restore();
-    await register.compare();
-    expect(await registered()).toEqual([[applicationId, 100, 199]]);
-  });
-
   it("home 2 restored to before an application keeps its numbers registered", async () => {
     const restore = await rememberHome(home(2));
     const { applicationId } = await create(2);
@@ -403,17 +395,6 @@ describe("home check (contract section 17)", () => {
 });
 
 describe("home 1's scheduler (contract section 17)", () => {
-  it("a scheduler that has lost its storage takes the register from D1", async () => {
-    const made = [await create(1, [100, 199]), await create(2, [300, 399])];
-    register.lose();
-    await expect(create(1, [150, 160])).rejects.toThrow(`overlap application ${made[0]?.applicationId}`);
-    const restore = await rememberHome(home(1));
-    await create(1, [500, 599]);
-    await restore();
-    await expect(create(1, [350, 550])).rejects.toThrow("overlap");
-    await expect(create(1, [500, 500])).rejects.toThrow("overlap those registered for");
-  });
-
   it("the scheduler sends D1 the registrations that it decided while D1 failed", async () => {
     const { database } = home(1);
     const drop = (name: string) => database.run((_, d1) => d1.prepare(`DROP TRIGGER ${name}`).run());

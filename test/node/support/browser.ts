@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { type Browser, type BrowserContext, chromium } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
 /** As few of Chromium's own requests as it lets itself be told, and no host but this computer. */
 const CHROMIUM_FLAGS = [
@@ -42,6 +42,13 @@ export const HAS_CHROMIUM = executablePath !== null;
 /** @param ignoreDefaultArgs flags of Playwright's to leave out */
 export const launchChromium = (ignoreDefaultArgs: string[] = []): Promise<Browser> =>
   chromium.launch({ executablePath: executablePath ?? "", args: CHROMIUM_FLAGS, ignoreDefaultArgs });
+
+/** Fills in the form of the page /console, which is open. */
+export async function signIn(page: Page, applicationId: string, applicationSecret: string): Promise<void> {
+  await page.getByLabel("Application ID").fill(applicationId);
+  await page.getByLabel("Secret", { exact: true }).fill(applicationSecret);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
 
 /** What the pages of a context did that no page of this service may, from their first moment to their last. */
 export interface Conduct {

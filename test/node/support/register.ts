@@ -55,11 +55,6 @@ export class RegisterInProcess {
     for (const table of ["registration", "register_copied"]) this.#sql.exec(`DELETE FROM ${table}`);
   }
 
-  /** Compares the register with D1, as the object does after a restore. */
-  compare(): Promise<void> {
-    return this.#inTurn((d1) => this.#register.compare(d1));
-  }
-
   /** One work begins when the one before has ended, as in the object. */
   #inTurn<Result>(work: (d1: RegisterCopy) => Promise<Result>): Promise<Result> {
     const done = this.#last.then(() => work(this.#copy));
