@@ -163,7 +163,7 @@ describe("phones with one udid that race (contract section 15): one key gets the
   });
 });
 
-// By which keys with which invitations: test/core/decide/claims.test.ts.
+// By which keys with which invitations: test/allocator/decide/claims.test.ts.
 describe("replacing a bound badge by a claim (contract section 15)", () => {
   it.each<[string, "its own" | "another", (application: TestApplication) => ReturnType<typeof invite>]>([
     ["created without the secret", "its own", (application) => invite(application)],

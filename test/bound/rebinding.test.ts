@@ -24,7 +24,7 @@ async function changesAfter(application: TestApplication, cursor = "") {
   return { changes: body.changes, cursor: String(headers.get("pagination-cursor")) };
 }
 
-// How long the window is open, and claims while it is: test/core/decide.
+// How long the window is open, and claims while it is: test/allocator/decide.
 describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
   it("rebind lets the first login with another key bind the badge, which ends the old key and the window", async () => {
     const application = await createApplication();

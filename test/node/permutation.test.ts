@@ -3,7 +3,7 @@ import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 
-// On Node, because it is a pure function asked some hundred thousand times; test/core/permutation.test.ts sees to it that
+// On Node, because it is a pure function asked some hundred thousand times; test/allocator/permutation.test.ts sees to it that
 // workerd gives the same numbers.
 
 const MAX_SIZE = Number.MAX_SAFE_INTEGER;
