@@ -1,5 +1,4 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
@@ -9,7 +8,7 @@ import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { byEffort } from "../support/effort.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { captured } from "./support/script.ts";
-import { freePort, type RunningService, startService } from "./support/service.ts";
+import { freePort, type RunningService, runProgram, startService } from "./support/service.ts";
 
 /** What somebody does who has just cloned the project: one service, the README typed, the demo, and Ctrl-C. */
 
@@ -100,13 +99,10 @@ describe("the README, typed", () => {
 const DEMO = `${PROJECT}src/dev/demo/main.ts`;
 
 describe("npm run demo with the service running (contract section 10)", () => {
-  let told: { code: number | null; stdout: string; stderr: string };
+  let told: Awaited<ReturnType<typeof runProgram>>;
 
   beforeAll(async () => {
-    const env = { ...process.env, BADGE_STATE_DIR: `${service.folder}/state` };
-    const child = spawn(process.execPath, [DEMO], { cwd: PROJECT, env });
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-    told = { code: child.exitCode, stdout, stderr };
+    told = await runProgram([DEMO], { ...process.env, BADGE_STATE_DIR: `${service.folder}/state` });
   }, LIMIT_MILLISECONDS);
 
   // It checks each of its steps against the contract. Nobody has told it the port.

@@ -1,11 +1,8 @@
-import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -17,7 +14,7 @@ import { until } from "../support/until.ts";
 import { listen } from "./support/listen.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
-import { freePort, type RunningService, startService } from "./support/service.ts";
+import { freePort, type RunningService, runProgram, startService } from "./support/service.ts";
 
 /** A path at which this user may make nothing. As root, by giving up the right to pass over permissions. */
 function withoutRights(): { folder: string; prefix: string[] } {
@@ -30,23 +27,11 @@ function withoutRights(): { folder: string; prefix: string[] } {
 /** Where it says that it is ready. */
 const originOf = (service: RunningService): string => /is ready: (\S+)/.exec(service.output())?.[1] ?? "";
 
-const PROJECT = new URL("../../", import.meta.url).pathname;
-
 /** For a machine that does ten other things. */
 const START_LIMIT_MILLISECONDS = 120_000;
 
-const PIPED: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
-
-/** What a process prints until it ends by itself. */
-async function ended(child: ChildProcessByStdio<null, Readable, Readable>) {
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { code: child.exitCode, stdout, stderr };
-}
-
-function program(name: "start" | "reset", words: readonly string[], folder: string) {
-  const env = { ...process.env, BADGE_STATE_DIR: folder };
-  return ended(spawn(process.execPath, [`src/dev/${name}.ts`, ...words], { cwd: PROJECT, env, stdio: PIPED }));
-}
+const program = (name: "start" | "reset", words: readonly string[], folder: string) =>
+  runProgram([`src/dev/${name}.ts`, ...words], { ...process.env, BADGE_STATE_DIR: folder });
 
 const fields = z.object({ badgeId: z.string(), publicKey: z.string(), signature: z.string() }).partial();
 
@@ -195,17 +180,7 @@ describe("npm start", () => {
     const { folder, prefix } = withoutRights();
     const env = { ...process.env, BADGE_STATE_DIR: `${folder}/state` };
     const programs = [["src/dev/start.ts"], ["src/admin/main.ts", "application", "list"]];
-    const results = await Promise.all(
-      programs.map((words) => {
-        const [command = "", ...rest] = [
-          ...prefix,
-          process.execPath,
-          "--disable-warning=ExperimentalWarning",
-          ...words,
-        ];
-        return ended(spawn(command, rest, { cwd: PROJECT, env, stdio: PIPED }));
-      }),
-    );
+    const results = await Promise.all(programs.map((words) => runProgram(words, env, prefix)));
     const stderr = expect.stringMatching(/^You may not write to [^\n]*badge-test-[^\n]* \(EACCES\)\.\n$/);
     expect(results).toEqual(programs.map(() => ({ code: 1, stdout: "", stderr })));
     rmSync(folder, { recursive: true });

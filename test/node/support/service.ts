@@ -71,9 +71,12 @@ async function launch(folder: string, port: number, words: string[] = []): Promi
   };
 }
 
-/** Runs a Node program of the project until it ends by itself. */
-export async function runProgram(words: readonly string[], env: NodeJS.ProcessEnv) {
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], { cwd: PROJECT, env });
+/** Runs a Node program of the project until it ends by itself. @param prefix words of a program that runs it */
+export async function runProgram(words: readonly string[], env: NodeJS.ProcessEnv, prefix: readonly string[] = []) {
+  const node = [process.execPath, "--disable-warning=ExperimentalWarning"];
+  const [program = "", ...rest] = [...prefix, ...node, ...words];
+  const child = spawn(program, rest, { cwd: PROJECT, env });
+  child.stdin.end();
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code: child.exitCode ?? 1, stdout, stderr };
 }
