@@ -3,11 +3,6 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import {
-  CLIENT_IP_CALLS_PER_MINUTE,
-  DEVICE_CALLS_PER_MINUTE,
-  REFUSED_CALLS_PER_MINUTE,
-} from "../../src/shared/limits/request-limits.ts";
 import { latencyTable } from "../long-runs/scale/latency.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
@@ -117,19 +112,5 @@ describe(".github/CONTRIBUTING.md", () => {
 describe("docs/performance.md", () => {
   it("docs/performance.md has the table of latencies as the model calculates it from counted round trips", () => {
     expect(read("docs/performance.md")).toContain(`\n${latencyTable()}\n`);
-  });
-});
-
-describe("the rate limits in the reference (contract section 7)", () => {
-  /** One `[[ratelimits]]` of wrangler.toml. */
-  const RATE_LIMIT =
-    /name = "(?<name>\w+_LIMIT)"\nnamespace_id = "\d+"\nsimple = \{ limit = (?<limit>\d+), period = 60 \}/g;
-
-  it("the rate limits in the reference equal the platform's locally: those of a deployment may be its own", () => {
-    const [config = ""] = read("wrangler.toml").split(/^\[env\./m);
-    const limits = [...config.matchAll(RATE_LIMIT)].map(({ groups }) => `${groups?.name} ${groups?.limit}`);
-    expect([DEVICE_CALLS_PER_MINUTE, CLIENT_IP_CALLS_PER_MINUTE, REFUSED_CALLS_PER_MINUTE]).toEqual([60, 1200, 120]);
-    expect(limits).toEqual(["DEVICE_LIMIT 60", "CLIENT_IP_LIMIT 1200", "REFUSED_CALL_LIMIT 120"]);
-    expect(config.match(/\[\[ratelimits\]\]/g)).toHaveLength(limits.length);
   });
 });
