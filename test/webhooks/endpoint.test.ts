@@ -77,6 +77,44 @@ describe("a failing endpoint is held, and its events are kept (contract section 
     expect(await outbox.endpoint()).toEqual({ failingSince: null, failures: 0, heldAt: null });
   });
 
+  /** The first event's attempt takes until the others, one after the other, have had these responses; then it fails. */
+  async function failSlowly({ endpoint, outbox }: { endpoint: Receiver; outbox: Outbox }, others: readonly number[]) {
+    const slow = await outbox.issue();
+    const events = [];
+    for (const status of others) events.push({ event: await outbox.issue(), status });
+    const late = Promise.withResolvers<Response>();
+    endpoint.answering = () => late.promise;
+    await outbox.consume(slow);
+    await until(() => expect(idsOf(endpoint)).toContain(slow));
+    for (const { event, status } of events) {
+      outbox.now += 1000;
+      endpoint.answering = () => answer(status);
+      await outbox.consume(event);
+      await until(async () => expect(await outbox.event(event)).toMatchObject({ attempts: 1 }));
+    }
+    const before = await outbox.endpoint();
+    late.resolve(answer(500));
+    await outbox.settle();
+    expect(await outbox.event(slow)).toMatchObject({ attempts: 1, lastStatus: 500 });
+    return { before, after: await outbox.endpoint() };
+  }
+
+  it("a slow failure that began before a success does not hold the endpoint", async () => {
+    const receiving = await failing();
+    await failAfter(receiving.outbox, [0, ...times(8, 1)]);
+    receiving.outbox.now += 112 * HOUR;
+    const { after } = await failSlowly(receiving, [200]);
+    expect(after).toEqual({ failingSince: null, failures: 0, heldAt: null });
+  });
+
+  it("a slow failure that began before a success does not count with later ones", async () => {
+    const receiving = await failing();
+    await failAfter(receiving.outbox, [0, 1]);
+    const { before, after } = await failSlowly(receiving, [200, 500, 500]);
+    expect(before).toMatchObject({ failures: 2 });
+    expect(after).toEqual(before);
+  });
+
   it("attempts that fail at the same moment count as one", async () => {
     const { outbox } = await failing();
     const events = [];

@@ -51,13 +51,16 @@ interface HealthValues extends EndpointHealth {
   applicationId: ApplicationId;
   url: string;
   failuresBefore: number;
+  failingSinceBefore: number | null;
   heldBefore: number | null;
-  isNewlyHeld: number;
+  /** Whether the receiver responded 410. */
+  isGone: number;
 }
 
 /**
- * A new hold is always written; a success too, unless the endpoint was held since the attempts began. Another failure is written
- * only if the count has not changed since it was read. Nothing is written if the application's URL has changed.
+ * A 410 holds the endpoint in any case; a success is written unless the endpoint was held since the attempts began. Another failure
+ * is written only if nothing else was since then: it may have begun before a success. Nothing is written if the application's URL
+ * has changed.
  */
 const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
   const { webhookFailingSince, webhookFailures, webhookHeldAt } = application;
@@ -65,19 +68,20 @@ const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
       ${nameOf(webhookFailures)} = ${p.failures}, ${nameOf(webhookHeldAt)} = ${p.heldAt}
     WHERE ${application.id} = ${p.applicationId} AND ${application.webhookUrl} = ${p.url}
       AND (${p.failures} = 0 AND (${webhookHeldAt} IS NULL OR ${webhookHeldAt} = ${p.heldBefore})
-        OR ${webhookHeldAt} IS NULL AND (${p.isNewlyHeld} OR ${webhookFailures} = ${p.failuresBefore}))`;
+        OR ${webhookHeldAt} IS NULL AND (${p.isGone}
+          OR ${webhookFailures} = ${p.failuresBefore} AND ${webhookFailingSince} IS ${p.failingSinceBefore}))`;
 });
 
 /**
  * Records attempts at one endpoint that ended together, and its health after them, in one transaction.
  *
- * @param health the endpoint as it was before the attempts, and how it is after them
+ * @param health the endpoint as it was before the attempts, how it is after them, and whether the receiver responded 410
  * @throws Unavailable
  */
 export async function recordAttempts(
   db: Database,
   attempts: readonly CompletedAttempt[],
-  { endpoint, after }: { endpoint: Endpoint; after: EndpointHealth },
+  { endpoint, after, isGone }: { endpoint: Endpoint; after: EndpointHealth; isGone: boolean },
 ): Promise<void> {
   const rows = attempts.map(({ event, ...attempt }) => ({
     applicationId: event.applicationId,
@@ -88,16 +92,12 @@ export async function recordAttempts(
     attempts: event.attempts + 1,
     ...attempt,
   }));
-  const { applicationId, url, failures: failuresBefore, heldAt } = endpoint;
+  const { applicationId, url, failures, failingSince, heldAt } = endpoint;
+  const before = { failuresBefore: failures, failingSinceBefore: failingSince, heldBefore: heldAt };
+  const health = { applicationId, url, ...before, isGone: isGone ? 1 : 0, ...after };
   // True for a success of a healthy endpoint.
-  const isUnchanged = after.failures === failuresBefore && after.heldAt === heldAt;
-  const isNewlyHeld = heldAt === null && after.heldAt !== null ? 1 : 0;
+  const isUnchanged = after.failures === failures && after.heldAt === heldAt;
   await db.run((d1) =>
-    d1.batch([
-      RECORD_ATTEMPTS.bind(d1, { attempts: rows }),
-      ...(isUnchanged
-        ? []
-        : [RECORD_HEALTH.bind(d1, { applicationId, url, failuresBefore, heldBefore: heldAt, isNewlyHeld, ...after })]),
-    ]),
+    d1.batch([RECORD_ATTEMPTS.bind(d1, { attempts: rows }), ...(isUnchanged ? [] : [RECORD_HEALTH.bind(d1, health)])]),
   );
 }

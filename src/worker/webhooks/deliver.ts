@@ -41,7 +41,7 @@ async function deliverToEndpoint(context: Context, endpoint: Endpoint, events: r
     await recordAttempts(
       context.db,
       results.map((result) => completedAttempt(result, now)),
-      { endpoint, after: healthAfter(endpoint, steps, now) },
+      { endpoint, after: healthAfter(endpoint, steps, now), isGone: steps.some(({ kind }) => kind === "gone") },
     );
     for (const result of results) logResult(result);
     await enqueueDelayed(context.queue, results.flatMap(retryMessage));
