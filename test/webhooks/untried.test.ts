@@ -1,14 +1,18 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { isoTime } from "../../src/shared/time.ts";
+import { Unavailable } from "../../src/worker/platform.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { noteUntriedFrom, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
 import { findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
 import { pageEvents } from "../../src/worker/webhooks/list.ts";
+import { ENTRY } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
+import { bindObject, ring } from "../support/allocator.ts";
 import { type Bill, billOf } from "../support/bill.ts";
-import { aroundD1 } from "../support/d1.ts";
-import { homeDatabase, runSql } from "../support/home.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { isAbout, LOST } from "../support/faults.ts";
+import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import { Outbox, setUntriedFrom } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
 
@@ -125,6 +129,30 @@ describe("an event whose message was lost (contract section 8: found and sent wi
     await tick(outbox, 30);
     const [event] = await insertEvents(outbox, [outbox.now - 9 * MINUTE]);
     expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("an event that D1 gets an hour late, because it failed until then, is found, after many ticks", async () => {
+    const outbox = await openOutbox();
+    const { application } = outbox;
+    const first = await outbox.issue();
+    await outbox.deliver(first);
+    const around: AroundTrip = async (statements, send) => {
+      if (!isAbout(statements, ENTRY)) return send();
+      // The caller has given up, too.
+      outbox.now += MINUTE;
+      throw LOST;
+    };
+    const bind = (d1: D1Database) => bindObject(application, () => ({ WEBHOOKS: outbox.queue, ...bindDatabase(d1) }));
+    await bind(aroundD1(homeDatabase(), around));
+    await expect(outbox.issue()).rejects.toThrow(Unavailable);
+    await tick(outbox, 60);
+    await bind(homeDatabase());
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => outbox.now);
+    await ring(application).finally(() => clock.mockRestore());
+    const late = (await outbox.events()).filter(({ id }) => id !== first);
+    expect(late).toMatchObject([{ state: "pending", attempts: 0 }]);
+    outbox.now += MINUTE;
+    expect(await outbox.sweep()).toEqual(late.map(({ id }) => id));
   });
 
   it("an event is found in a D1 that was restored to a time when it was new", async () => {

@@ -23,7 +23,10 @@ export const MAX_APPLICATION_ENQUEUED = 2000;
 export const MAX_SWEEP_ENQUEUED = 5000;
 /** Age at which an untried event gets a due time. A first attempt takes no lease, and most have ended by then. */
 export const UNTRIED_MILLISECONDS = 20_000;
-/** How late an event may reach D1. An entry that the allocator sends again has events with due times. */
+/**
+ * How late an event without a due time may reach D1. The allocator gives due times to events that are half as old, and to those of
+ * entries that it sends again.
+ */
 export const LATE_EVENT_MILLISECONDS = 10 * 60_000;
 /** Period whose events one chunk of a sweep reads. */
 export const UNTRIED_CHUNK_MILLISECONDS = 3_600_000;

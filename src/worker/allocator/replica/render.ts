@@ -2,6 +2,7 @@ import { getTableColumns, getTableName, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { STATISTICS_DAYS } from "../../../shared/limits/statistics-limits.ts";
+import { LATE_EVENT_MILLISECONDS } from "../../../shared/limits/sweep-limits.ts";
 import {
   application,
   applicationHead,
@@ -157,8 +158,9 @@ const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
 
 /**
  * Webhook events; none for those that the application does not subscribe to (contract section 18). Of an entry that D1 may have
- * had before, events are due at once, or `held` if the URL has been removed since (contract section 21). Returns the
- * IDs of events that are to be sent now.
+ * had before, events are due at once, or `held` if the URL has been removed since (contract section 21). Events that D1 gets late
+ * are due at once, too, because ticks look for untried events of the last minutes only. Returns the IDs of events that are to be
+ * sent now.
  */
 const insertEvents = (isAgain: boolean) =>
   statement<RowValues & { now: number; isHeldWithoutUrl: number }, Returning<{ id: typeof webhookEvent.id }>>(
@@ -179,7 +181,7 @@ const insertEvents = (isAgain: boolean) =>
         { id: event.id },
         (columns) => sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
         SELECT ${applicationId}, ${field("payload.id")}, ${field("payload.event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
-          ${isAgain ? sql`${now}` : sql`NULL`}, ${field("createdAt")}
+          ${isAgain ? sql`${now}` : dueIfLate(now)}, ${field("createdAt")}
         FROM ${each(rows)} JOIN ${application} ON ${application.id} = ${applicationId}
           AND ${isAgain ? sql`(${url} IS NOT NULL OR ${isHeldWithoutUrl})` : sql`${url} IS NOT NULL`}
           AND instr(',' || ${application.events} || ',', ',' || (${field("payload.event")}) || ',') > 0
@@ -189,6 +191,10 @@ const insertEvents = (isAgain: boolean) =>
       );
     },
   );
+
+/** Half of what ticks allow for, because D1 may carry out a batch a while after it was sent. */
+const dueIfLate = (now: unknown): SQL =>
+  sql`iif(${field("createdAt")} < ${now} - ${sql.raw(String(LATE_EVENT_MILLISECONDS / 2))}, ${now}, NULL)`;
 
 const INSERT_EVENTS = insertEvents(false);
 const INSERT_EVENTS_AGAIN = insertEvents(true);
@@ -266,7 +272,7 @@ const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, a
 
 /** What matters for events that are sent again. */
 export interface Again {
-  /** When they are due, in milliseconds. */
+  /** The time of sending, in milliseconds: they are due at once. */
   now: number;
   /** Whether the application had a URL: where it is gone, its events are held. */
   hadUrl: boolean;
