@@ -1,4 +1,4 @@
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -368,6 +368,24 @@ describe("a door's secret (contract section 26)", () => {
       await held;
     },
   );
+
+  it("a door is listed with its last call also where the object slept during that call", async () => {
+    const application = await withLists();
+    const door = await addDoor(application, "North");
+    const { number } = await holder(application, "a");
+    const have = await changeOf(application);
+    const listed = async () => (await call("GET", "/v1/doors", { headers: serverHeaders(application) })).body.doors;
+    // The storage has only this call: later ones of the next ten minutes are not written.
+    await listen(door);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    const before = await listed();
+    expect(before).toMatchObject([{ change: have, isCurrent: true }]);
+    await evictDurableObject(liveOf(application));
+    await takeStep(application, number, "suspend");
+    await held;
+    expect(await listed()).toEqual([{ ...z.tuple([z.looseObject({})]).parse(before)[0], isCurrent: false }]);
+  });
 
   it("doors are listed by name with their last call and whether they are current, a page at a time", async () => {
     const application = await withLists();

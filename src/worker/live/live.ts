@@ -109,11 +109,21 @@ export class Live extends DurableObject<Env> {
   }
 
   override webSocketClose(socket: WebSocket): void {
-    close(socket);
+    this.#end(socket);
   }
 
   override webSocketError(socket: WebSocket): void {
+    this.#end(socket);
+  }
+
+  #end(socket: WebSocket): void {
+    this.#remember(attachment.parse(socket.deserializeAttachment()));
     close(socket);
+  }
+
+  /** Notes a door's call that ends, because the object may have slept since it began. */
+  #remember({ door, have, since }: Attachment): void {
+    if (door !== null) this.#seen.remember(door.id, { seenAt: since, have });
   }
 
   /** Sends a new listener the changes that it lacks: at once, or at the alarm if D1 does not respond. */
@@ -135,9 +145,11 @@ export class Live extends DurableObject<Env> {
     if (listeners.length === 0) return;
     const lowest = listeners.reduce((least, { have }) => Math.min(least, have), Number.POSITIVE_INFINITY);
     const snapshot = await this.#snapshotsOf(applicationId).read(lowest);
-    for (const { socket, have } of listeners) {
-      const delta = deltaFor(snapshot, have);
-      if (delta !== null) send(socket, { jwt: await this.#sign(applicationId, snapshot, delta) });
+    for (const waiting of listeners) {
+      const delta = deltaFor(snapshot, waiting.have);
+      if (delta === null) continue;
+      send(waiting.socket, { jwt: await this.#sign(applicationId, snapshot, delta) });
+      this.#remember(waiting);
     }
   }
 

@@ -31,6 +31,13 @@ export class SeenDoors {
     this.#known.set(id, { seenAt, have, writtenAt: isDue ? seenAt : writtenAt });
   }
 
+  /** Notes a call that ends, unless a later one is known. It is not written: it was when it began, if that was due. */
+  remember(id: string, { seenAt, have }: Seen): void {
+    const known = this.#read(id);
+    // Without an entry, the door's secret was retired.
+    if (known && known.seenAt < seenAt) this.#known.set(id, { ...known, seenAt, have });
+  }
+
   find(id: string): Seen | undefined {
     return this.#read(id);
   }
