@@ -12,6 +12,7 @@ const TEMPLATE = "production";
 const HEADER = /^\s*\[\[?env\.production(?=[.\]])/;
 /** What only one environment can have: data, places, addresses. */
 const OWN = /^\s*(database_id|HOME_\d+|route|routes)\s*=/;
+const OWN_ROUTES = /^\s*\[\[?env\.production\.routes?\]/;
 /** Keys whose values are names of resources in the account; `name` is one only in the environment's own table. */
 const RESOURCE = /^\s*(?:database_name|queue|dead_letter_queue)\s*=\s*"/;
 const OWN_TABLE = /^\s*\[env\.production\]/;
@@ -33,13 +34,15 @@ export function withEnvironment(text: string, environment: string): string {
   const counters = nextCounters(text);
   const tables = text
     .split(/^(?=\s*\[)/m)
-    .filter((table) => HEADER.test(table) && !FURTHER_HOME.test(table))
+    .filter((table) => HEADER.test(table) && !OWN_ROUTES.test(table) && !FURTHER_HOME.test(table))
     .map((table) => {
       const isOwn = OWN_TABLE.test(table);
       const lines = withoutOwn(table.split("\n")).map((line) => {
         if (RESOURCE.test(line) || (isOwn && /^\s*name\s*=/.test(line))) return renamed(line, environment);
         if (/^\s*namespace_id\s*=/.test(line)) return line.replace(/"[^"]*"/, `"${counters.next().value}"`);
         if (/^\s*PUBLIC_URL\s*=/.test(line)) return 'PUBLIC_URL = ""';
+        // Its only address: production may have a domain instead.
+        if (isOwn && /^\s*workers_dev\s*=/.test(line)) return "workers_dev = true";
         return line.replace(/^(\s*ENVIRONMENT\s*=\s*)"[^"]*"/, `$1"${environment}"`);
       });
       return lines.join("\n").replace(HEADER, (header) => header.replace(TEMPLATE, environment));
@@ -48,18 +51,20 @@ export function withEnvironment(text: string, environment: string): string {
   return `${text.trimEnd()}\n\n${rule}\n${tables.join("\n\n")}\n`;
 }
 
-/** Drops comments, blank lines, and what only one environment can have. Routes may be on several lines. */
+/** Drops comments, blank lines, and what only one environment can have. Its value may go on over several lines. */
 function withoutOwn(lines: readonly string[]): string[] {
-  let isSkipping = false;
+  let depth = 0;
   return lines.filter((line) => {
-    if (isSkipping) {
-      isSkipping = !/^\s*\]/.test(line);
-      return false;
-    }
-    if (!OWN.test(line)) return !/^\s*(#|$)/.test(line);
-    isSkipping = /\[\s*(#.*)?$/.test(line);
+    if (depth === 0 && !OWN.test(line)) return !/^\s*(#|$)/.test(line);
+    depth += bracketsOpenedBy(line);
     return false;
   });
+}
+
+/** How many brackets a line opens, minus those that it closes; negative if it closes more. */
+function bracketsOpenedBy(line: string): number {
+  const outsideTexts = line.replaceAll(/"(?:\\.|[^"\\])*"|'[^']*'/g, "").replace(/#.*/, "");
+  return [...outsideTexts].reduce((sum, one) => sum + ("[{".includes(one) ? 1 : "]}".includes(one) ? -1 : 0), 0);
 }
 
 /** Replaces `production` in the name of a resource with the environment, or appends the environment. */

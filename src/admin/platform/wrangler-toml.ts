@@ -20,9 +20,11 @@ export function editWranglerToml(wrangler: Wrangler, environment: string, edit: 
         wrangler.unstable_readConfig({ config: draft, env: environment }, { hideWarnings: true });
         renameSync(draft, WRANGLER_CONFIG);
       } catch (error) {
-        throw new UserError(`wrangler.toml cannot be changed by this command; change it by hand to:\n${after}`, {
-          cause: error,
-        });
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new UserError(
+          `wrangler.toml stays as it was, because wrangler would not read it after this command's change (${reason}). Write each of its tables with a header, and each key on a line of its own, and run the command again.`,
+          { cause: error },
+        );
       }
     },
   );
