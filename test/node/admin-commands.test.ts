@@ -106,6 +106,8 @@ describe("a user error is one line on standard error, and nothing on standard ou
     ["init --env production --home 2 --location weur --jurisdiction eu", "cannot be used with option"],
     ["init --env production --home 2 --location moon", "--location"],
     ["init --env production --home 1000", "does not fit --home"],
+    ["deploy --env production --address badges.example.com", '"badges.example.com" does not fit --address.'],
+    ["doctor --address file:///tmp", "Give a URL like https://badges.example.com; see"],
   ])("%j", expectRefused);
 
   it.each([

@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { serviceAddress } from "../../src/admin/command-line/arguments.ts";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
 import { reasonToRefuse } from "../../src/admin/deploy/deployed-release.ts";
 import { openAccount } from "../../src/admin/platform/cloudflare.ts";
@@ -27,6 +28,11 @@ it("no account is chosen where wrangler would choose another one (contract secti
   await expect(openAccount("a".repeat(32))).rejects.toThrow(
     /^CLOUDFLARE_ACCOUNT_ID is b{32}, and account_id in wrangler\.toml is a{32}: unset the one, or change the other\.$/,
   );
+});
+
+it("--address may end with a slash, as browsers copy it: /health is still found (contract section 25)", () => {
+  expect(serviceAddress("https://badges.example.com/")).toBe("https://badges.example.com");
+  expect(serviceAddress("https://example.com/badges/")).toBe("https://example.com/badges");
 });
 
 it("a deployment prints what it waits for until /health responds (contract section 25)", async () => {

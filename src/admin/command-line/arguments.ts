@@ -54,6 +54,15 @@ export function timeOrNever(text: string): number | null {
   return Date.parse(parsed.data);
 }
 
+/** Parses where the service is reached, without a slash at the end. */
+export function serviceAddress(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !["http:", "https:"].includes(url.protocol)) {
+    throw new InvalidArgumentError("Give a URL like https://badges.example.com.");
+  }
+  return text.replace(/\/+$/, "");
+}
+
 export function userId(text: string): string {
   const parsed = userIdSchema.safeParse(text);
   if (!parsed.success) {

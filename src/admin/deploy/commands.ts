@@ -1,5 +1,6 @@
 import { application } from "../../shared/schema.ts";
 import { assertPublicUrl } from "../application/settings.ts";
+import { serviceAddress } from "../command-line/arguments.ts";
 import { negatable, option, rawCommand } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { Output } from "../command-line/output.ts";
@@ -30,7 +31,11 @@ export const deployCommand = rawCommand("deploy", {
     "another environment like production.",
   options: {
     ...PLACE_OPTIONS,
-    address: option("--address <url>", "where to check /health, instead of at the service's own addresses", String),
+    address: option(
+      "--address <url>",
+      "where to check /health, instead of at the service's own addresses",
+      serviceAddress,
+    ),
     workersDev: option("--workers-dev <name>", "register this workers.dev name, if the account has none", String),
     replicas: negatable(
       option("--replicas", "switch D1's read replication on (the default)"),

@@ -1,4 +1,4 @@
-import { seconds } from "../command-line/arguments.ts";
+import { seconds, serviceAddress } from "../command-line/arguments.ts";
 import { command, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, plain } from "../command-line/output.ts";
@@ -26,7 +26,7 @@ export const doctorCommand = command("doctor", {
     "check finds an error.\n\n" +
     "--first-day checks six facts that the platform's documentation leaves open, or that may not hold yet in a new account.",
   options: {
-    address: option("--address <url>", "check the service here, instead of at its own addresses", String),
+    address: option("--address <url>", "check the service here, instead of at its own addresses", serviceAddress),
     firstDay: option("--first-day", "check what only a real account can show, in its first hour; needs --env"),
     wait: option("--wait <seconds>", "with --first-day: how long cron may take", seconds, TICK_WAIT_SECONDS),
   },
