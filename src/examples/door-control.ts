@@ -103,7 +103,10 @@ export class DoorControl {
   /** `#content` as it was last written, so that an unchanged door writes nothing. */
   #saved = this.#content();
   #savedAt = Number.NEGATIVE_INFINITY;
+  #saving: Promise<void> = Promise.resolve();
   #refreshing: Promise<boolean> | null = null;
+  /** Whether the log has that there is no status list to begin with. */
+  #isListMissing = false;
   /**
    * Challenges that wait for a response, oldest first. There are several, so that a request for another one, or nonsense,
    * does not invalidate the one to which a phone is just responding.
@@ -234,7 +237,11 @@ export class DoorControl {
     const { serviceUrl, applicationId, secret, log } = this.#options;
     if (secret === null) throw new Error("a door without a secret cannot listen");
     const have = this.#lastChange();
-    if (have === null) return 1;
+    if (have === null) {
+      this.#noteMissingList();
+      return 1;
+    }
+    this.#isListMissing = false;
     try {
       const result = await waitForDelta({
         ...{ serviceUrl, applicationId, secret, have, readText },
@@ -252,6 +259,13 @@ export class DoorControl {
       if (!this.#stopped.signal.aborted) log(`not connected: ${describeError(error)}; the lists are used`);
       return "failed";
     }
+  }
+
+  /** Not while the lists are being downloaded, and once. */
+  #noteMissingList(): void {
+    if (this.#isListMissing || this.#lists.size > 0 || this.#refreshing !== null) return;
+    this.#isListMissing = true;
+    this.#options.log("not connected: there are no status lists; does the application publish them (--status-list)?");
   }
 
   /** Applies a delta to the lists, or downloads the lists again if it does not fit. */
@@ -400,7 +414,13 @@ export class DoorControl {
     return text;
   }
 
-  async #save(isFine: boolean): Promise<void> {
+  /** One at a time: both would write the same temporary file, and the older content could come last. */
+  #save(isFine: boolean): Promise<void> {
+    this.#saving = this.#saving.then(() => this.#saveOnce(isFine));
+    return this.#saving;
+  }
+
+  async #saveOnce(isFine: boolean): Promise<void> {
     const content = this.#content();
     const isDue = isFine && this.#options.elapsed() - this.#savedAt >= SAVE_UNCHANGED_SECONDS * 1000;
     if (content === this.#saved && !isDue) return;

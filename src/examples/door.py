@@ -95,6 +95,8 @@ class Door:
         # At first there is nothing to write.
         self._saved = self._content()
         self._saved_at = -math.inf
+        # Whether it was printed that there is no status list to begin with.
+        self._is_list_missing = False
 
     def decide(self, jwt: str) -> str:
         try:
@@ -169,7 +171,12 @@ class Door:
         """Returns after how many seconds to call again."""
         have = self._last_change()
         if have is None:
+            if not self._is_list_missing and not self._lists:
+                self._is_list_missing = True
+                question = "does the application publish them (--status-list)?"
+                print(f"not connected: there are no status lists; {question}", file=sys.stderr, flush=True)
             return 1
+        self._is_list_missing = False
         headers = {"applicationid": self._application, "applicationsecret": self._secret or ""}
         request = urllib.request.Request(f"{self._live}?have={have}", headers=headers)
         with _opener.open(request, timeout=LIVE_TIMEOUT_SECONDS) as response:
@@ -306,10 +313,10 @@ def main() -> None:
             time.sleep(REFRESH_SECONDS)
 
     threading.Thread(target=keep_refreshing, daemon=True).start()
-    if options.secret:
-        threading.Thread(target=door.listen, daemon=True).start()
     # Without the network, the door works with the content of its file.
     is_refreshed.wait(START_WAIT_SECONDS)
+    if options.secret:
+        threading.Thread(target=door.listen, daemon=True).start()
     print(f"Ready: {door.describe()}.", file=sys.stderr, flush=True)
     # A reader may send anything, even invalid UTF-8.
     sys.stdin.reconfigure(errors="replace")

@@ -16,6 +16,20 @@ vi.mock("node:timers/promises", () => ({
   },
 }));
 
+const writes = { running: 0, most: 0, held: Promise.resolve() };
+
+vi.mock("../../src/examples/door-file.ts", async (importOriginal) => {
+  const original = await importOriginal<typeof import("../../src/examples/door-file.ts")>();
+  return {
+    ...original,
+    async writeDoorFile(...given: Parameters<typeof original.writeDoorFile>) {
+      writes.most = Math.max(writes.most, ++writes.running);
+      await writes.held;
+      await original.writeDoorFile(...given).finally(() => writes.running--);
+    },
+  };
+});
+
 // Another file of this Node may have loaded it with the real timers.
 vi.resetModules();
 const { DoorControl: Door } = await import("../../src/examples/door-control.ts");
@@ -35,6 +49,7 @@ beforeEach(() => {
   service.change = 10;
   logged.length = 0;
   waits.length = 0;
+  Object.assign(writes, { running: 0, most: 0, held: Promise.resolve() });
 });
 
 afterEach(() => {
@@ -89,6 +104,37 @@ describe("a connected door (contract section 26)", () => {
     const restarted = await openDoor();
     expect([await outcome(restarted, 3), await outcome(restarted, 5)]).toEqual(["open", "revoked"]);
     expect(waits).toEqual([]);
+  });
+
+  it("a door writes its file once at a time, though a delta comes while it refreshes", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    service.live = (have) => (have === 10 ? new Response(service.delta(10, 11, { 3: SUSPENDED })) : held());
+    const door = await openDoor();
+    await door.refresh();
+    writes.held = promise;
+    void door.listen();
+    await until(() => expect(writes.running).toBe(1));
+    const refreshed = door.refresh();
+    // Long enough for the refresh to write too, if it does not wait.
+    await new Promise((done) => setTimeout(done, 100));
+    resolve();
+    await refreshed;
+    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=11"));
+    expect(writes.most).toBe(1);
+    expect(await outcome(await openDoor(), 3)).toBe("suspended");
+  });
+
+  it("a door says once that it needs status lists, and connects when the application has them", async () => {
+    service.live = held;
+    service.hasStatusLists = false;
+    const door = await connect();
+    await until(() => expect(waits.length).toBeGreaterThan(3));
+    expect(logged).toEqual([
+      "not connected: there are no status lists; does the application publish them (--status-list)?",
+    ]);
+    service.hasStatusLists = true;
+    await door.refresh();
+    await until(() => expect(liveCalls()).toEqual(["/v1/live?have=10"]));
   });
 
   it("a door keeps what it knows when a cached list is older", async () => {

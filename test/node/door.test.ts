@@ -10,6 +10,7 @@ import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/
 import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
 import { createChallenge } from "../../src/verify/index.ts";
+import { until } from "../support/until.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
 import { listen } from "./support/listen.ts";
 
@@ -515,6 +516,17 @@ describe.each([
       expect(statSync(join(folder, "door.json")).mode & 0o777).toBe(0o600);
     },
   );
+
+  it.skipIf(program === null)("says that a connected door needs status lists (section 26)", async () => {
+    service.hasStatusLists = false;
+    await withService(async () => {
+      const [command = "", ...words] = program ?? [];
+      const { said } = run(command, ...words, ...ofDoor(), "--secret", "secret");
+      await until(() =>
+        expect(said.err).toContain("not connected: there are no status lists; does the application publish them"),
+      );
+    });
+  });
 
   it.skipIf(program === null)(
     "refuses the photograph of a code that is older than --max-age (section 27)",
