@@ -36,6 +36,12 @@ describe("a request body that the service does not read (contract sections 6 and
     ["413, too large", "413", () => `POST /v1/badge HTTP/1.1\r\n${device()}`, 20],
     ["413, much too large", "413", () => `POST /v1/badge HTTP/1.1\r\n${device()}`, 1000],
     ["413, to a stranger", "413", () => "POST /v1/badge/sign HTTP/1.1\r\napplicationid: nobody", 1000],
+    [
+      "413, too large for a GET",
+      "413",
+      () => `GET /v1/user/badges HTTP/1.1\r\n${device()}\r\nauthorization: Bearer x\r\ndpop: x`,
+      20,
+    ],
     ["401", "401", () => "POST /v1/badge HTTP/1.1\r\napplicationid: nobody", 10],
     ["404", "404", () => "POST /nowhere HTTP/1.1", 1000],
     ["405", "405", () => "PUT /v1/badge HTTP/1.1", 1000],

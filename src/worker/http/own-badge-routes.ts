@@ -16,6 +16,7 @@ export const ownBadgeRoutes = new Hono<HttpEnv>()
 
   .get(
     "/v1/user/badges",
+    limitBody,
     withRefusalLimit(async (c) => {
       const { application, userId } = await requireUser(c);
       return jsonResponse(c, { badges: await listOwnBadges(c.get("context"), application.id, userId) });
