@@ -38,6 +38,21 @@ describe("a login near a copy that lacks the phone's badge (contract sections 7 
       expect(outcome(await stranger.logInTo(bindings))).toBe("429 RATE_LIMITED");
     },
   );
+
+  it("a phone that repeats its claim is not limited by its address, a stranger with its token is", async () => {
+    const application = await createApplication();
+    const d1 = await FarD1.create();
+    const { id: invitationToken, badgeId } = await invite(application);
+    const phone = await newPhone(application, "phone");
+    // The response, which has the bookmark, is lost.
+    expect((await phone.logIn("alice", { invitationToken })).status).toBe(201);
+    const USED_UP: RateLimit = { limit: async () => ({ success: false }) };
+    const bindings = { DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: USED_UP, ...bindDatabase(d1.binding) };
+    const more = { invitationToken };
+    expect(outcome(await phone.logInTo(bindings, { more }))).toBe(`200 ${badgeId}`);
+    const stranger = await newPhone(application, "another phone");
+    expect(outcome(await stranger.logInTo(bindings, { more }))).toBe("429 RATE_LIMITED");
+  });
 });
 
 describe("a revocation is obeyed everywhere within 90 seconds (contract section 16)", () => {

@@ -74,15 +74,17 @@ export async function issueBadge(
     look(context, application, request, digest),
     mayBeGuess && hasPendingInvitation(context.db, application.id, digest),
   ]);
-  if (mayBeGuess && !isPending && known?.invitation !== digest) await limits.countGuess();
-  if (digest === null && known === undefined) {
-    await limits.countFreshNumber().catch(async (refusal: unknown) => {
-      // The replica may lack the phone's badge: then no fresh number is drawn.
-      const { device, userId } = request;
-      const userDevice = { applicationId: application.id, device, userId };
-      if (!isFromReplica || (await findBadge(context.db, userDevice)) === undefined) throw refusal;
-    });
+  const unlessReplicaLacksBadge = async (refusal: unknown) => {
+    // The phone's badge may be newer than the replica: then no fresh number is drawn, and its own token is no guess.
+    const { device, userId } = request;
+    const userDevice = { applicationId: application.id, device, userId };
+    const badge = isFromReplica ? await findBadge(context.db, userDevice) : undefined;
+    if (badge === undefined || (digest !== null && badge.invitation !== digest)) throw refusal;
+  };
+  if (mayBeGuess && !isPending && known?.invitation !== digest) {
+    await limits.countGuess().catch(unlessReplicaLacksBadge);
   }
+  if (digest === null && known === undefined) await limits.countFreshNumber().catch(unlessReplicaLacksBadge);
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
