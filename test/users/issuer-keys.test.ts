@@ -88,6 +88,18 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBeGreaterThan(1);
   });
 
+  it("an issuer that withdraws its last key has none from then on", async () => {
+    stopClock();
+    await tryLogin();
+    provider.published = [];
+    pass(10 * MINUTE);
+    expect([await tryLogin(), await tryLogin()]).toEqual(["503 UNAVAILABLE", "503 UNAVAILABLE"]);
+    expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault: "no-usable-key" }]);
+    provider.published = [provider.key];
+    pass(2000);
+    expect(await tryLogin()).toBe("201");
+  });
+
   it("an unknown key makes an issuer's keys be fetched at most once a minute", async () => {
     stopClock();
     await tryLogin();

@@ -116,6 +116,8 @@ async function fetchKeys({ now, defer, isLocal }: Deps, url: string, issuer: Iss
     } catch (error) {
       issuer.failedAt = now();
       const { fault, url: failed, detail } = error instanceof ProviderError ? error : {};
+      // The issuer was reached, and has withdrawn every key.
+      if (fault === "no-usable-key") issuer.known = null;
       log("warn", { event: "issuer-keys-failed", issuer: url, fault, url: failed, detail, error });
     } finally {
       if (issuer.fetch === fetch) issuer.fetch = null;
