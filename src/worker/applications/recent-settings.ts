@@ -14,7 +14,8 @@ const RESTS_ON_SETTINGS: readonly ErrorCode[] = [
 
 /**
  * Tries with the cached application. After a refusal it tries once more with settings that are at most a second old, if
- * they differ: an administrator may just have changed the setting that caused the refusal.
+ * they differ: an administrator may just have changed the setting that caused the refusal. If the application was
+ * disabled as well, the refusal stands.
  *
  * @throws ApiError of the last attempt
  * @throws Unavailable
@@ -29,7 +30,7 @@ export async function withRecentSettings<Result>(
   } catch (error) {
     if (!(error instanceof ApiError) || !RESTS_ON_SETTINGS.includes(error.code)) throw error;
     const recent = await applicationCache.findRecent(db, application.id, now());
-    if (recent === undefined || recent === application) throw error;
+    if (recent === undefined || recent.isDisabled || recent === application) throw error;
     return attempt(recent);
   }
 }

@@ -136,9 +136,12 @@ async function reserve(
 ): Promise<({ number: number } | { code: ErrorCode })[]> {
   if (invitations.length === 0) return [];
   try {
-    const { result } = await withRecentSettings(context, application, (settings) =>
-      executeWithSettings(context, settings, (rules) => ({ kind: "invite", rules, invitations }), audit),
-    );
+    const { result } = await withRecentSettings(context, application, (settings) => {
+      // Newer settings may require the secret that the cached ones did not.
+      const lacksSecret = settings.requireSecret && invitations.some(({ withSecret }) => !withSecret);
+      if (lacksSecret) throw new ApiError("INVALID_CREDENTIALS");
+      return executeWithSettings(context, settings, (rules) => ({ kind: "invite", rules, invitations }), audit);
+    });
     return [...expectKind(result, "invitations").results];
   } catch (error) {
     if (error instanceof ApiError) return invitations.map(() => ({ code: error.code }));

@@ -208,6 +208,24 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await listsFor({ applicationid: application.id, applicationsecret: secret })).toBe(NO_CREDENTIALS);
   });
 
+  it("no newer setting lifts a refusal if the application was disabled, or a secret required, since", async () => {
+    const proving = await createApplication({ requireProof: true });
+    const logIn = async () => outcome(await requestBadge(proving, "phone", { userId: "user" }));
+    expect(await logIn()).toBe("401 INVALID_PROOF");
+    await update("require_proof = 0, disabled_at = 1", proving);
+    passOneSecond();
+    expect(await logIn()).toBe("401 INVALID_PROOF");
+
+    const limited = await createApplication({ newBadgesPerHour: 1 });
+    const [method, path, body] = CALLS.invite("");
+    const headers = { applicationid: limited.id, udid: CREATOR };
+    const invite = async () => outcome(await call(method, path, { headers, body }));
+    expect([await invite(), await invite()]).toEqual(["201", "429 RATE_LIMITED"]);
+    await update("require_secret = 1, new_badges_per_hour = NULL", limited);
+    passOneSecond();
+    expect(await invite()).toBe(NO_CREDENTIALS);
+  });
+
   it("a disabled application keeps its key set: doors still check what it signed", async () => {
     const application = await createApplication({ disabledAt: 1 });
     expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
