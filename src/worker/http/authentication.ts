@@ -57,10 +57,12 @@ export async function requireProvingDevice(
   const credentials = readCredentials(c);
   const application = await callers.requireApplication(c.get("context"), credentials, missing);
   c.set("application", application.id);
+  const isLimited = !(await isServer(application, credentials));
+  if (isLimited) rememberAddress(c, application, credentials.clientAddress);
   const caller = await identifyDevice(c, application);
   const text = header(c, "dpop");
   const proof = text === null ? null : await verifyProofOfCall(c, text, caller);
-  if (!(await isServer(application, credentials))) await limitDevice(c, caller, credentials.clientAddress, proof);
+  if (isLimited) await limitDevice(c, caller, proof);
   return { ...caller, proof };
 }
 
@@ -163,9 +165,10 @@ export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingC
   const { application } = inviter;
   c.set("application", application.id);
   if (inviter.kind === "server") admitServer(c, inviter);
+  else rememberAddress(c, application, credentials.clientAddress);
   const caller = await identifyDevice(c, application);
   if (inviter.kind === "server") return { ...caller, inviter: inviterOf(inviter) };
-  await limitDevice(c, caller, credentials.clientAddress);
+  await limitDevice(c, caller);
   return { ...caller, inviter: { kind: "device", device: caller.device } };
 }
 
@@ -189,7 +192,8 @@ export async function requireRevoker(c: HonoContext<HttpEnv>): Promise<RevokingC
     return { application, by: { kind } };
   }
   const device = await hashUdid(context.unsealedKeys, application, caller.udid);
-  await limitDevice(c, { application, device }, credentials.clientAddress);
+  rememberAddress(c, application, credentials.clientAddress);
+  await limitDevice(c, { application, device });
   await limitAddress(c);
   return { application, by: { kind, device } };
 }

@@ -33,14 +33,12 @@ export interface LimitedAddress {
   isCountedApart: boolean;
 }
 
-/** Counts a call for its device, and stores the address for later counts. @throws ApiError RATE_LIMITED */
+/** Counts a call for its device. @throws ApiError RATE_LIMITED */
 export async function limitDevice(
   c: HonoContext<HttpEnv>,
   { application, device }: LimitedDevice,
-  clientAddress: string,
   proof: CheckedProof | null = null,
 ): Promise<void> {
-  rememberAddress(c, application, clientAddress);
   await consumeLimit(c.get("context").deviceLimit, deviceCounter(`${application.id}:${device}`, proof));
 }
 

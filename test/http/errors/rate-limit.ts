@@ -149,6 +149,18 @@ describe("calls of one client IP (contract section 7)", () => {
     expect(outcomes).toEqual([...malformed, "201", "404 UNKNOWN_INVITATION", LIMITED]);
   });
 
+  it("calls without a udid, which have no count of a device, are counted with the malformed ones", async () => {
+    const of = await createApplication();
+    const limit = countedLimit(2);
+    const outcomes = await outcomesFrom(limit, [
+      { of, udid: "", path: "/v1/badge" },
+      { of, udid: " ", path: "/v1/invitation" },
+      { of, udid: "" },
+    ]);
+    expect(outcomes).toEqual(["422 UNDEFINED_UDID", "422 UNDEFINED_UDID", LIMITED]);
+    expect(new Set(limit.keys)).toEqual(new Set([`${of.id}:192.0.2.1:refused`]));
+  });
+
   it("calls of all IPv6 addresses of one /64, which one customer has, are counted together", async () => {
     const of = await createApplication();
     const ips = ["2001:db8:1:2::1", "2001:db8:1:2:ffff:0:0:9", "2001:db8:1:3::1"];
