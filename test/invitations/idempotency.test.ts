@@ -8,7 +8,7 @@ import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { homeDatabase } from "../support/home.ts";
-import { type Answer, serverHeaders } from "../support/http.ts";
+import { type Answer, call, serverHeaders } from "../support/http.ts";
 import { everythingStored } from "../support/stored.ts";
 import { claim, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY, HOUR, moveClock, useStandingClock } from "./support/clock.ts";
@@ -63,6 +63,21 @@ describe("Idempotency-Key of POST /v1/invitation (contract section 12)", () => {
       moveClock(DAY);
     }
     expect((await readRows(application)).invitations).toHaveLength(1);
+  });
+
+  it("422 INVALID_IDEMPOTENCYKEY once the invitation or its user was erased, and no number is taken", async () => {
+    const application = await createApplication();
+    const body = { expiresAt: ahead(HOUR), name: "Ada", userId: "ada" };
+    const server = serverHeaders(application);
+    const keys = ["visit of the invitation", "visit of the user"].map((key) => ({ ...server, "idempotency-key": key }));
+    const [first, second] = keys.map((headers) => requestInvitation(application, body, headers));
+    const paths = [`/v1/invitation/${(await first)?.body.id}/erase`, "/v1/users/ada/erase"];
+    expect((await second)?.status).toBe(201);
+    for (const path of paths) expect((await call("PATCH", path, { headers: server })).status).toBe(200);
+    for (const headers of keys) {
+      expect(outcome(await requestInvitation(application, body, headers))).toBe("422 INVALID_IDEMPOTENCYKEY");
+    }
+    expect((await readRows(application)).invitations).toHaveLength(2);
   });
 
   it("422 INVALID_IDEMPOTENCYKEY for those of racing requests whose body is another", async () => {
