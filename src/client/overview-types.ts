@@ -93,9 +93,9 @@ export interface ListedInvitation {
   createdAt: string;
   /** Exactly as it was sent. */
   expiresAt: string;
-  /** End of the badge that is claimed, exactly as it was sent. */
+  /** End of the badge that is claimed, exactly as it was sent, unless it was changed after the claim. */
   badgeExpiresAt?: string | undefined;
-  /** Start of the claimed badge, exactly as it was sent. */
+  /** Start of the claimed badge, exactly as it was sent, unless it was changed after the claim. */
   badgeStartsAt?: string | undefined;
   /** Who was invited. */
   name?: string | undefined;

@@ -119,13 +119,14 @@ export const invitationFields = {
 
 export const badgeStartsAt = z.string().meta({
   format: "date-time",
-  description: "From when the badge that is claimed opens doors, exactly as it was sent.",
+  description:
+    "From when the badge that is claimed opens doors, exactly as it was sent, unless it was changed after the claim.",
   examples: ["2027-01-22T08:00:00+01:00"],
 });
 
 export const badgeExpiresAt = z.string().meta({
   format: "date-time",
-  description: "End of the badge that is claimed, exactly as it was sent.",
+  description: "End of the badge that is claimed, exactly as it was sent, unless it was changed after the claim.",
   examples: ["2027-01-23T00:00:00+01:00"],
 });
 

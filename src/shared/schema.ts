@@ -372,10 +372,10 @@ export const invitationColumns = {
   expiresAt: text("expires_at").notNull(),
   /** When the invitation ends: at `expiresAt`, or at `badgeExpiresAt` if that is earlier. */
   expiresAtTime: integer("expires_at_time").notNull(),
-  /** End of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
+  /** End of the badge that is claimed, exactly as it was sent, and in milliseconds, also if it was changed since. */
   badgeExpiresAt: text("badge_expires_at"),
   badgeExpiresAtTime: integer("badge_expires_at_time"),
-  /** Start of the badge that is claimed, exactly as it was sent, and the same in milliseconds. */
+  /** Start of the badge that is claimed, exactly as it was sent, and in milliseconds, also if it was changed since. */
   badgeStartsAt: text("badge_starts_at"),
   badgeStartsAtTime: integer("badge_starts_at_time"),
   /** Name of the invited person. */

@@ -68,6 +68,35 @@ describe("GET /v1/invitations?from=&until=&q= (contract section 19)", () => {
     expect(await touching(30 * DAY, 40 * DAY)).toEqual(["a year", "next month"]);
   });
 
+  it("a visit is found by its beginning, although its invitation has to be claimed before", async () => {
+    const application = await createApplication();
+    await inviteAll(application, { "claimed early": { starts: 30 * DAY, until: DAY } });
+    const touching = (from: number, until: number) => namesOf(application, `from=${time(from)}&until=${time(until)}`);
+    expect(await touching(30 * DAY, 31 * DAY)).toEqual(["claimed early"]);
+    expect(await touching(30 * DAY + 1, 31 * DAY)).toEqual([]);
+    expect(await touching(29 * DAY, 30 * DAY)).toEqual([]);
+  });
+
+  it("a visit that was moved after the claim is on its new day, with its new times", async () => {
+    const application = await createApplication();
+    const visit = { starts: HOUR, ends: 2 * HOUR, until: HOUR };
+    const tokens = await inviteAll(application, { moved: visit, other: visit });
+    const { body } = await claim(application, "phone", "visitor", tokens.moved);
+    const of = (day: number) => `from=${time(day)}&until=${time(day + 6 * HOUR)}`;
+    const times = { startsAt: ahead(DAY + HOUR), expiresAt: ahead(DAY + 2 * HOUR) };
+    await callServer(application, "PATCH", `/v1/badges/${body.badgeId}`, times);
+    expect(await namesOf(application, of(0))).toEqual(["other"]);
+    expect(await namesOf(application, of(DAY))).toEqual(["moved"]);
+    const { body: listed } = await callServer(application, "GET", `/v1/invitations?${of(DAY)}`);
+    expect(listed.invitations).toMatchObject([{ badgeStartsAt: times.startsAt, badgeExpiresAt: times.expiresAt }]);
+    await callServer(application, "PATCH", `/v1/badges/${body.badgeId}`, { startsAt: null, expiresAt: null });
+    const { body: today } = await callServer(application, "GET", `/v1/invitations?${of(0)}`);
+    expect(today.invitations).toEqual([
+      expect.not.objectContaining({ badgeStartsAt: expect.anything() }),
+      expect.objectContaining({ name: "other" }),
+    ]);
+  });
+
   it("invitations can be searched by name and user ID, and filtered by a state that the clock decides, in both orders", async () => {
     const application = await createApplication();
     const tokens = await inviteAll(application, {

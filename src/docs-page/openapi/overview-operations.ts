@@ -79,7 +79,7 @@ export const listInvitations = (): Operation => ({
   operationId: "listInvitations",
   tags: ["Overview"],
   summary: "List the application's invitations",
-  description: `Newest first. With \`from\` or \`until\`, those whose visit touches that span, in the order in which visits begin. A visit begins at \`badgeStartsAt\`, or when the invitation was created; it ends with the badge or the invitation. All filters may be combined. ${partialPage("invitations")} Tokens are not listed, because the service has only their digests.`,
+  description: `Newest first. With \`from\` or \`until\`, those whose visit touches that span, in the order in which visits begin. A visit begins at \`badgeStartsAt\`, or when the invitation was created; it ends with the badge or the invitation. Both times are the badge's if they were changed after the claim. All filters may be combined. ${partialPage("invitations")} Tokens are not listed, because the service has only their digests.`,
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),

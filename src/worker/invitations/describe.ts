@@ -1,11 +1,11 @@
 import type * as z from "zod";
 import { invitationDigestOf } from "../../shared/identifiers.ts";
 import type { describedInvitation } from "../../shared/responses.ts";
-import { isoTime } from "../../shared/time.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import { findDescription } from "../storage/invitation-description.ts";
+import { visitTimes } from "./visit-times.ts";
 
 /**
  * Describes an invitation to the holder of its token, and consumes nothing. The result has the invitation's own name,
@@ -21,22 +21,14 @@ export async function describeInvitation(
 ): Promise<z.infer<typeof describedInvitation>> {
   const found = await findDescription(db, id, await invitationDigestOf(token));
   if (!found) throw new ApiError("UNKNOWN_INVITATION");
-  const { state, expiresAt, expiresAtTime, name, userId, applicationName, claimed, startsAt, endsAt } = found;
-  const ofInvitation = [found.badgeStartsAtTime, found.badgeExpiresAtTime];
-  const [start, end] = claimed ? [startsAt, endsAt] : ofInvitation;
-  // Unchanged, a time is as it was sent.
-  const badgeStartsAt = start === ofInvitation[0] ? found.badgeStartsAt : textOf(start);
-  const badgeExpiresAt = end === ofInvitation[1] ? found.badgeExpiresAt : textOf(end);
+  const { state, expiresAt, expiresAtTime, name, userId, applicationName } = found;
   return {
     // The allocator records an expiry later (contract section 19).
     state: state === "pending" && expiresAtTime <= now() ? "expired" : state,
     expiresAt,
-    ...(badgeStartsAt !== null && { badgeStartsAt }),
-    ...(badgeExpiresAt !== null && { badgeExpiresAt }),
+    ...visitTimes(found),
     ...(name !== null && { name }),
     ...(userId !== null && { userId }),
     applicationName,
   };
 }
-
-const textOf = (time: number | null | undefined): string | null => (time == null ? null : isoTime(time));

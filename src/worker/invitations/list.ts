@@ -10,6 +10,7 @@ import {
   type ListedInvitation,
   listInvitations,
 } from "../storage/invitation-list.ts";
+import { visitTimes } from "./visit-times.ts";
 
 /** An invitation as the application's server sees it (contract section 19): never with its token. */
 type InvitationView = z.infer<typeof invitationPage>["invitations"][number];
@@ -33,14 +34,13 @@ export async function pageInvitations(
 }
 
 function viewInvitation(invitation: ListedInvitation): InvitationView {
-  const { number, state, createdAt, expiresAt, badgeStartsAt, badgeExpiresAt, name, userId } = invitation;
+  const { number, state, createdAt, expiresAt, name, userId } = invitation;
   return {
     badgeId: String(number),
     state,
     createdAt: isoTime(createdAt),
     expiresAt,
-    ...(badgeStartsAt !== null && { badgeStartsAt }),
-    ...(badgeExpiresAt !== null && { badgeExpiresAt }),
+    ...visitTimes(invitation),
     ...(name !== null && { name }),
     ...(userId !== null && { userId }),
   };

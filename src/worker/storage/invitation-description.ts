@@ -1,6 +1,6 @@
-import { and, eq, isNotNull, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { ApplicationId, InvitationDigest } from "../../shared/identifiers.ts";
-import { application, badge, invitation } from "../../shared/schema.ts";
+import { application, invitation } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { orm, type Placeholders, statement } from "./statement.ts";
 
@@ -15,10 +15,6 @@ const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: Application
       badgeStartsAtTime: invitation.badgeStartsAtTime,
       badgeExpiresAt: invitation.badgeExpiresAt,
       badgeExpiresAtTime: invitation.badgeExpiresAtTime,
-      /** Of the badge, if it was claimed: its times may have been changed since. */
-      claimed: sql<number>`${badge.number} IS NOT NULL`.as("claimed"),
-      startsAt: badge.startsAt,
-      endsAt: sql<number | null>`${badge.expiresAt}`.as("ends_at"),
       name: invitation.name,
       /** The user who may claim it; null for any holder of the token. */
       userId: invitation.userId,
@@ -27,10 +23,6 @@ const SELECT_DESCRIBED = statement((p: Placeholders<{ applicationId: Application
     })
     .from(invitation)
     .innerJoin(application, eq(application.id, invitation.applicationId))
-    .leftJoin(
-      badge,
-      and(eq(badge.number, invitation.number), eq(badge.invitation, invitation.digest), isNotNull(badge.ordinal)),
-    )
     .where(and(eq(invitation.digest, p.digest), eq(invitation.applicationId, p.applicationId))),
 );
 

@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, gte, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { InvitationState } from "../../shared/badge-lifecycle/states.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
@@ -64,7 +64,9 @@ const fieldsAt = (now: Placeholders<Values>["now"]) => ({
   rowid: sql<number>`${sql.identifier(SCANNED)}.rowid`,
   expiresAt: scanned.expiresAt,
   badgeStartsAt: scanned.badgeStartsAt,
+  badgeStartsAtTime: scanned.badgeStartsAtTime,
   badgeExpiresAt: scanned.badgeExpiresAt,
+  badgeExpiresAtTime: scanned.badgeExpiresAtTime,
   name: scanned.name,
   /** The user who claimed it, or may claim it. */
   userId: USER_ID,
@@ -124,7 +126,8 @@ const BY_VISIT = byShape(({ state, letters, hasFrom, hasUntil, isFirst }: Shape)
     ),
     order: sql`visit_begin, rowid`,
     conditions: [
-      hasFrom ? gt(visitEnd(scanned), p.from) : undefined,
+      // An invitation may end before its visit begins.
+      hasFrom ? or(gt(visitEnd(scanned), p.from), gte(visitBegin(scanned), p.from)) : undefined,
       stateCondition(state, p.now),
       containsText([USER_ID, scanned.name], letters),
     ],

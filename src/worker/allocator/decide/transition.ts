@@ -53,6 +53,7 @@ function record(
     const { startsAt, expiresAt } = changed;
     const detail = { startsAt: isoTime(startsAt), expiresAt: isoTime(expiresAt) };
     transaction.addHistory("badge:rescheduled", audit, { ...about, detail });
+    moveVisit(transaction, changed);
   }
   if (decision.becomes !== null) {
     const event = EVENT_OF_STATE[decision.becomes];
@@ -60,6 +61,15 @@ function record(
     transaction.addHistory(event, audit, about);
   }
   return changed;
+}
+
+/** Lists of visits go by the invitation that the badge was claimed from (contract section 19). */
+function moveVisit(transaction: Transaction, { number, invitation: digest, startsAt, expiresAt }: IssuedBadge): void {
+  const invitation = digest === null ? undefined : transaction.tables.invitation(digest);
+  // An Idempotency-Key that is used again when its first invitation was deleted gives the same token another number.
+  if (invitation?.number !== number) return;
+  const moved = { ...invitation, badgeStartsAtTime: startsAt, badgeExpiresAtTime: expiresAt };
+  transaction.updateInvitation(invitation, moved);
 }
 
 /**
