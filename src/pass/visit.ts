@@ -44,6 +44,8 @@ export class Visit {
   #isUpdating = false;
   /** Whether the visitor tapped the button during an update. */
   #isAsked = false;
+  /** Whether the page has come into view since the facts of the visit were read, which reception may have changed. */
+  #isBack = false;
 
   /** @param baseUrl of the service */
   constructor(invited: Invited, baseUrl: string, onChange: (shown: Shown) => void) {
@@ -54,7 +56,10 @@ export class Visit {
 
   /** Starts, and continues whenever the page comes into view. */
   start(): void {
-    document.addEventListener("visibilitychange", () => this.#schedule());
+    document.addEventListener("visibilitychange", () => {
+      this.#isBack = true;
+      this.#schedule();
+    });
     addEventListener("pageshow", () => this.#schedule());
     this.#schedule();
   }
@@ -66,7 +71,8 @@ export class Visit {
     try {
       this.#identity = await keepIdentity(this.#invited, this.#shown.invitation?.userId);
     } catch {
-      return this.#show({ state: "unsuitable", isClaiming: false });
+      this.#show({ state: "unsuitable", isClaiming: false });
+      return this.#schedule();
     }
     this.#isAsked = true;
     this.#dueAt = 0;
@@ -105,8 +111,11 @@ export class Visit {
       return this.#stop("unsuitable");
     }
     if (this.#identity === null) return this.#describe();
-    // The code comes first; the facts of the visit may come later.
-    if (this.#shown.invitation === null) void this.#describe().catch(() => undefined);
+    const { state, invitation } = this.#shown;
+    // The code comes first; the facts of the visit may come later. While there is no code, they may change.
+    if (invitation === null || this.#isBack || !KEEPS_CODE.includes(state))
+      void this.#describe().catch(() => undefined);
+    this.#isBack = false;
     return this.#renew(this.#identity);
   }
 

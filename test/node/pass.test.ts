@@ -184,6 +184,28 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     }
   });
 
+  it("a second tab shows the same pass if the first one claims it while the second asks for the invitation", async () => {
+    const { link, badgeId } = await invite();
+    const context = await phone();
+    const first = await open(context, link);
+    await button(first).waitFor();
+    const second = await context.newPage();
+    const isAsking = second.waitForRequest("**/v1/invitation");
+    const { promise: isClaimed, resolve: haveClaimed } = Promise.withResolvers<void>();
+    await second.route("**/v1/invitation", async (route) => {
+      await isClaimed;
+      await route.continue();
+    });
+    await second.goto(link);
+    await isAsking;
+    await first.bringToFront();
+    await button(first).click();
+    await code(first).waitFor();
+    haveClaimed();
+    await second.bringToFront();
+    expect(await badgeOf(second)).toBe(badgeId);
+  });
+
   it("the page says that another phone has the pass", async () => {
     const { link } = await invite();
     const late = await open(await phone(), link);
@@ -349,6 +371,28 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await after("This pass has been withdrawn; please ask at reception.");
   });
 
+  it("the page shows the times of a visit that reception moves, without a reload", async () => {
+    const { link, badgeId } = await invite({ badgeStartsAt: "2040-01-31T09:00:00Z" });
+    const page = await (await phone()).newPage();
+    await page.clock.install();
+    await page.goto(link);
+    await button(page).click();
+    await says(page, /^Your pass begins on Tuesday,? 31 January at 10:00\.$/);
+    const shows = (text: RegExp) =>
+      until(async () => {
+        await page.clock.runFor(1000);
+        expect(await page.getByRole("main").innerText()).toMatch(text);
+      });
+    await server.setBadgeTimes(badgeId, { startsAt: "2040-02-01T08:00:00Z", expiresAt: "2040-02-01T16:00:00Z" });
+    await shows(/Your pass begins on Wednesday,? 1 February at 0?9:00\..*Wednesday,? 1 February at 17:00/s);
+    await server.setBadgeTimes(badgeId, { startsAt: null });
+    await shows(new RegExp(OPEN));
+    await server.setBadgeTimes(badgeId, { expiresAt: "2040-02-02T17:00:00Z" });
+    // As when the visitor takes the phone out again.
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await shows(/Thursday,? 2 February at 18:00/);
+  });
+
   it("the page says that an invitation was revoked, and that a wrong or cut-off link leads to no pass", async () => {
     const { link, token } = await invite();
     await server.revokeInvitation(token);
@@ -367,8 +411,16 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
         throw new DOMException("nothing is kept", "DataCloneError");
       };
     });
-    const page = await open(context, link);
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(link);
     await button(page).click();
+    await says(page, "This browser cannot keep a pass");
+    let requests = 0;
+    page.on("request", () => requests++);
+    await page.clock.runFor(60_000);
+    await page.waitForTimeout(300);
+    expect(requests).toBe(0);
     await says(page, "This browser cannot keep a pass");
     const [{ state } = { state: "none" }] = await invitationsOf("Nora");
     expect(state).toBe("pending");
