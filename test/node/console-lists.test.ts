@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
@@ -159,6 +160,60 @@ describe.skipIf(!HAS_CHROMIUM)(
         expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
         await page.emulateMedia({ media: "screen" });
         await page.getByRole("button", { name: "Done" }).click();
+      });
+
+      it("a day is typed digit by digit", async () => {
+        await tom.createInvitation({
+          ...{ udid: "desk", name: "Mara March", expiresAt: new Date(Date.now() + HOUR) },
+          ...{ badgeStartsAt: "2031-03-03T08:00:00Z", badgeExpiresAt: "2031-03-03T16:00:00Z" },
+        });
+        await view("visitors?day=all", "Visitors");
+        await page.getByLabel("A day").focus();
+        // The browser's language decides whether the day or the month comes first.
+        await page.keyboard.type("03032031");
+        await shows("invitations", ["Mara March"]);
+        expect(page.url()).toContain("day=2031-03-03");
+      });
+
+      it("a new pass is not shown as revoked because an earlier visitor's with its number was, but when it is itself", async () => {
+        const one = { name: "One number", range: { first: 19, last: 19 } };
+        const { applicationId, applicationSecret } = await createApplication(service.homes, service.submit, one);
+        const server = new ServerClient({ baseUrl: service.origin, applicationId, applicationSecret });
+        const earlier = { udid: "desk", name: "Early Ed", expiresAt: new Date(Date.now() + HOUR) };
+        await server.revokeInvitation((await server.createInvitation(earlier)).id);
+        const desk = await context.newPage();
+        await desk.goto(`${service.origin}/console#visitors`);
+        await desk.getByLabel("Application ID").fill(applicationId);
+        await desk.getByLabel("Secret", { exact: true }).fill(applicationSecret);
+        await desk.getByRole("button", { name: "Sign in" }).click();
+        await desk.getByRole("row").filter({ hasText: "Early Ed" }).waitFor();
+        const pass = (name: string) => desk.getByRole("article", { name: `Pass of ${name}` });
+        const inviteOne = async (name: string, times: string) => {
+          await desk.getByRole("button", { name: "Invite a visitor" }).click();
+          await desk.getByLabel("Visitor's name").fill(name);
+          await desk.getByRole("button", { name: times }).click();
+          const isReloaded = desk.waitForResponse((response) => response.url().includes("/v1/invitations?"));
+          await desk.getByRole("button", { name: "Invite", exact: true }).click();
+          await pass(name).waitFor();
+          // Without the marks that odd characters have.
+          expect(await pass(name).getByRole("heading").innerText()).toBe(name);
+          await isReloaded;
+          await desk.waitForTimeout(300);
+          expect(await pass(name).getByText("Revoked").count()).toBe(0);
+        };
+        await inviteOne("Wanda Week", "For a week");
+        await server.revokeInvitation("19");
+        await desk.getByRole("button", { name: "Refresh" }).click();
+        await pass("Wanda Week").getByText("Revoked").waitFor();
+        await desk.getByRole("button", { name: "Done" }).click();
+        // The list is today's, so it does not have this one.
+        await inviteOne("สมศรี", "Tomorrow, 8:00 to 18:00");
+        await server.revokeInvitation("19");
+        await desk.getByRole("link", { name: "Tomorrow", exact: true }).click();
+        await pass("สมศรี").getByText("Revoked").waitFor();
+        // Its address alone would ask before it is left.
+        await desk.getByRole("button", { name: "Done" }).click();
+        await desk.close();
       });
     });
 
@@ -330,6 +385,33 @@ describe.skipIf(!HAS_CHROMIUM)(
       await view("today", "Today");
       await view("deliveries", "Deliveries");
       await page.getByText("This application has no webhook address").waitFor();
+    });
+
+    it("the console says when a list has more rows than one CSV file", async () => {
+      await issue("many");
+      await view("badges?state=active", "Badges");
+      await row("many").waitFor();
+      const badges = Array.from({ length: 50_000 }, (_, place) => ({
+        ...{ id: String(place + 1), userId: "many", state: "active" },
+        ...{ issuedAt: "2027-01-01T00:00:00.000Z", changedAt: "2027-01-01T00:00:00.000Z" },
+      }));
+      for (const [pages, text] of [
+        [2, "Saved 100,000 rows as CSV."],
+        [3, "Saved the first 100,000 rows as CSV; one file has no more."],
+      ] as const) {
+        let sent = 0;
+        await page.route("**/v1/badges?**per_page=1000**", (route) => {
+          sent++;
+          return route.fulfill({ json: { badges }, headers: sent < pages ? { "pagination-cursor": "more" } : {} });
+        });
+        const [download] = await Promise.all([
+          page.waitForEvent("download"),
+          page.getByRole("button", { name: "Save as CSV" }).click(),
+        ]);
+        await page.locator(".notice").getByText(text, { exact: true }).waitFor();
+        expect(readFileSync(await download.path(), "utf8").split("\r\n")).toHaveLength(100_002);
+        await page.unroute("**/v1/badges?**per_page=1000**");
+      }
     });
 
     it("these lists cause no message in the browser's console and no request to another host", () => {

@@ -76,7 +76,7 @@ describe("a time of a pasted list", () => {
     expect(time.ok && time.at.toISOString()).toBe(expected);
   });
 
-  it.each(["25:00", "8:60", "13 pm", "2027-13-01", "tomorrow", "2027-01-31T08:05Z", "17"])(
+  it.each(["25:00", "24:30", "8:60", "13 pm", "2027-13-01", "tomorrow", "2027-01-31T08:05Z", "17"])(
     "%s is not accepted as a time",
     (text) => {
       expect(readListTime(text, NOW, false).ok).toBe(text === "17");

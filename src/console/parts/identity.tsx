@@ -20,8 +20,10 @@ function markOddities(text: string): (string | Oddity)[] {
   const characters = [...text];
   const parts: (string | Oddity)[] = [];
   for (const [place, character] of characters.entries()) {
+    const before = characters[place - 1] ?? " ";
     const odd = oddityOf(character, {
-      isAtEdge: place === 0 || place === characters.length - 1 || characters[place - 1] === " ",
+      isAtEdge: place === 0 || place === characters.length - 1 || before === " ",
+      isAfterLatin: LATIN.test(before),
       isMixed,
     });
     const last = parts.at(-1);
@@ -32,13 +34,18 @@ function markOddities(text: string): (string | Oddity)[] {
   return parts;
 }
 
-function oddityOf(character: string, { isAtEdge, isMixed }: { isAtEdge: boolean; isMixed: boolean }): Oddity | null {
+function oddityOf(
+  character: string,
+  { isAtEdge, isAfterLatin, isMixed }: { isAtEdge: boolean; isAfterLatin: boolean; isMixed: boolean },
+): Oddity | null {
   const code = `U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`;
   const odd = (shown: string, meaning: string) => ({ text: character, shown, meaning: `${meaning}, ${code}` });
   if (character === " ") return isAtEdge ? odd("␣", "a blank") : null;
   if (/\p{Zs}/u.test(character)) return odd("␣", "an unusual blank");
   if (/[\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(character)) return odd("◌", "an invisible character");
-  if (/\p{Mn}/u.test(character)) return odd(`◌${character}`, "a separate accent");
+  // Thai, Hindi and other scripts write vowels as marks of their own.
+  if (/\p{Mn}/u.test(character) && (isAfterLatin || /\p{Script=Inherited}/u.test(character)))
+    return odd(`◌${character}`, "a separate accent");
   if (isMixed && LOOKALIKE.test(character)) return odd(character, "a letter that looks like a Latin one");
   if (
     character !== character.normalize("NFC") ||

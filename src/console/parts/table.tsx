@@ -132,7 +132,7 @@ function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; 
         for await (const page of open(server, signal)) {
           items.push(...page.items);
           setRead(items.length);
-          isFull = items.length >= MOST_CSV_ROWS;
+          isFull = items.length >= MOST_CSV_ROWS && !page.isLast;
           if (isFull) break;
         }
       });
@@ -145,8 +145,8 @@ function SaveCsv<Item>(props: { noun: string; columns: readonly Column<Item>[]; 
           rows,
         ),
       );
-      const rest = isFull ? "; one file has no more" : "";
-      notify({ text: `Saved ${counted(items.length, "row")} as CSV${rest}.` });
+      const saved = counted(items.length, "row");
+      notify({ text: isFull ? `Saved the first ${saved} as CSV; one file has no more.` : `Saved ${saved} as CSV.` });
     } catch (error) {
       if (!(error instanceof SessionEnded)) notify({ text: explain(error), tone: "bad" });
     } finally {

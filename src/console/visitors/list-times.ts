@@ -29,7 +29,7 @@ export function readListTime(text: string, day: Date, isEnd: boolean): ListTime 
   const hours = hour === undefined ? (isEnd ? 24 : 0) : hourOf(Number(hour), half);
   const at = new Date(y, m, d, hours, Number(minute));
   // JavaScript turns an invalid date, such as 31 February, into another one.
-  const isReal = new Date(y, m, d).getMonth() === m && hours <= 24 && Number(minute) < 60;
+  const isReal = new Date(y, m, d).getMonth() === m && Number(minute) < 60 && hours * 60 + Number(minute) <= 24 * 60;
   return isReal ? { ok: true, at } : { ok: false, why: `There is no such time as “${written}”.` };
 }
 

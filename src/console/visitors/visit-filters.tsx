@@ -57,7 +57,12 @@ export function VisitFilters(props: {
           <input
             type="date"
             value={day?.until === undefined ? "" : dateValue(day)}
-            onChange={({ currentTarget: { value } }) => goTo("visitors", { ...params, day: value || "all" })}
+            min="1970-01-01"
+            max="9999-12-30"
+            // While it is typed, a day is incomplete or has a year such as 0002.
+            onChange={({ currentTarget: { value, validity } }) =>
+              validity.valid && goTo("visitors", { ...params, day: value || "all" })
+            }
           />
         </label>
       </div>

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { InvitationState, ListedInvitation, ServerClient } from "../../client/index.ts";
+import type { Invitation, InvitationState, ListedInvitation, ServerClient } from "../../client/index.ts";
 import { Ask } from "../parts/ask.tsx";
 import { type Day, dayOf } from "../parts/days.ts";
 import { type Loaded, useList, useLoaded, useSession } from "../parts/hooks.ts";
@@ -67,11 +67,8 @@ export function Visitors({ params }: { params: Params }) {
   };
   // A colleague may have revoked a pass on this screen.
   useEffect(() => {
-    // A number that is free again is another visitor's.
-    const newest = new Map(
-      list.items.toSorted((one, next) => (one.createdAt < next.createdAt ? -1 : 1)).map((item) => [item.badgeId, item]),
-    );
-    const ended = [...newest.values()].filter(({ state: its }) => its === "revoked").map(({ badgeId }) => badgeId);
+    const passes = (invited?.passes ?? []).map(({ invitation }) => invitation);
+    const ended = passes.filter((pass) => isRevokedIn(list.items, pass)).map(({ badgeId }) => badgeId);
     if (ended.some((id) => !revoked.has(id))) setRevoked(new Set([...revoked, ...ended]));
   }, [list.items]);
   return (
@@ -115,6 +112,20 @@ export function Visitors({ params }: { params: Params }) {
         </Ask>
       )}
     </>
+  );
+}
+
+/** Whether a list says that a pass is revoked. If its number was free again, earlier invitations are other visitors'. */
+function isRevokedIn(items: readonly ListedInvitation[], pass: Invitation): boolean {
+  const newest = items
+    .filter(({ badgeId }) => badgeId === pass.badgeId)
+    .reduce<ListedInvitation | null>((one, next) => (one && one.createdAt > next.createdAt ? one : next), null);
+  return (
+    newest?.state === "revoked" &&
+    // An erased invitation has no name.
+    (newest.name ?? pass.name) === pass.name &&
+    newest.expiresAt === pass.expiresAt &&
+    newest.badgeStartsAt === pass.badgeStartsAt
   );
 }
 
