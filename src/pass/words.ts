@@ -119,12 +119,15 @@ export const words: Words = isGerman ? GERMAN : ENGLISH;
 /** The browser's locale in that language, with its region. */
 const locale = navigator.languages.find((tag) => tag.toLowerCase().startsWith(isGerman ? "de" : "en")) ?? "en-GB";
 
-const times = new Intl.DateTimeFormat(locale, {
-  ...{ weekday: "long", day: "numeric", month: "long", hour: "numeric", minute: "2-digit" },
-});
+const parts = { weekday: "long", day: "numeric", month: "long", hour: "numeric", minute: "2-digit" } as const;
+const timesOfThisYear = new Intl.DateTimeFormat(locale, parts);
+const times = new Intl.DateTimeFormat(locale, { ...parts, year: "numeric" });
 
-/** A time in the visitor's zone. @param at ISO 8601 */
-export const timeWords = (at: string): string => times.format(new Date(at));
+/** A time in the visitor's zone, with its year unless that is this year. @param at ISO 8601 */
+export function timeWords(at: string): string {
+  const time = new Date(at);
+  return (time.getFullYear() === new Date().getFullYear() ? timesOfThisYear : times).format(time);
+}
 
 /** `45 seconds`, `3 minutes`, `2 hours`. */
 export function ageWords(seconds: number): string {
