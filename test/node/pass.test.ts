@@ -103,7 +103,10 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     const page = await open(context, link);
     await page.getByText("Ann Lee").waitFor();
     await page.getByText("Test", { exact: true }).waitFor();
-    await page.getByText(/Monday,? 3 March 2036/).first().waitFor();
+    await page
+      .getByText(/Monday,? 3 March 2036/)
+      .first()
+      .waitFor();
     await says(page, "Tap the button to get your pass");
     await page.reload();
     await button(page).waitFor();
