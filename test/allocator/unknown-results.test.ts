@@ -272,4 +272,28 @@ describe("calls that are decided together (contract section 21)", () => {
     expect(await sequenceOf(application)).toBe(sequence + 1);
     await expectInSync(application);
   });
+
+  it("while 1,000 calls wait for D1, a further one gets 503 at once, and those that wait are decided", async () => {
+    const { application, number } = await withBadge();
+    const d1 = Promise.withResolvers<void>();
+    let isHeld = false;
+    await aroundNextEntry(application, async (_, send) => {
+      isHeld = true;
+      await d1.promise;
+      return send();
+    });
+    const kinds = await runInDurableObject(allocatorOf(application), async (allocator) => {
+      const ask = async () => {
+        const { outcome } = await allocator.call(application.id, callOf(suspension(number), Date.now() + 60_000));
+        return outcome.kind;
+      };
+      const first = ask();
+      while (!isHeld) await scheduler.wait(1);
+      const waiting = Array.from({ length: 1000 }, ask);
+      expect(await ask()).toBe("unavailable");
+      d1.resolve();
+      return Promise.all([first, ...waiting]);
+    });
+    expect(kinds).toEqual(Array(1001).fill("badge"));
+  });
 });

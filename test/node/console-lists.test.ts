@@ -168,6 +168,7 @@ describe.skipIf(!HAS_CHROMIUM)(
           ...{ badgeStartsAt: "2031-03-03T08:00:00Z", badgeExpiresAt: "2031-03-03T16:00:00Z" },
         });
         await view("visitors?day=all", "Visitors");
+        await until(async () => expect(await page.getByLabel("A day").inputValue()).toBe(""));
         await page.getByLabel("A day").focus();
         // The browser's language decides whether the day or the month comes first.
         await page.keyboard.type("03032031");

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import type { InvitationState } from "../../client/index.ts";
 import { type Day, dateValue } from "../parts/days.ts";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
@@ -16,6 +17,12 @@ export function VisitFilters(props: {
   const { params, day, state, counts } = props;
   const chosen = params.day ?? "today";
   const href = (changed: Record<string, string | undefined>) => hrefOf("visitors", { ...params, ...changed });
+  const dayField = useRef<HTMLInputElement>(null);
+  const listedDay = day?.until === undefined ? "" : dateValue(day);
+  // Not at every rendering: the list is read again while a day is typed.
+  useEffect(() => {
+    if (dayField.current) dayField.current.value = listedDay;
+  }, [listedDay]);
   const search = (event: Event) => {
     event.preventDefault();
     const input = event.currentTarget instanceof HTMLFormElement ? event.currentTarget.querySelector("input") : null;
@@ -55,8 +62,8 @@ export function VisitFilters(props: {
         <label class="inline">
           A day
           <input
+            ref={dayField}
             type="date"
-            value={day?.until === undefined ? "" : dateValue(day)}
             min="1970-01-01"
             max="9999-12-30"
             // While it is typed, a day is incomplete or has a year such as 0002.
