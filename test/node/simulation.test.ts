@@ -11,9 +11,9 @@ const SEEDS = byEffort(200, 2000);
 const PLANTED_IN_SERVICE = byEffort(["replies-before-D1-has-it"], Object.keys(PLANTED).filter(isOfSimulation));
 const PLANTED_SEEDS = byEffort(["--first", "1", "--seeds", "1"], ["--first", "1", "--seeds", "1000"]);
 
-/** The others are seen by `--isolation` only, or by other tests. */
+/** The other one is seen by `--isolation` only. */
 function isOfSimulation(name: string): boolean {
-  return PLANTED[name]?.foundBy === undefined;
+  return PLANTED[name]?.isOfIsolation !== true;
 }
 
 const PROJECT = join(import.meta.dirname, "../..");

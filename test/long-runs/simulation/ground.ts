@@ -1,17 +1,27 @@
 import { Dice } from "../dice.ts";
-import { Verdict } from "./invariants/verdict.ts";
 import { StorageFailure } from "./platform/storage.ts";
 import { Timeline } from "./platform/timeline.ts";
-import { Faults, type Mixture, Wire } from "./platform/wire.ts";
+import { Faults } from "./platform/wire.ts";
 
 const STARTS_AT = Date.UTC(2027, 0, 15, 9);
 
-/** What any seed's world stands on: chance, time, a trace, and calls with which things go wrong. */
+/** Keeps the first promise that the service broke, as a sentence: what follows one is often its consequence. Checks may stand inside calls of the service. */
+export class Verdict {
+  breach: { invariant: string; detail: string } | null = null;
+
+  /** @param details what shows the breach */
+  expect(isKept: boolean, invariant: string, ...details: unknown[]): void {
+    if (isKept || this.breach !== null) return;
+    const shown = details.map((detail) => (typeof detail === "string" ? detail : JSON.stringify(detail)));
+    this.breach = { invariant, detail: shown.join(" ") };
+  }
+}
+
+/** What a seed's world stands on: chance, time, a trace, and what goes wrong. */
 export class Ground {
   readonly dice: Dice;
   readonly timeline: Timeline;
   readonly faults: Faults;
-  readonly wire: Wire;
   readonly verdict = new Verdict();
   /** Everything that happened, in order. */
   readonly traced: string[] = [];
@@ -22,12 +32,10 @@ export class Ground {
     },
   };
 
-  /** @param mixture if not given, the usual one */
-  constructor(seed: number, mixture?: Mixture) {
+  constructor(seed: number) {
     this.dice = new Dice(seed);
     this.timeline = new Timeline(this.dice.of("timeline"), STARTS_AT);
-    this.faults = new Faults(this.dice.of("faults"), mixture);
-    this.wire = new Wire(this);
+    this.faults = new Faults(this.dice.of("faults"));
   }
 
   /**

@@ -1,10 +1,5 @@
-import { readFileSync } from "node:fs";
-import { registerHooks, stripTypeScriptTypes } from "node:module";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { Dice } from "../dice.ts";
-
-const PATH = join(import.meta.dirname, "../../../src/shared/limits/allocator-limits.ts");
+import { replaceInSource } from "./loading.ts";
 
 /** Limits as they are, and so small that a few rows meet them: pages, groups, entries. */
 const CHOICES: Readonly<Record<string, readonly [usual: number, smallest: number, ...small: number[]]>> = {
@@ -16,30 +11,20 @@ const CHOICES: Readonly<Record<string, readonly [usual: number, smallest: number
   SEND_ENTRIES: [50, 1, 2],
   MAX_GROUP_CALLS: [100, 1, 2],
 };
-
 /** How many of a seed's limits are small. */
 const SMALL_SHARES = [0, 0.5, 0.9] as const;
 
 /** Has limits that a seed chooses. Called before anything of the service is loaded. */
 export function makeLimitsVariable(): void {
-  let source = readFileSync(PATH, "utf8");
-  for (const name of Object.keys(CHOICES)) {
-    const parts = source.split(`export const ${name} = `);
-    if (parts.length !== 2) throw new Error(`allocator-limits.ts has no ${name}`);
-    source = parts.join(`export let ${name} = `);
-  }
-  const set = Object.keys(CHOICES).map((name) => `${name} = values.${name};`);
-  source = stripTypeScriptTypes(`${source}\nexport function setLimits(values) { ${set.join(" ")} }`);
-  const { href } = pathToFileURL(PATH);
-  registerHooks({
-    load: (url, context, next) =>
-      url === href ? { format: "module", source, shortCircuit: true } : next(url, context),
-  });
+  const names = Object.keys(CHOICES);
+  const variables = names.map((name) => ({ from: `export const ${name} = `, to: `export let ${name} = ` }));
+  const set = names.map((name) => `${name} = values.${name};`);
+  const setter = `export function setLimits(values) { ${set.join(" ")} }`;
+  replaceInSource("shared/limits/allocator-limits.ts", variables, setter);
 }
 
 /** What `makeLimitsVariable` adds to the module. */
 type SetLimits = (values: Record<string, number>) => void;
-
 const isSetter = (found: unknown): found is SetLimits => typeof found === "function";
 
 /** Sets the limits of one seed. @returns those that it has */

@@ -1,10 +1,10 @@
 import type { World } from "./world.ts";
 
 /** Whatever belongs to the world of one seed, and knows the rest of it. */
-export class Member<Around = World> {
-  readonly world: Around;
+export class Member {
+  readonly world: World;
 
-  constructor(world: Around) {
+  constructor(world: World) {
     this.world = world;
   }
 }

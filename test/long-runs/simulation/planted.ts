@@ -1,23 +1,17 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the faults are pieces of code.
 
-import { readFileSync } from "node:fs";
-import { registerHooks, stripTypeScriptTypes } from "node:module";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { type Replacement, replaceInSource } from "./loading.ts";
 
-interface Replacement {
+interface Planted extends Replacement {
   /** In src/worker. */
   file: string;
-  /** Text that is there once, and what stands there instead. */
-  from: string;
-  to: string;
 }
 
-interface Fault extends Replacement {
+interface Fault extends Planted {
   /** Where two places keep one promise, the other one. */
-  and?: Replacement;
-  /** Where it is seen; if not given, by the simulation. */
-  foundBy?: string;
+  and?: Planted;
+  /** Whether only `--isolation` sees it. */
+  isOfIsolation?: true;
 }
 
 const FENCE = "allocator/replica/head.ts";
@@ -31,7 +25,7 @@ const RENDER = "allocator/replica/render.ts";
 
 /**
  * Faults that the simulation must find, by name: what the service then does, or does not do. Each breaks one rule of
- * docs/architecture.md. The last one: with `--isolation`.
+ * docs/architecture.md.
  */
 export const PLANTED: Readonly<Record<string, Fault>> = {
   // The normal path.
@@ -217,18 +211,6 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     to: "if (!freed) transaction.insertFreed({ number, freedAt: 0 });",
   },
   // A user is erased.
-  "erases-once": {
-    file: REPLICATOR,
-    from: "for (const erasure of log.erasuresAfter(head.sequence)) tables.addErasure(erasure);",
-    to: "",
-    foundBy: "test/history/erase.test.ts",
-  },
-  "forgets-an-erasures-end": {
-    file: "allocator/replica/erasures.ts",
-    from: "{ userId, alias, throughEvent, isDone: true as const }",
-    to: "",
-    foundBy: "test/history/erase.test.ts",
-  },
   "lifts-an-erased-users-block": {
     file: "allocator/decide/erase.ts",
     from: "transaction.insertBlock({ ...block, userId: alias, userDigest });",
@@ -274,7 +256,7 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
     file: "allocator/engine.ts",
     from: "const pause = Math.min(SEND_PAUSES * batch, MAX_SEND_PAUSE_MILLISECONDS);",
     to: "const pause = 0;",
-    foundBy: "isolation",
+    isOfIsolation: true,
   },
 };
 
@@ -282,18 +264,5 @@ export const PLANTED: Readonly<Record<string, Fault>> = {
 export function plant(name: string): void {
   const fault = PLANTED[name];
   if (!fault) throw new Error(`there is no fault ${name}`);
-  replace(fault);
-  if (fault.and) replace(fault.and);
-}
-
-function replace({ file, from, to }: Replacement): void {
-  const path = join(import.meta.dirname, "../../../src/worker", file);
-  const parts = readFileSync(path, "utf8").split(from);
-  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times: ${from}`);
-  const source = stripTypeScriptTypes(parts.join(to));
-  const { href } = pathToFileURL(path);
-  registerHooks({
-    load: (url, context, next) =>
-      url === href ? { format: "module", source, shortCircuit: true } : next(url, context),
-  });
+  for (const each of fault.and ? [fault, fault.and] : [fault]) replaceInSource(`worker/${each.file}`, [each]);
 }

@@ -1,7 +1,6 @@
 import { Administrator } from "./actors/administrator.ts";
 import { Clients } from "./actors/clients.ts";
 import { Planter } from "./actors/planter.ts";
-import { Receivers } from "./actors/receivers.ts";
 import { Ground } from "./ground.ts";
 import { Bindings } from "./invariants/bindings.ts";
 import { Book } from "./invariants/book.ts";
@@ -16,6 +15,7 @@ import { D1Homes } from "./platform/d1.ts";
 import { Network } from "./platform/network.ts";
 import { ObjectHost } from "./platform/objects.ts";
 import { QueueServer } from "./platform/queue.ts";
+import { Wire } from "./platform/wire.ts";
 import { env, Isolates } from "./service/isolates.ts";
 
 /** Everything that one seed makes: the platform, the service on it, those around it, and those who look on. */
@@ -27,6 +27,7 @@ export class World extends Ground {
   readonly clockDice = this.dice.of("clocks");
 
   readonly env = env;
+  readonly wire = new Wire(this);
   readonly d1 = new D1Homes(this);
   readonly isolates = new Isolates(this);
   readonly objects = new ObjectHost(this);
@@ -43,7 +44,6 @@ export class World extends Ground {
   readonly deliveries = new Deliveries(this);
 
   readonly planter = new Planter(this);
-  readonly receivers = new Receivers(this);
   readonly administrator = new Administrator(this);
   readonly clients = new Clients(this);
 }

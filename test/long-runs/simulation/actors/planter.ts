@@ -1,12 +1,11 @@
 import type { Rules } from "../../../../src/worker/allocator/commands.ts";
 import { FreshNumbers } from "../../../../src/worker/allocator/fresh-numbers.ts";
 import { standIn } from "../../stand-in.ts";
-import { rootKeyOf } from "../invariants/history.ts";
+import { rootKeyOf, STRANGER } from "../invariants/history.ts";
 import { Member } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { hmacKey } from "../platform/globals.ts";
 import { insertInto } from "../platform/sqlite.ts";
-import { STRANGER } from "./stranger.ts";
 
 /** How far ahead of the last number that D1 knows of a number is planted, at most. */
 const MAX_AHEAD = 3;

@@ -1,7 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 import { homeOf } from "../../../../src/shared/homes.ts";
 import { type ApplicationId, applicationId, base64Url } from "../../../../src/shared/identifiers.ts";
-import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import { type Change, SERVICE_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
@@ -15,6 +14,9 @@ export interface Span {
 }
 
 type Device = Omit<UserDevice, "userId">;
+
+/** Whose rows the planted ones are (planter.ts): no application of a seed. */
+export const STRANGER = "app_stranger";
 
 /** What names a row. */
 export const KEYS: Readonly<Record<string, readonly string[]>> = {

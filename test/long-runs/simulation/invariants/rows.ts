@@ -1,11 +1,10 @@
 import { applicationId } from "../../../../src/shared/identifiers.ts";
-import { STRANGER } from "../actors/stranger.ts";
 import { Member } from "../member.ts";
 import { HOUR } from "../plan.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
 import type { World } from "../world.ts";
-import { digestOf, isIssued } from "./history.ts";
+import { digestOf, isIssued, STRANGER } from "./history.ts";
 
 /** What never changes: of an issued badge, of an invitation, and of an event. */
 const FIXED = {

@@ -13,8 +13,7 @@ export const insertInto = (table: string, row: Readonly<Record<string, Value>>) 
 /** A real SQLite in memory, behind the two shapes that Cloudflare gives it. Statements are parsed once. */
 export class Sqlite {
   readonly db = new DatabaseSync(":memory:");
-  readonly #raw = new Map<string, { statement: StatementSync; columns: string[] }>();
-  readonly #prepared = new Map<string, { statement: StatementSync; columns: string[] }>();
+  readonly #prepared = { rows: new Map<string, Prepared>(), arrays: new Map<string, Prepared>() };
 
   constructor(script = "") {
     // Nothing here survives a power cut anyway; the journal stays, because transactions roll back.
@@ -28,30 +27,17 @@ export class Sqlite {
 
   /** One statement. @returns `changes`: rows that it changed; 0 when it gives rows */
   run(sql: string, parameters: readonly Value[] = []): { rows: Row[]; changes: number } {
-    const { statement, columns } = this.#prepare(sql);
-    const values = parameters.map((value) => (typeof value === "boolean" ? Number(value) : value));
+    const { statement, columns } = this.#prepare(sql, "rows");
+    const values = parameters.map(toSqlite);
     if (columns.length === 0) return { rows: [], changes: Number(statement.run(...values).changes) };
     return { rows: statement.all(...values), changes: 0 };
   }
 
   /** One statement, whose rows come as arrays: two columns may have one name. */
   raw(sql: string, parameters: readonly Value[] = []): { columns: string[]; rows: SQLOutputValue[][] } {
-    const known = this.#raw.get(sql) ?? this.#prepareRaw(sql);
-    const values = parameters.map((value) => (typeof value === "boolean" ? Number(value) : value));
-    if (known.columns.length > 0) {
-      const rows: unknown[] = known.statement.all(...values);
-      return { columns: known.columns, rows: rows.filter((row) => Array.isArray(row)) };
-    }
-    known.statement.run(...values);
-    return { columns: [], rows: [] };
-  }
-
-  #prepareRaw(sql: string): { statement: StatementSync; columns: string[] } {
-    const statement = this.db.prepare(sql);
-    statement.setReturnArrays(true);
-    const prepared = { statement, columns: statement.columns().map(({ name }) => name) };
-    this.#raw.set(sql, prepared);
-    return prepared;
+    const { statement, columns } = this.#prepare(sql, "arrays");
+    const rows: unknown[] = statement.all(...parameters.map(toSqlite));
+    return { columns, rows: rows.filter((row) => Array.isArray(row)) };
   }
 
   /** All of some work or nothing. @returns its result, and what it changed, in SQLite's own format */
@@ -77,14 +63,22 @@ export class Sqlite {
     for (const { name } of rows) this.run(`DELETE FROM "${name}"`);
   }
 
-  #prepare(sql: string) {
-    const known = this.#prepared.get(sql);
+  #prepare(sql: string, shape: "rows" | "arrays"): Prepared {
+    const known = this.#prepared[shape].get(sql);
     if (known) return known;
     const statement = this.db.prepare(sql);
-    const prepared = { statement, columns: statement.columns().map(({ name }) => name) };
-    // A row is an object here, so the second of two equal names would be lost.
-    if (new Set(prepared.columns).size < prepared.columns.length) throw new Error(`repeated column names: ${sql}`);
-    this.#prepared.set(sql, prepared);
+    const columns = statement.columns().map(({ name }) => name);
+    if (shape === "arrays") statement.setReturnArrays(true);
+    else if (new Set(columns).size < columns.length) throw new Error(`repeated column names: ${sql}`);
+    const prepared = { statement, columns };
+    this.#prepared[shape].set(sql, prepared);
     return prepared;
   }
 }
+
+interface Prepared {
+  statement: StatementSync;
+  columns: string[];
+}
+
+const toSqlite = (value: Value): SQLInputValue => (typeof value === "boolean" ? Number(value) : value);

@@ -1,7 +1,6 @@
 import type { Dice } from "../../dice.ts";
-import type { Ground } from "../ground.ts";
 import { Member } from "../member.ts";
-import { type Process, requireProcess } from "./process.ts";
+import { requireProcess } from "./process.ts";
 
 /**
  * What can go wrong with a call: when it takes effect, and what its caller sees. `silence`: it never settles, so the service's
@@ -20,7 +19,7 @@ const COURSES = {
 type Fault = Exclude<keyof typeof COURSES, "none">;
 
 /** Where a call can go wrong, and how. */
-export const POSSIBLE = {
+const POSSIBLE = {
   d1: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
   object: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
   queue: ["before", "after", "late", "silent", "death-before", "death-after", "twice"],
@@ -36,33 +35,21 @@ export const POSSIBLE = {
 
 type Part = keyof typeof POSSIBLE;
 
-type Choices = readonly [number, ...number[]];
-
-/** What a seed chooses from: faults by part, how many of them it has, and how often one strikes, of all calls. */
-export interface Mixture {
-  possible: Readonly<Record<Part, readonly Fault[]>>;
-  shares: Choices;
-  rates: Choices;
-  /** How often a way is slow. */
-  slowness: Choices;
-  /** How long a call that fails may take to have its effect all the same. */
-  lateMilliseconds: Choices;
-  /** How much later than the first the second copy of a call leaves; null: with it. */
-  repeatMilliseconds: Choices | null;
-}
-
-const USUAL: Mixture = {
-  ...{ possible: POSSIBLE, shares: [0, 0.15, 0.4, 0.8], rates: [0.004, 0.015, 0.05, 0.15] },
-  slowness: [0, 0, 0.02, 0.1],
-  // Mostly while its caller still tries again, sometimes when others have long decided otherwise.
-  lateMilliseconds: [30_000, 30_000, 600_000],
-  repeatMilliseconds: null,
-};
+/** Of the faults, how many a seed has. */
+const SHARES = [0, 0.15, 0.4, 0.8] as const;
+/** How often one strikes, of all calls. */
+const RATES = [0.004, 0.015, 0.05, 0.15] as const;
+/** How often a way is slow. */
+const SLOWNESS = [0, 0, 0.02, 0.1] as const;
+/**
+ * How long a call that fails may take to have its effect all the same, in milliseconds: mostly while its caller still tries again,
+ * sometimes when others have long decided otherwise.
+ */
+const LATE_MILLISECONDS = [30_000, 30_000, 600_000] as const;
 
 /** Which faults there are, and how often: another mixture for every seed, so that rare ones meet undisturbed. */
 export class Faults {
   readonly #dice: Dice;
-  readonly mixture: Mixture;
   /** By part and fault, of all calls; the only faults of this seed. */
   readonly rates: Record<string, number> = {};
   /** While a part is away, every call of it fails without an effect. */
@@ -72,14 +59,12 @@ export class Faults {
   /** How many faults and consequences of faults the service has met so far. */
   struck = 0;
 
-  constructor(dice: Dice, mixture = USUAL) {
+  constructor(dice: Dice) {
     this.#dice = dice;
-    this.mixture = mixture;
-    const { possible, shares, rates } = mixture;
-    const share = dice.oneOf(shares);
-    for (const [part, faults] of Object.entries(possible)) {
+    const share = dice.oneOf(SHARES);
+    for (const [part, faults] of Object.entries(POSSIBLE)) {
       const chosen = faults.filter(() => dice.chance(share));
-      for (const fault of chosen) this.rates[`${part} ${fault}`] = dice.oneOf(rates);
+      for (const fault of chosen) this.rates[`${part} ${fault}`] = dice.oneOf(RATES);
     }
   }
 
@@ -87,14 +72,11 @@ export class Faults {
   draw(part: Part): Fault | null {
     if (!this.isOn) return null;
     const strikes = (fault: Fault) => this.#dice.chance(this.rates[`${part} ${fault}`] ?? 0);
-    const drawn = this.away.has(part) ? "before" : this.mixture.possible[part].find(strikes);
+    const drawn = this.away.has(part) ? "before" : POSSIBLE[part].find(strikes);
     if (drawn) this.struck++;
     return drawn ?? null;
   }
 }
-
-/** Who makes calls. The dead learn nothing. */
-export type Caller = Pick<Process, "name" | "isAlive" | "die" | "gate">;
 
 /** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
@@ -103,9 +85,9 @@ export const MAX_DELAY_MILLISECONDS = 8000;
  * Carries calls between processes and the platform. Every way takes time, so the seed chooses at every call who comes
  * first, and every call can go wrong.
  */
-export class Wire extends Member<Ground> {
+export class Wire extends Member {
   readonly #dice = this.world.dice.of("wire");
-  readonly #slowness = this.#dice.oneOf(this.world.faults.mixture.slowness);
+  readonly #slowness = this.#dice.oneOf(SLOWNESS);
 
   /** Something on its way, which arrives whatever becomes of its sender: soon, or late where a seed has a slow network. */
   carry(arrive: () => void): void {
@@ -120,27 +102,25 @@ export class Wire extends Member<Ground> {
   }
 
   /**
-   * One call, if nothing else is said of the process whose code is running. Never settles when it dies meanwhile, or when the
-   * call is a silent one.
+   * One call of the process whose code is running. Never settles when it dies meanwhile, or when the call is a silent one.
    *
    * @param call `what` is for the trace; `effect` takes the call at its target; `error`: what the caller sees when it fails
    */
-  async call<Result>(
-    call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
-    caller: Caller = requireProcess(),
-  ) {
+  async call<Result>({
+    part,
+    what,
+    effect,
+    error,
+  }: {
+    part: Part;
+    what: string;
+    effect(): Result | Promise<Result>;
+    error(): Error;
+  }): Promise<Result> {
+    const { timeline, faults, trace } = this.world;
+    const caller = requireProcess();
     const gate = caller.gate();
     if (gate) await gate;
-    return this.#leave(call, caller);
-  }
-
-  #leave<Result>(
-    call: { part: Part; what: string; effect(): Result | Promise<Result>; error(): Error },
-    caller: Caller,
-  ): Promise<Result> {
-    const { part, what, effect, error } = call;
-    const { timeline, faults, trace } = this.world;
-    const { lateMilliseconds, repeatMilliseconds } = faults.mixture;
     return new Promise<Result>((resolve, reject) => {
       if (!caller.isAlive) return;
       const fault = faults.draw(part);
@@ -166,11 +146,9 @@ export class Wire extends Member<Ground> {
       // What a dead process had sent was on its way already, or was not.
       const arrive = () => this.carry(() => (caller.isAlive || !this.#dice.chance(0.5)) && take(end));
       if (effectAt === "late") {
-        timeline.after(this.#dice.below(this.#dice.oneOf(lateMilliseconds)), () => take(() => {}));
+        timeline.after(this.#dice.below(this.#dice.oneOf(LATE_MILLISECONDS)), () => take(() => {}));
       }
-      if (effectAt === "twice" && repeatMilliseconds) {
-        timeline.after(this.#dice.below(this.#dice.oneOf(repeatMilliseconds)), arrive);
-      } else if (effectAt === "twice") arrive();
+      if (effectAt === "twice") arrive();
       if (effectAt === "soon" || effectAt === "twice") arrive();
       else this.carry(end);
     });

@@ -1,0 +1,311 @@
+import { SUBSCRIBABLE_EVENTS } from "../../../src/shared/events.ts";
+import { applicationId } from "../../../src/shared/identifiers.ts";
+import { CLIENT_IP_CALLS_PER_MINUTE } from "../../../src/shared/limits/request-limits.ts";
+import { consumeDeliveries } from "../../../src/worker/webhooks/consumer.ts";
+import type { DeliveryMessage } from "../../../src/worker/webhooks/delivery-message.ts";
+import { say, table } from "../command-line.ts";
+import { D1_READ_MILLISECONDS, D1_WRITE_MILLISECONDS } from "../scale/prices.ts";
+import { standIn } from "../stand-in.ts";
+import { Member } from "./member.ts";
+import { type ApplicationPlan, MINUTE } from "./plan.ts";
+import { type Executed, makeHomeDatabase, run, type Statement } from "./platform/d1.ts";
+import { requireProcess } from "./platform/process.ts";
+import { type CallName, carryOut, type RequestOf } from "./service/door.ts";
+import { World } from "./world.ts";
+
+/** How many times as long as alone the slowest hundredth of an application's calls may take while another one is attacked. */
+const MOST_TIMES = 1.3;
+
+const percentile = (values: readonly number[], share: number): number =>
+  values.toSorted((one, other) => one - other)[Math.ceil(share * values.length) - 1] ?? Number.NaN;
+
+/** @throws Error when the attack makes the other application too slow */
+export async function checkIsolation(seed: number, seconds: number): Promise<void> {
+  const alone = await play(new Scene(seed, seconds), false);
+  const beside = await play(new Scene(seed, seconds), true);
+  const operations = [...alone.times].map(([operation, before]) => {
+    const meanwhile = beside.times.get(operation) ?? [];
+    const figures = [0.5, 0.99].flatMap((share) => [percentile(before, share), percentile(meanwhile, share)]);
+    return { operation, before, figures, times: percentile(meanwhile, 0.99) / percentile(before, 0.99) };
+  });
+  const rows = operations.map(({ operation, before, figures, times }) => [
+    ...[operation, before.length, ...figures].map(String),
+    times.toFixed(2),
+  ]);
+  say(table(["milliseconds", "calls", "p50 alone", "attacked", "p99 alone", "attacked", "times"], rows));
+  const shareOf = ({ d1 }: Scene) => `${((d1.busy / seconds) * 0.1).toFixed()} %`;
+  say(`D1 is busy ${shareOf(alone)} of the time alone, ${shareOf(beside)} attacked.`);
+  say(`The attacker's calls: ${[...beside.attackers].map(([outcome, calls]) => `${calls} ${outcome}`).join(", ")}`);
+  const slow = operations.filter(({ times }) => !(times <= MOST_TIMES)).map(({ operation }) => operation);
+  if (slow.length > 0) throw new Error(`More than ${MOST_TIMES} times as slow as alone: ${slow.join(", ")}`);
+}
+
+async function play(scene: Scene, isAttacked: boolean): Promise<Scene> {
+  const { breach } = await scene.world.run(() => scene.run(isAttacked));
+  if (breach) throw new Error(breach.detail);
+  return scene;
+}
+
+/** Of the other application, which alone takes a third of its D1's time. */
+const CALLS_A_SECOND = 100;
+const STEADY = ["sign", "login", "sign", "login", "sign", "new badge", "sign", "login", "sign", "page"] as const;
+const PHONES = 50;
+
+/** Of the attacker, each with as many calls as the limit of an address lets through; and those who have all its numbers. */
+const ADDRESSES = 2;
+const USERS = 20;
+const BADGES_OF_USER = 2000;
+
+const planOf = (place: number): ApplicationPlan => ({
+  ...{ id: applicationId.parse(`app_${String(place).padStart(20, "0")}`), firstNumber: 1e9 * (place + 1) },
+  ...{ numbersAtFirst: 1_000_000, webhookUrl: `https://receiver-${place}.example.com/hook` },
+  ...{ events: SUBSCRIBABLE_EVENTS, verifiesUsers: false, reuseAfterSeconds: 0, devices: [] },
+});
+const [ATTACKER, OTHER] = [planOf(0), planOf(1)];
+
+/** Two applications of one home, of which one is attacked. */
+class Scene {
+  readonly world: World;
+  readonly d1: SharedD1;
+  /** Milliseconds of each call of the other application, by operation; from its event to its receiver for webhooks. */
+  readonly times = new Map<string, number[]>();
+  /** How often the attacker got what. */
+  readonly attackers = new Map<string, number>();
+  readonly #dice;
+  readonly #until: number;
+
+  constructor(seed: number, seconds: number) {
+    this.world = new World(seed);
+    this.#dice = this.world.dice.of("isolation");
+    this.d1 = shareHome(this.world, [ATTACKER, OTHER]);
+    this.#until = this.world.timeline.now + 1000 * seconds;
+    this.world.network.fetch = (_, url, { headers, signal }) => this.#receive(url, headers["webhook-id"] ?? "", signal);
+  }
+
+  async run(isAttacked: boolean): Promise<void> {
+    for (const application of [ATTACKER, OTHER]) {
+      await Promise.all(Array.from({ length: PHONES }, (_, phone) => this.#login(application, `phone ${phone}`)));
+    }
+    this.times.clear();
+    const attacks = isAttacked ? [this.#callAtLimits(), this.#blockUsers()] : [];
+    const steadily = this.#callOften(1000 / CALLS_A_SECOND, (call) => this.#callSteadily(call));
+    await Promise.all([steadily, ...attacks]);
+  }
+
+  /** The attacker's receiver hangs. */
+  async #receive(url: string, eventId: string, signal: AbortSignal): Promise<Response> {
+    if (url === ATTACKER.webhookUrl) {
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    }
+    const { rows } = this.d1.sqlite.run("SELECT created_at FROM webhook_event WHERE id = ?", [eventId]);
+    this.#note("webhook", Number(rows[0]?.created_at));
+    return new Response(null, { status: 204 });
+  }
+
+  #note(operation: string, startedAt: number): void {
+    const times = this.times.get(operation) ?? [];
+    times.push(this.world.timeline.now - startedAt);
+    this.times.set(operation, times);
+  }
+
+  /** Calls without waiting for responses, until the time is over. */
+  async #callOften(milliseconds: number, make: (call: number) => Promise<void>): Promise<void> {
+    const { timeline } = this.world;
+    const made: Promise<void>[] = [];
+    while (timeline.now < this.#until) {
+      made.push(make(made.length));
+      await timeline.sleep(2 * milliseconds * this.#dice.next());
+    }
+    await Promise.all(made);
+  }
+
+  /** @returns "granted", or why not */
+  async #call<Name extends CallName>(name: Name, request: RequestOf<Name>): Promise<string> {
+    // To the edge and back.
+    await this.world.timeline.sleep(5);
+    const done = await this.world.isolates.enter((contextOf) => carryOut(contextOf(1), name, request));
+    if (!done || (done.result.kind === "refused" && done.result.fault)) throw new Error(`${name} failed`);
+    return done.result.kind === "granted" ? "granted" : done.result.reason;
+  }
+
+  #login({ id: applicationId }: ApplicationPlan, udid: string) {
+    const request = { applicationId, udid, userId: `user of ${udid}`, user: null, token: null, metadata: null };
+    return this.#call("badge", { ...request, key: null, bookmark: null });
+  }
+
+  #sign({ id: applicationId }: ApplicationPlan, udid: string) {
+    const request = { applicationId, udid, base64: "aGVsbG8=", badgeNumber: null, key: null, bookmark: null };
+    return this.#call("sign", request);
+  }
+
+  #page({ id: applicationId }: ApplicationPlan, secret: string) {
+    return this.#call("page", { applicationId, secret, userId: null, cursor: null, perPage: 100 });
+  }
+
+  async #callSteadily(call: number): Promise<void> {
+    const { timeline, administrator } = this.world;
+    const startedAt = timeline.now;
+    const operation = STEADY[call % STEADY.length] ?? "sign";
+    const phone = `phone ${this.#dice.below(PHONES)}`;
+    const make = {
+      sign: () => this.#sign(OTHER, phone),
+      login: () => this.#login(OTHER, phone),
+      "new badge": () => this.#login(OTHER, `phone of call ${call}`),
+      page: () => this.#page(OTHER, administrator.credentialsOf(OTHER).secret),
+    };
+    const outcome = await make[operation]();
+    if (outcome !== "granted") throw new Error(`The other application's ${operation}: ${outcome}`);
+    this.#note(operation, startedAt);
+  }
+
+  /** Existing phones, new ones for which there is no number left, and guesses of the secret. */
+  #callAtLimits(): Promise<void> {
+    const { id, firstNumber, numbersAtFirst } = ATTACKER;
+    this.d1.sqlite.run(
+      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ?3)
+        INSERT OR IGNORE INTO badge (number, application_id, device, user_id, event_id, signing_key_id, ordinal, login_sequence, issued_at, change)
+        SELECT ?2 + n, ?1, 'device ' || n, 'user ' || (n % ${USERS}), 'evt_' || n, 1, 1000 + n, 1, 1000, 1000 + n FROM place`,
+      [id, firstNumber, USERS * BADGES_OF_USER],
+    );
+    const rangeSegments = JSON.stringify([{ first: firstNumber, size: numbersAtFirst, used: numbersAtFirst }]);
+    const counters =
+      "UPDATE application_head SET range_segments = ?, last_ordinal = 1e6, last_change = 1e6 WHERE application_id = ?";
+    this.d1.sqlite.run(counters, [rangeSegments, id]);
+    this.world.objects.lose(id);
+    return this.#callOften(60_000 / (ADDRESSES * CLIENT_IP_CALLS_PER_MINUTE), async (call) => {
+      const phone = `phone ${call % PHONES}`;
+      const kinds = [
+        () => this.#sign(ATTACKER, phone),
+        () => this.#login(ATTACKER, phone),
+        () => this.#login(ATTACKER, `new phone ${call}`),
+        () => this.#page(ATTACKER, `guess ${call}`),
+      ];
+      const outcome = await kinds[call % kinds.length]?.();
+      if (outcome) this.attackers.set(outcome, (this.attackers.get(outcome) ?? 0) + 1);
+    });
+  }
+
+  /** One user after the other, each with thousands of badges. */
+  async #blockUsers(): Promise<void> {
+    const { timeline, administrator } = this.world;
+    const credentials = administrator.credentialsOf(ATTACKER);
+    for (let user = 0; timeline.now < this.#until && user < USERS; user++) {
+      await this.#call("block", { ...credentials, userId: `user ${user}` });
+    }
+  }
+}
+
+/**
+ * What a transaction takes of D1's time besides its first statement: a chunk of statistics of 6,000 badges, which are counted some
+ * four times, takes 10 ms (docs/scale.md, Statistics); a changed row with its indexes was measured in a local SQLite.
+ */
+const STATEMENT_MILLISECONDS = 0.1;
+const ROW_READ_MILLISECONDS = 0.0004;
+const ROW_CHANGED_MILLISECONDS = 0.02;
+
+/** From an isolate to whatever it calls, of a caller in the home's place (test/long-runs/scale/latency.ts). Objects are beside D1. */
+const WAY_MILLISECONDS = 5;
+
+/** wrangler.toml; and the consumers that run at once, at most (Queues: Limits). */
+const MAX_BATCH_MESSAGES = 100;
+const MAX_CONSUMERS = 250;
+const QUEUE_RETRY_MILLISECONDS = 10_000;
+
+/** One database for everybody in the home: one transaction at a time, each as long as its statements and rows take. */
+class SharedD1 extends Member {
+  readonly sqlite = makeHomeDatabase({
+    diceNow: () => this.world.serviceDice,
+    now: () => this.world.timeline.now,
+  });
+  #freeAt = 0;
+  /** Rows that aggregates have counted: SQLite does not tell how many rows a statement has read. */
+  #counted = 0;
+  /** How long it was busy, in milliseconds. */
+  busy = 0;
+
+  constructor(world: World) {
+    super(world);
+    const { db } = this.sqlite;
+    const countRow = (rows: number) => {
+      this.#counted++;
+      return rows + 1;
+    };
+    db.aggregate("count", { start: 0, step: countRow });
+    db.aggregate("count", { start: 0, step: (rows: number, value) => (value === null ? rows : countRow(rows)) });
+  }
+
+  /** Rows so far. */
+  #changed(): number {
+    return Number(this.sqlite.run("SELECT total_changes() AS changed").rows[0]?.changed);
+  }
+
+  async execute(statements: readonly Statement[]): Promise<Executed> {
+    const { timeline } = this.world;
+    this.#counted = 0;
+    let returned = 0;
+    const changedBefore = this.#changed();
+    try {
+      const { result } = this.sqlite.transaction(() => run(this.sqlite, statements, true));
+      returned = result.flatMap(({ results }) => results).length;
+      return { results: result, bookmark: 0 };
+    } finally {
+      const isRead = statements.every(({ sql }) => /^\s*SELECT/i.test(sql));
+      const taken =
+        (isRead ? D1_READ_MILLISECONDS : D1_WRITE_MILLISECONDS) +
+        (statements.length - 1) * STATEMENT_MILLISECONDS +
+        (returned + this.#counted) * ROW_READ_MILLISECONDS +
+        (this.#changed() - changedBefore) * ROW_CHANGED_MILLISECONDS;
+      this.busy += taken;
+      this.#freeAt = Math.max(this.#freeAt, timeline.now) + taken;
+      await timeline.sleep(Math.ceil(this.#freeAt - timeline.now));
+    }
+  }
+}
+
+/**
+ * Takes faults and chance out of a world, and gives what applications share its time: D1, the queue's consumers, and the home's
+ * clock. All reads go to the primary; what replicas take off it makes every application faster.
+ */
+function shareHome(world: World, applications: ApplicationPlan[]): SharedD1 {
+  const { timeline, isolates, queue, wire, administrator } = world;
+  const d1 = new SharedD1(world);
+  Object.assign(world.plan, { clockErrorMilliseconds: 0, forgetful: false });
+  const home = world.d1.at(1);
+  for (const application of applications) administrator.create(application);
+  for (const table of ["application", "application_secret", "signing_key", "application_head"]) {
+    for (const row of home.look(`SELECT * FROM ${table}`)) d1.sqlite.insert(table, row);
+  }
+  d1.sqlite.run("UPDATE application SET require_proof = 0");
+  home.executeNear = (statements) => d1.execute(statements);
+  wire.call = async ({ effect }) => {
+    const way = requireProcess().name.startsWith("isolate") ? WAY_MILLISECONDS : 0;
+    await timeline.sleep(way);
+    const result = await effect();
+    await timeline.sleep(way);
+    return result;
+  };
+  const waiting: DeliveryMessage[] = [];
+  let consumers = 0;
+  const consume = async () => {
+    if (consumers === MAX_CONSUMERS || waiting.length === 0) return;
+    consumers++;
+    const messages = waiting.splice(0, MAX_BATCH_MESSAGES);
+    const brought = messages.map((body) => ({ body, retry: () => queue.take(body, QUEUE_RETRY_MILLISECONDS) }));
+    const batch = standIn<MessageBatch>("a batch of messages", { queue: "badge-webhooks", messages: brought });
+    await isolates.enter((contextOf) => consumeDeliveries(contextOf, batch));
+    consumers--;
+    await consume();
+  };
+  queue.take = (message, delayMilliseconds) => {
+    timeline.after(delayMilliseconds, () => {
+      waiting.push(message);
+      timeline.after(1, () => void consume());
+    });
+  };
+  const tick = () => {
+    void isolates.sweep();
+    timeline.after(MINUTE, tick);
+  };
+  tick();
+  return d1;
+}
