@@ -1,14 +1,17 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import { getTableName } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
+import { applicationHead } from "../../src/shared/schema.ts";
 import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
 import { issueTo, signOn, takeStep } from "../badges/life-support.ts";
 import { outcome, phoneWithBadge } from "../badges/near-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf } from "../support/allocator.ts";
+import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
+import { LOST } from "../support/faults.ts";
 import { homeDatabase, runSql, testHome } from "../support/home.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 
@@ -196,15 +199,22 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     expect(told).toContain(other);
   });
 
-  it("a copy near the caller is not trusted while an allocator could not be told of a restore", async () => {
+  it.each([
+    ["be told of a restore", true],
+    ["compare itself with a restored D1", false],
+  ])("a copy near the caller is not trusted while an allocator could not %s", async (_, isUnreached) => {
     const { application, d1, phone, badgeId } = await phoneWithBadge();
     const { bookmark } = phone;
     const clock = useClock();
     let isAway = false;
     const wake: Wake = async (_, isInDoubt) => {
-      if (isAway) throw new Error("Network connection lost.");
+      if (isAway && isUnreached) throw LOST;
       await allocatorOf(application).wake(application.id, isInDoubt);
     };
+    await aroundObjectD1(application, () => async ([{ sql } = { sql: "" }, ...others], send) => {
+      if (isAway && !isUnreached && others.length === 0 && sql.includes(getTableName(applicationHead))) throw LOST;
+      return send();
+    });
     await withScheduler(wake, async (scheduler) => {
       await scheduler.tick(testHome());
       const snapshot = await takeSnapshot(application);

@@ -8,6 +8,7 @@ import { SealingKeys } from "../keys/sealing-keys.ts";
 import { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import { LiveClient } from "../live/live-client.ts";
 import { log } from "../log.ts";
+import { Unavailable } from "../platform.ts";
 import { Database } from "../storage/database.ts";
 import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
@@ -48,6 +49,7 @@ export class Allocator extends DurableObject<Env> {
    * Carries out commands of the script.
    *
    * @param isInDoubt whether D1 may have been restored: then both sides are compared first
+   * @throws Unavailable if they could not be compared
    */
   async wake(applicationId: ApplicationId, isInDoubt: boolean): Promise<void> {
     const engine = this.#open(applicationId);
@@ -57,6 +59,7 @@ export class Allocator extends DurableObject<Env> {
     const done = this.#commands.then(() => carryOutCommands(engine, this.#parts(applicationId)));
     this.#commands = done.catch(() => {});
     await done;
+    if (isInDoubt && engine.replicator.standing.kind === "unknown") throw new Unavailable("D1", null);
   }
 
   /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */
