@@ -1,20 +1,18 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { PLANTED } from "../long-runs/simulation/planted.ts";
+import { OF_ISOLATION, PLANTED } from "../long-runs/simulation/planted.ts";
 import { byEffort } from "../support/effort.ts";
 
 /** Every fiftieth is run twice, and must have the same history. */
 const SEEDS = byEffort(200, 2000);
 
 /** Faults that are put into the service, which one of these seeds must notice. One shows that the short test can fail. */
-const PLANTED_IN_SERVICE = byEffort(["replies-before-D1-has-it"], Object.keys(PLANTED).filter(isOfSimulation));
+const PLANTED_IN_SERVICE = byEffort(
+  ["replies-before-D1-has-it"],
+  PLANTED.filter((fault) => fault !== OF_ISOLATION),
+);
 const PLANTED_SEEDS = byEffort(["--first", "1", "--seeds", "1"], ["--first", "1", "--seeds", "1000"]);
-
-/** The other one is seen by `--isolation` only. */
-function isOfSimulation(name: string): boolean {
-  return PLANTED[name]?.isOfIsolation !== true;
-}
 
 const PROJECT = join(import.meta.dirname, "../..");
 
@@ -57,7 +55,7 @@ describe("an application beside one that is attacked", () => {
     expect(code, output).toBe(0);
   }, 120_000);
 
-  it.runIf(byEffort(false, true)).each(["blocks-at-once-in-D1"])(
+  it.runIf(byEffort(false, true)).each([OF_ISOLATION])(
     "an application is found slower when the attacked one %s",
     async (fault) => {
       const { output } = await run(...ISOLATION, "--plant", fault);

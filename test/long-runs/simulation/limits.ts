@@ -11,7 +11,6 @@ const CHOICES: Readonly<Record<string, readonly [usual: number, smallest: number
   SEND_ENTRIES: [50, 1, 2],
   MAX_GROUP_CALLS: [100, 1, 2],
 };
-/** How many of a seed's limits are small. */
 const SMALL_SHARES = [0, 0.5, 0.9] as const;
 
 /** Has limits that a seed chooses. Called before anything of the service is loaded. */
@@ -27,7 +26,6 @@ export function makeLimitsVariable(): void {
 type SetLimits = (values: Record<string, number>) => void;
 const isSetter = (found: unknown): found is SetLimits => typeof found === "function";
 
-/** Sets the limits of one seed. @returns those that it has */
 export async function loadLimits(): Promise<(dice: Dice) => Record<string, number>> {
   const found: unknown = Reflect.get(await import("../../../src/shared/limits/allocator-limits.ts"), "setLimits");
   if (!isSetter(found)) throw new Error("limits cannot be set");

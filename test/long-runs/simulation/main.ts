@@ -16,7 +16,7 @@ const options = new Command("npm run simulate --")
   .option("--seed <n>", "this seed only; prints the digest of its history", wholeNumber)
   .option("--trace <n>", "steps to show of a seed that fails", wholeNumber, 60)
   .option("--go-on", "runs the other seeds when one has failed", false)
-  .addOption(new Option("--plant <fault>", "puts a fault into the service first").choices(Object.keys(PLANTED)))
+  .addOption(new Option("--plant <fault>", "puts a fault into the service first").choices(PLANTED))
   .option("--isolation <seconds>", "how fast one application is while another one is attacked, so long", wholeNumber)
   .parse()
   .opts<{

@@ -8,3 +8,13 @@ export class Member {
     this.world = world;
   }
 }
+
+/** One of several of its kind, and what makes it this one. */
+export class Part<Subject> extends Member {
+  readonly subject: Subject;
+
+  constructor(world: World, subject: Subject) {
+    super(world);
+    this.subject = subject;
+  }
+}

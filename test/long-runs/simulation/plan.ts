@@ -31,7 +31,6 @@ export function makePlan(dice: Dice) {
     acts: dice.between(2, 4),
     /** How far a machine's clock may be off. */
     clockErrorMilliseconds: dice.oneOf([0, 0, 400]),
-    /** How often everybody goes on while D1s or objects are restored. */
     restorations: rounds,
     /** Whether objects are restored, or lose their storage. */
     forgetful: restorations.chance(0.5),
@@ -57,7 +56,6 @@ function planApplication(dice: Dice, place: number) {
     /** Grows when the administrator lets it. */
     numbersAtFirst: size,
     webhookUrl: dice.chance(0.85) ? `https://receiver-${place}.example.com/hook` : null,
-    /** What it subscribes to. */
     events: dice.chance(0.7) ? ALL_EVENTS : ["badge:created"],
     /** Whether an identity provider says who has logged in (contract section 22). */
     verifiesUsers: dice.of(`users of ${place}`).chance(0.3),

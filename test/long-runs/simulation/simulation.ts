@@ -1,6 +1,5 @@
 import { Actors } from "./actors/actors.ts";
-import { liveOn } from "./actors/aftermath.ts";
-import { liveThroughRestorations } from "./actors/restoration.ts";
+import { liveOn, liveThroughRestorations } from "./actors/phases.ts";
 import { checkAtRest } from "./invariants/at-rest.ts";
 import { loadLimits } from "./limits.ts";
 import { HOUR, MINUTE } from "./plan.ts";
@@ -23,7 +22,6 @@ export function simulate(seed: number) {
   return world.run(() => live(world));
 }
 
-/** What happens in a seed's life. */
 async function live(world: World): Promise<void> {
   const { dice, faults, trace, plan } = world;
   const actors = new Actors(world);

@@ -3,12 +3,11 @@ import { Member } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
 import { attack } from "./attacker.ts";
 import { Device } from "./device.ts";
-import { askEverythingAgain } from "./reunion.ts";
+import { askEverythingAgain } from "./phases.ts";
 import { Server } from "./server.ts";
 
 const OUTAGE_MILLISECONDS = 20_000;
 
-/** One application with those who use it. */
 export interface Party {
   application: ApplicationPlan;
   devices: Device[];
@@ -16,12 +15,11 @@ export interface Party {
   attackersDice: Dice;
 }
 
-/** Everybody around the service. */
 export class Actors extends Member {
   readonly #parties: Party[] = this.world.plan.applications.map((application) => {
-    const devices = application.devices.map((plan) => new Device(this.world, application, plan));
+    const devices = application.devices.map((plan) => new Device(this.world, { application, plan }));
     const attackersDice = this.world.dice.of(`attacker of ${application.id}`);
-    return { application, devices, server: new Server(this.world, application, devices), attackersDice };
+    return { application, devices, server: new Server(this.world, { application, devices }), attackersDice };
   });
   /** How often an act comes with the end of an isolate or an object. */
   readonly #lossChance = this.world.dice.of("losses").oneOf([0, 0.03, 0.1] as const);
@@ -60,7 +58,6 @@ export class Actors extends Member {
     for (const { server } of this.#parties) for (const follower of server.followers) await follower.followToEnd();
   }
 
-  /** In the end everybody asks once more. */
   async askAgain(): Promise<void> {
     for (const party of this.#parties) await askEverythingAgain(this.world, party);
   }

@@ -1,9 +1,9 @@
-import { getTableColumns } from "drizzle-orm";
 import { z } from "zod";
 import { homeOf } from "../../../../src/shared/homes.ts";
 import { INITIAL_HEAD } from "../../../../src/shared/initial-head.ts";
 import { applicationHead } from "../../../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../../../src/shared/script-commands.ts";
+import { orm } from "../../../../src/worker/storage/statement.ts";
 import { digestOf, rootKeyOf } from "../invariants/history.ts";
 import { CLOSED } from "../invariants/replica.ts";
 import { Member } from "../member.ts";
@@ -13,18 +13,7 @@ import { signingPair } from "../platform/globals.ts";
 import { insertInto, type Value } from "../platform/sqlite.ts";
 import type { Credentials } from "../service/door.ts";
 
-const columnValue = z.union([z.string(), z.number()]);
-
-const FIRST_COLUMNS = Object.fromEntries(
-  Object.entries(getTableColumns(applicationHead))
-    .filter(([name]) => name in INITIAL_HEAD)
-    .map(([name, column]) => [
-      column.name,
-      columnValue.parse(column.mapToDriverValue(Reflect.get(INITIAL_HEAD, name))),
-    ]),
-);
-
-/** Numbers by which a range grows, at most. */
+const values = z.array(z.union([z.string(), z.number()]));
 const MAX_GROWTH = 4;
 
 /** Makes applications and changes them while they are in use, in the transactions of the administration script. */
@@ -48,8 +37,11 @@ export class Administrator extends Member {
       bind_until: this.#dice.chance(0.3) ? now + 4 * HOUR : null,
       ...(verifiesUsers && { user_issuer: "https://login.example.com", user_audience: "app" }),
     });
-    const first = insertInto("application_head", { application_id: id, ...FIRST_COLUMNS });
-    this.#write(application, "makes an application", row, first);
+    const { sql, params } = orm
+      .insert(applicationHead)
+      .values({ applicationId: id, ...INITIAL_HEAD })
+      .toSQL();
+    this.#write(application, "makes an application", row, { sql, parameters: values.parse(params) });
     this.#addKey(application);
     this.#addSecret(application, "current");
     // Some are in the middle of a rotation when the seed begins.
@@ -134,9 +126,7 @@ export class Administrator extends Member {
 
   /** What was interrupted is asked for again. @returns whether it was */
   goOnRepublishing(application: ApplicationPlan): boolean {
-    const { d1 } = this.world;
-    const sql = "SELECT 1 FROM application_head WHERE application_id = ? AND readable_from = ?";
-    const isOpen = d1.look(sql, application.id, CLOSED).length === 0;
+    const isOpen = this.world.d1.headOf(application.id)?.readable_from !== CLOSED;
     const isAsked = this.#asked.some(
       ({ id, command }) => id === application.id && command.kind === "reconcile" && command.republish,
     );
@@ -155,7 +145,6 @@ export class Administrator extends Member {
     this.world.d1.of(id).execute([insertInto("script_command", row)]);
   }
 
-  /** How often users were to be erased. */
   get erasures(): number {
     return this.#asked.filter(({ command }) => command.kind === "erase").length;
   }
@@ -206,7 +195,6 @@ export class Administrator extends Member {
     this.#write(application, what, insertInto(table, { ...about, ...row }));
   }
 
-  /** One transaction. */
   #write({ id }: ApplicationPlan, what: string, ...statements: Statement[]): void {
     this.world.trace.add("administrator", what);
     this.world.d1.of(id).execute(statements);

@@ -3,7 +3,6 @@ import type { ApplicationPlan } from "../plan.ts";
 import type { World } from "../world.ts";
 import { NEWEST_TOKENS } from "./device.ts";
 
-/** A user ID of the attacker's own, which no phone uses. */
 const ATTACKERS_USER = "mallory";
 const ATTACKERS_KEY = "key of mallory";
 

@@ -4,7 +4,6 @@ import { type Attempt, isUntold, type Outcome } from "../invariants/book.ts";
 import { Member } from "../member.ts";
 import { type CallName, type CallResult, carryOut, type GrantedBy, type RequestOf } from "../service/door.ts";
 
-/** How long a client waits for a response, in milliseconds. */
 const PATIENCE_MILLISECONDS = 120_000;
 
 /** Calls whose object writes an entry, or knows that D1 is where its list ends. */

@@ -1,38 +1,23 @@
-import type { Dice } from "../../dice.ts";
 import { isAnswered, type Outcome } from "../invariants/book.ts";
-import { Member } from "../member.ts";
+import { Part } from "../member.ts";
 import type { ApplicationPlan, DevicePlan } from "../plan.ts";
 import type { GrantedBy, RequestOf } from "../service/door.ts";
-import type { World } from "../world.ts";
 
-/** How often a device asks again what nobody answered. */
 const MAX_REPEATS = 3;
-/** Older invitations are mostly over. */
 export const NEWEST_TOKENS = 3;
 
 /** A phone: asks for badges of the users who log in, presents invitation tokens, signs, and repeats what failed. */
-export class Device extends Member {
-  readonly udid: string;
+export class Device extends Part<{ application: ApplicationPlan; plan: DevicePlan }> {
+  readonly #application = this.subject.application;
+  readonly udid = this.subject.plan.udid;
+  readonly #dice = this.world.dice.of(`${this.#application.id} ${this.udid}`);
   /** Null: it proved none yet. The last one is the one that it uses; a part of the app may still have an older one. */
-  readonly #keys: [string | null, ...string[]];
-  readonly #dice: Dice;
-  readonly #application: ApplicationPlan;
-  readonly #userIds: readonly [string, ...string[]];
+  readonly #keys: [string | null, ...string[]] = [this.subject.plan.key];
   readonly #tokens: string[] = [];
   /** Of the last response; old clients send none. */
   #bookmark: string | null = null;
-  readonly #keepsBookmarks: boolean;
+  readonly #keepsBookmarks = this.#dice.chance(0.8);
   #metadata = 0;
-
-  constructor(world: World, application: ApplicationPlan, { udid, userIds, key }: DevicePlan) {
-    super(world);
-    this.#dice = world.dice.of(`${application.id} ${udid}`);
-    this.#application = application;
-    this.udid = udid;
-    this.#keys = [key];
-    this.#userIds = userIds;
-    this.#keepsBookmarks = this.#dice.chance(0.8);
-  }
 
   /** Somebody gives the user an invitation. */
   hand(token: string): void {
@@ -61,14 +46,13 @@ export class Device extends Member {
     await Promise.all(tokens.map((token) => this.#ask({ ...request, token })));
   }
 
-  /** A request of a user whom nobody saw before. */
   async requestAs(userId: string): Promise<void> {
     await this.#call("badge", { ...this.#badgeRequest(), userId, user: userId, token: null });
   }
 
   #badgeRequest(): RequestOf<"badge"> {
     const { id: applicationId } = this.#application;
-    const userId = this.#dice.oneOf(this.#userIds);
+    const userId = this.#dice.oneOf(this.subject.plan.userIds);
     // Sometimes one that nobody created.
     const tokens = this.#dice.chance(0.06) ? ["inv_unknown"] : this.#tokens.slice(-NEWEST_TOKENS);
     const token = this.#dice.chance(0.5) ? this.#dice.pick(tokens) : null;

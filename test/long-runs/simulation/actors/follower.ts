@@ -1,26 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChangePage } from "../../../../src/worker/badges/changes.ts";
-import type { Dice } from "../../dice.ts";
-import { Member } from "../member.ts";
+import { Part } from "../member.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import type { Row } from "../platform/sqlite.ts";
-import type { World } from "../world.ts";
 
 type Change = ChangePage["changes"][number];
 
 /** A copy of an application's badges, kept by GET /v1/changes and a cursor that may be old (contract section 13). */
-export class Follower extends Member {
-  readonly #dice: Dice;
-  readonly #application: ApplicationPlan;
+export class Follower extends Part<{ application: ApplicationPlan; name: string }> {
+  readonly #application = this.subject.application;
+  readonly #dice = this.world.dice.of(`${this.subject.name} follower of ${this.#application.id}`);
   readonly #copy = new Map<string, Change>();
   #cursor: string | null = null;
   #lastChange = 0;
-
-  constructor(world: World, application: ApplicationPlan, name: string) {
-    super(world);
-    this.#dice = world.dice.of(`${name} follower of ${application.id}`);
-    this.#application = application;
-  }
 
   /** Reads one page. @returns whether more follow */
   async read(): Promise<boolean> {

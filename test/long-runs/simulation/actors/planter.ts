@@ -24,10 +24,7 @@ export class Planter extends Member {
   async plant(application: ApplicationPlan): Promise<void> {
     const { d1, trace } = this.world;
     const { id } = application;
-    const segments = d1
-      .of(id)
-      .look("SELECT range_segments FROM application_head WHERE application_id = ?", id)[0]?.range_segments;
-    const known: Part[] = JSON.parse(String(segments));
+    const known: Part[] = JSON.parse(String(d1.headOf(id)?.range_segments));
     const [part] =
       known.length > 0 ? known : [{ first: application.firstNumber, size: application.numbersAtFirst, used: 0 }];
     if (!part) return;
@@ -38,26 +35,16 @@ export class Planter extends Member {
     const numberAt = await numbers.forCommands([{ kind: "invite", rules, invitations: [] }]);
     const number = numberAt(part, index);
     // Somebody may have drawn it meanwhile.
-    if (
-      d1.of(id).look("SELECT 1 FROM badge WHERE number = ?1 UNION SELECT 1 FROM freed_number WHERE number = ?1", number)
-        .length > 0
-    )
-      return;
+    const drawn = "SELECT 1 FROM badge WHERE number = ?1 UNION SELECT 1 FROM freed_number WHERE number = ?1";
+    if (d1.of(id).look(drawn, number).length > 0) return;
     trace.add("seed", `plants ${number}`);
     this.planted.push({ applicationId: id, number });
-    const badge = {
-      number,
-      application_id: STRANGER,
-      device: `stranger ${number}`,
-      user_id: "stranger",
-      ordinal: 1,
-      login_sequence: 1,
-    };
-    d1.of(id).execute([insertInto("badge", { ...badge, issued_at: 0, change: 1, changed_at: 0 })]);
+    const owner = { application_id: STRANGER, device: `stranger ${number}`, user_id: "stranger" };
+    const badge = { number, ...owner, ordinal: 1, login_sequence: 1, issued_at: 0, change: 1, changed_at: 0 };
+    d1.of(id).execute([insertInto("badge", badge)]);
     this.world.faults.struck++;
   }
 
-  /** How many numbers of an application were planted. */
   countOf(applicationId: string): number {
     return this.planted.filter((planted) => planted.applicationId === applicationId).length;
   }

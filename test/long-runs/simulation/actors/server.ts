@@ -1,9 +1,7 @@
-import type { Dice } from "../../dice.ts";
 import type { Outcome } from "../invariants/book.ts";
-import { Member } from "../member.ts";
+import { Part } from "../member.ts";
 import { type ApplicationPlan, HOUR } from "../plan.ts";
 import type { BadgePage, CallName, Credentials, RequestOf } from "../service/door.ts";
-import type { World } from "../world.ts";
 import type { Device } from "./device.ts";
 import { Follower } from "./follower.ts";
 
@@ -14,22 +12,16 @@ const IDEMPOTENCY_KEYS = ["visit-1", "visit-2"] as const;
 const USERS = ["alice", "bob", "carol"] as const;
 
 /** An application's server: invites, hands tokens to devices, revokes, ends badges, blocks and erases users, reads lists and changes. */
-export class Server extends Member {
-  readonly #dice: Dice;
-  readonly #application: ApplicationPlan;
-  readonly #devices: readonly Device[];
+export class Server extends Part<{ application: ApplicationPlan; devices: readonly Device[] }> {
+  readonly #application = this.subject.application;
+  readonly #devices = this.subject.devices;
+  readonly #dice = this.world.dice.of(`server of ${this.#application.id}`);
   readonly #tokens: string[] = [];
   /** The first reads at every chance; the second seldom, and then with an old cursor. */
-  readonly followers: readonly [Follower, Follower];
-
-  constructor(world: World, application: ApplicationPlan, devices: readonly Device[]) {
-    super(world);
-    this.#dice = world.dice.of(`server of ${application.id}`);
-    this.#application = application;
-    this.#devices = devices;
-    const follower = (name: string) => new Follower(world, application, name);
-    this.followers = [follower("eager"), follower("late")];
-  }
+  readonly followers = [
+    new Follower(this.world, { application: this.#application, name: "eager" }),
+    new Follower(this.world, { application: this.#application, name: "late" }),
+  ] as const;
 
   async act(): Promise<void> {
     if (this.#dice.chance(0.3)) await this.followers[0].read();

@@ -23,7 +23,6 @@ export class Bindings extends Member {
   /** When what D1 does now was decided, in milliseconds. */
   #decidedAt = 0;
 
-  /** Looks at a transaction of D1. */
   see(changes: readonly Change[], lateMilliseconds: number): void {
     const { replica, timeline } = this.world;
     this.#decidedAt = Math.min(replica.loggedAt(changes), timeline.now - lateMilliseconds);
@@ -73,7 +72,6 @@ export class Bindings extends Member {
     this.world.verdict.expect(this.#isUsable(attempt, spans), usable, request, spans);
   }
 
-  /** Whether INVALID_PROOF is true. */
   mayRefuse(attempt: Attempt<CallName>): boolean {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
     const { history, replica } = this.world;
@@ -151,17 +149,14 @@ export class Bindings extends Member {
   }
 
   #isRebindAsked({ number }: Row): boolean {
-    const { book, timeline } = this.world;
-    const asked = book.of("rebind", { number: Number(number) });
-    return asked.some(({ from, to }) => from <= timeline.now && to >= this.#decidedAt);
+    return this.world.book.since("rebind", { number: Number(number) }, this.#decidedAt).length > 0;
   }
 
   /** Calls for the badge, with its key, that were under way when the entry was decided, or since. */
   #askers({ application_id, device, user_id, key_thumbprint: key }: Row): Attempt<"badge">[] {
-    const { book, timeline } = this.world;
-    return book
-      .of("badge", { key: key === null ? null : String(key), userId: String(user_id) })
-      .filter(({ from, to }) => from <= timeline.now && to >= this.#decidedAt)
+    const wanted = { key: key === null ? null : String(key), userId: String(user_id) };
+    return this.world.book
+      .since("badge", wanted, this.#decidedAt)
       .filter(({ request }) => request.applicationId === application_id && hashUdid(request) === device);
   }
 

@@ -28,7 +28,7 @@ export type Granted<Name extends CallName> = Attempt<Name> & {
 /** How old a copy of D1 may be that accepts a badge, in milliseconds (contract section 16). */
 const MAX_COPY_AGE_MILLISECONDS = 90_000;
 
-/** How long an object may still decide a call whose Worker could not reach it, in milliseconds: until its deadline. */
+/** How long an object may still decide a call that its client has an answer to, in milliseconds: until its deadline. */
 const SETTLING_MILLISECONDS = 12_000;
 
 /** A bookmark as clients have it: that of D1 after the number of their home. Null for another home's. */
@@ -78,11 +78,21 @@ export class Book extends Member {
       .filter(({ request }) => fields.every(([field, value]) => Reflect.get(request, field) === value));
   }
 
+  /** Those of them that may have taken effect since a time, in milliseconds. */
+  since<Name extends CallName>(name: Name, wanted: Partial<RequestOf<Name>>, time: number): Attempt<Name>[] {
+    return this.of(name, wanted).filter((attempt) => this.#endOf(attempt) >= time);
+  }
+
+  /** A refusal changes nothing and is not logged, so the next instance decides a copy of the call that comes late. */
+  #endOf({ outcome, request: { applicationId }, from, to }: Attempt<CallName>): number {
+    const isForgotten = outcome?.kind === "refused" && this.world.replica.newestInstanceOf(applicationId) >= from;
+    return isForgotten ? to + SETTLING_MILLISECONDS : to;
+  }
+
   granted<Name extends CallName>(name: Name, wanted: Partial<RequestOf<Name>> = {}): Granted<Name>[] {
     return this.of(name, wanted).filter((attempt) => isGranted(attempt, name));
   }
 
-  /** Invitations that their servers know. */
   get tokens(): string[] {
     return this.granted("invite").map(({ outcome }) => outcome.granted.id);
   }

@@ -19,7 +19,6 @@ const ON_ITS_WAY_MILLISECONDS = 60_000;
 export class Deliveries extends Member {
   /** Each event's last attempt: when it left, in milliseconds, and whether its sender knows its end. */
   readonly #last = new Map<string, { sentAt: number; isOver: boolean }>();
-  /** Events that their receivers answered with 2xx. */
   readonly accepted = new Set<string>();
 
   /** An attempt leaves. @returns to be called when its sender knows its end */

@@ -28,7 +28,6 @@ export class Erased extends Member {
   readonly #users = new Map<string, string>();
   readonly #everywhere = new Set<string>();
 
-  /** An allocator logs an erasure. */
   note(applicationId: string, { userId, alias }: { userId: string; alias: string }): void {
     this.#users.set(alias, userId);
     this.#everywhere.add(`${applicationId} ${userId}`);
@@ -55,7 +54,6 @@ export class Erased extends Member {
     return { table, before: before && this.known(before), after: after && this.known(after) };
   }
 
-  /** A client is told of an erasure. */
   checkTold({ request: { applicationId, userId }, from }: Granted<"erase">): void {
     this.#check(applicationId, userId, from - this.world.plan.clockErrorMilliseconds);
   }

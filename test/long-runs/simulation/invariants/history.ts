@@ -37,7 +37,6 @@ export const nameOfRow = (table: string, row: Row): string =>
 /** Whether a row of `badge` is an issued one. A reserved number is no badge yet. */
 export const isIssued = (row: Row | null): row is Row => row !== null && row.ordinal !== null;
 
-/** How storage names an invitation's token. */
 export const digestOf = (token: string): string => createHash("sha256").update(token).digest("base64url");
 
 export const rootKeyOf = (applicationId: string): string => `root key of ${applicationId}`;
@@ -96,7 +95,6 @@ export class History extends Member {
     return this.#folded.some((entry) => entry.applicationId === applicationId && entry.at >= from && entry.at <= to);
   }
 
-  /** Whether the D1 of an application was restored within a time. */
   wasRestored(id: Row[string] | undefined, from: number, to: number): boolean {
     const home = homeOf(applicationId.parse(id));
     return this.#restorations.some(
@@ -112,18 +110,10 @@ export class History extends Member {
     );
   }
 
-  /** A number was issued by an entry of which nobody was told, and whose place another one has taken. */
-  forgetIssue(number: Row[string] | undefined): void {
-    const isOther = ({ row }: Span) => row.number !== number;
-    this.#spans.set("badge", (this.#spans.get("badge") ?? []).filter(isOther));
-  }
-
-  /** When the badge was issued; Infinity: it was not. */
   issuedAt(number: Row[string] | undefined): number {
     return this.during("badge", { number: number ?? null })[0]?.from ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Badges of a device, or of one of its users. */
   ofDevice(request: Device & Partial<UserDevice>, from?: number, to?: number): Span[] {
     const { applicationId, userId } = request;
     const values = { application_id: applicationId, device: hashUdid(request) };

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { CallName } from "../service/door.ts";
 import type { World } from "../world.ts";
 import { type Attempt, isOf, userDeviceOf } from "./book.ts";
-import { isClaimOf } from "./history.ts";
+import { isClaimOf, type Span } from "./history.ts";
 
 /** A request that lost so many races against others of its user device is told to come back. */
 const MAX_LOST_RACES = 5;
@@ -18,7 +18,10 @@ const END = "an end is refused when it is over";
 const REASONS: { readonly [Code in ErrorCode]?: readonly [promise: string, isTrue: IsTrue] } = {
   UNAVAILABLE: ["503 only where the platform failed", hasMetFault],
   NUMBERS_EXHAUSTED: ["numbers run out only when all were asked for", mayBeExhausted],
-  EXPIRED_CURSOR: ["cursors survive restorations", hasNewEpoch],
+  EXPIRED_CURSOR: [
+    "cursors survive restorations",
+    ({ replica }, call) => replica.hasNewEpoch(call.request.applicationId),
+  ],
   INVALID_CREDENTIALS: ["a live secret authenticates", isWithoutSecret],
   INVALID_PROOF: ["whoever has a badge's key may use it", ({ bindings }, attempt) => bindings.mayRefuse(attempt)],
   INVALID_USERTOKEN: ["whoever has logged in is let in", isOfAnotherUser],
@@ -71,13 +74,8 @@ function hasMetFault(world: World, attempt: Attempt<CallName>): boolean {
   if (replica.wasWithoutRows(applicationId, began, attempt.to) || replica.mayBeClosed(applicationId)) return true;
   if (faults.struck > attempt.struckBefore || isWhileLacking(world, attempt)) return true;
   if (!isOf(attempt, "badge")) return false;
-  const rivals = book.of("badge", userDeviceOf(attempt.request));
-  return rivals.filter((other) => other !== attempt && other.to >= attempt.from).length >= MAX_LOST_RACES;
-}
-
-/** Its allocator lost its storage, or it was republished. */
-function hasNewEpoch({ replica }: World, { request }: Attempt<CallName>): boolean {
-  return replica.hasNewEpoch(request.applicationId);
+  const rivals = book.since("badge", userDeviceOf(attempt.request), attempt.from);
+  return rivals.filter((other) => other !== attempt).length >= MAX_LOST_RACES;
 }
 
 function mayBeExhausted({ book, plan, planter }: World, { request }: Attempt<CallName>): boolean {
@@ -105,16 +103,24 @@ function isWithoutSecret({ history, plan }: World, { request, from, to }: Attemp
 }
 
 function hasBadgeIn(...states: string[]): IsTrue {
-  return ({ history, replica }, attempt) => {
+  return (world, attempt) => {
     if (!isOf(attempt, "badge") && !isOf(attempt, "sign")) return false;
-    const { request, to } = attempt;
-    const from = replica.decidedSince(request.applicationId, attempt.from, to);
-    const spans = history.ofDevice(request, from, to);
-    const wasFolded = history.wasFolded(request.applicationId, from, to);
-    return wasFolded || history.statesOf(spans, { from, to }).some((state) => states.includes(state));
+    return wasIn(states, world, attempt, (from, to) => world.history.ofDevice(attempt.request, from, to));
   };
 }
 
+/** Whether callers may have seen one of some badges in one of these states. */
+function wasIn(
+  states: string[],
+  { history, replica }: World,
+  attempt: Attempt<CallName>,
+  badges: (from: number, to: number) => Span[],
+): boolean {
+  const { request, to } = attempt;
+  const from = replica.decidedSince(request.applicationId, attempt.from, to);
+  const wasFolded = history.wasFolded(request.applicationId, from, to);
+  return wasFolded || history.statesOf(badges(from, to), { from, to }).some((state) => states.includes(state));
+}
 function isBlocked({ history, replica }: World, { request, from, to }: Attempt<CallName>): boolean {
   if (!("userId" in request) || request.userId === null) return false;
   const { applicationId } = request;
@@ -122,16 +128,14 @@ function isBlocked({ history, replica }: World, { request, from, to }: Attempt<C
 }
 
 /** An expired badge refuses steps, but may be rebound: its end may be moved ahead. */
-function hasEnded({ history, replica }: World, attempt: Attempt<CallName>): boolean {
-  const { request, to } = attempt;
-  const from = replica.decidedSince(request.applicationId, attempt.from, to);
+function hasEnded(world: World, attempt: Attempt<CallName>): boolean {
+  const { request } = attempt;
   if (!("number" in request)) return false;
   const ended = isOf(attempt, "step") ? ["revoked", "replaced", "expired"] : ["revoked", "replaced"];
-  const spans = history.during("badge", { number: request.number }, from, to);
-  const wasFolded = history.wasFolded(request.applicationId, from, to);
-  return wasFolded || history.statesOf(spans, { from, to }).some((state) => ended.includes(state));
+  return wasIn(ended, world, attempt, (from, to) =>
+    world.history.during("badge", { number: request.number }, from, to),
+  );
 }
-
 function hasNoBadge(world: World, attempt: Attempt<CallName>): boolean {
   const { history } = world;
   const { request, from } = attempt;

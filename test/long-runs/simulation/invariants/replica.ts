@@ -1,5 +1,4 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
-import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { fromStored } from "../../../../src/worker/allocator/entry.ts";
 import { Member } from "../member.ts";
 import { type Change, OWNED_TABLES } from "../platform/d1.ts";
@@ -12,11 +11,13 @@ interface Gap {
   to: number;
 }
 
-/** A change of D1's head: where one transaction has moved it. */
 interface Move {
   before: Row;
   after: Row;
 }
+
+/** How long an allocator that cannot be reached keeps copies from being trusted, in milliseconds. */
+const MAX_WAIT_MILLISECONDS = 600_000;
 
 /** What the head says while an administrator has D1's rows replaced, or is still to decide. */
 export const CLOSED = Number.MAX_SAFE_INTEGER;
@@ -32,48 +33,63 @@ export class Replica extends Member {
   readonly #places = new Map<string, string>();
   /** The rows with which D1 was at an entry, by application and entry. */
   readonly #rows = new Map<string, string>();
-  /** The highest sequence number that D1 has had. */
   readonly #highest = new Map<string, number>();
   readonly #gaps: Gap[] = [];
   readonly #losses: (Gap & { epoch: string })[] = [];
   /** The epoch that readers last saw. */
   readonly #seenEpochs = new Map<string, string>();
-  /** Numbers that were withdrawn, and whose they were. */
   readonly #burned = new Map<number, string>();
   readonly #epochs = new Map<string, Set<string>>();
   /** Applications that were closed until an administrator decides, and have sent nothing since. */
   readonly #closed = new Set<string>();
-  /** Applications whose allocator began anew, and has not brought D1 up to date since. */
-  readonly #renewed = new Set<string>();
+  /** Applications whose allocator may not know what D1 has: another instance began, or a batch had no response. */
+  readonly #unsure = new Set<string>();
+  /** By application, the newest batch that has no response yet. */
+  readonly #unanswered = new Map<string, object>();
+  /** By application, when the newest instance of its allocator began, in milliseconds. */
+  readonly #instances = new Map<string, number>();
+  /** By home, D1's heartbeat, and when a tick could notice by it that D1 was restored, in milliseconds. */
+  readonly #heartbeats = new Map<number, { sequence: number; noticed: number[] }>();
 
-  /** An allocator logs an entry. */
   noteLogged(applicationId: string, sequence: number, id: string, changes: string): void {
     const { withdrawn, erasures } = fromStored(JSON.parse(changes));
     for (const erasure of erasures) if (!erasure.isDone) this.world.erased.note(applicationId, erasure);
     for (const number of withdrawn) this.#burned.set(number, applicationId);
-    const isPlanted = withdrawn.every((number) =>
-      this.world.planter.planted.some((planted) => planted.number === number),
-    );
-    this.world.verdict.expect(isPlanted, "only a number that somebody else has is withdrawn", withdrawn);
+    const { planted } = this.world.planter;
+    const isForeign = withdrawn.every((number) => planted.some((other) => other.number === number));
+    this.world.verdict.expect(isForeign, "only a number that somebody else has is withdrawn", withdrawn);
     const logged = this.#logged.get(applicationId) ?? [];
     logged.push({ id, sequence, at: this.world.timeline.now });
     this.#logged.set(applicationId, logged);
   }
 
-  /** How many numbers of an application were withdrawn. */
   countBurned(applicationId: string): number {
     return [...this.#burned.values()].filter((id) => id === applicationId).length;
   }
 
   /** An allocator has lost its rows: it responds when it has copied them from D1. */
   noteLoss(applicationId: string): void {
-    const head = this.#headOf(applicationId);
+    const head = this.world.d1.headOf(applicationId);
     const epoch = Number(head?.last_change) > 0 ? String(head?.epoch) : "";
     this.#losses.push({ applicationId, from: this.world.timeline.now, to: Infinity, epoch });
   }
 
   noteNewInstance(applicationId: string): void {
-    this.#renewed.add(applicationId);
+    this.#unsure.add(applicationId);
+    this.#instances.set(applicationId, this.world.timeline.now);
+  }
+
+  /** When the newest instance of an allocator began beside or after another one, in milliseconds. */
+  newestInstanceOf(applicationId: string): number {
+    return this.#instances.get(applicationId) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** An allocator sends entries. @returns to be called when it has the response */
+  noteSent(applicationId: string): () => void {
+    if (this.#unanswered.has(applicationId)) this.#unsure.add(applicationId);
+    const batch = {};
+    this.#unanswered.set(applicationId, batch);
+    return () => this.#unanswered.get(applicationId) === batch && this.#unanswered.delete(applicationId);
   }
 
   noteCopied(applicationId: string): void {
@@ -82,17 +98,14 @@ export class Replica extends Member {
       // A superseded instance may have copied rows that were not kept: the copy that counts comes later.
       if (loss.to !== Infinity && loss !== own.at(-1)) continue;
       loss.to = this.world.timeline.now;
-      this.#expectNewEpoch(loss.epoch, this.#headOf(applicationId));
+      this.#expectNewEpoch(loss.epoch, this.world.d1.headOf(applicationId));
     }
   }
 
   /** Cursors expire (contract section 13). */
   #expectNewEpoch(epoch: string | undefined, head: Row | undefined): void {
-    this.world.verdict.expect(
-      head?.epoch !== epoch,
-      "whoever follows the feed of copied rows begins again",
-      head ?? "",
-    );
+    const isNew = head?.epoch !== epoch;
+    this.world.verdict.expect(isNew, "whoever follows the feed of copied rows begins again", head ?? "");
   }
 
   /** Whether an allocator was without rows at some moment of a time. */
@@ -132,11 +145,10 @@ export class Replica extends Member {
     return (this.#epochs.get(applicationId)?.size ?? 0) > 1;
   }
 
-  /** A home's D1 was restored. */
   restored(home: number): void {
     const { plan } = this.world;
     for (const { id } of plan.applications.filter((application) => homeOf(application.id) === home)) {
-      const head = this.#headOf(id);
+      const head = this.world.d1.headOf(id);
       const isBehind = Number(head?.sequence) < (this.#highest.get(id) ?? 0);
       if (isBehind || (head && !isReadable(head))) this.#open(id);
       else this.#close(id);
@@ -150,7 +162,7 @@ export class Replica extends Member {
    * @returns whether D1 has done it before, or some of it
    */
   see(changes: readonly Change[], lateMilliseconds: number): boolean {
-    const { verdict, plan } = this.world;
+    const { verdict, plan, timeline } = this.world;
     const isPlanned = ({ before, after }: Change) =>
       plan.applications.some(({ id }) => id === (after ?? before)?.application_id);
     const own = changes.filter((change) => OWNED_TABLES.includes(change.table) && isPlanned(change));
@@ -166,9 +178,14 @@ export class Replica extends Member {
       return true;
     }
     this.#closed.delete(id);
-    if (isReadable(after)) this.#renewed.delete(id);
-    // An instance does not know what the one before it had sent.
-    else if (this.#renewed.has(id)) this.#open(id);
+    if (isReadable(after)) {
+      this.#unsure.delete(id);
+    } else {
+      // What may have been lost keeps readers out until all of it is there.
+      if (this.#unsure.has(id)) this.#open(id);
+      const isDoubted = this.lacked(id, timeline.now, timeline.now);
+      verdict.expect(isDoubted, "readers are kept out only while D1 may lack something", before, after);
+    }
     if (before.entry === after.entry) return false;
     const isLogged = this.#logged.get(id)?.some((entry) => entry.id === before.entry);
     const isRepublished = Number(before.readable_from) === CLOSED && !isLogged;
@@ -179,6 +196,31 @@ export class Replica extends Member {
     const isKept = !isFlagged || !isReadable(after) || isReadable(before, after);
     verdict.expect(isKept, "D1 keeps readers out until it has all that it had", before, after);
     return this.#isRepeated(id, move, lateMilliseconds);
+  }
+
+  /**
+   * The heartbeat of a home's D1 changes. By its time copies are trusted: when a tick has noticed a restoration, it stays until every
+   * allocator has compared itself with D1.
+   */
+  seeHeartbeat(home: number, { before, after }: Change, lateMilliseconds: number): void {
+    const { timeline, plan, d1, verdict } = this.world;
+    const known = this.#heartbeats.get(home) ?? { sequence: 0, noticed: [] };
+    const sequence = Number(after?.sequence);
+    if (before?.sequence !== sequence) {
+      if (sequence !== known.sequence + 1) known.noticed.push(timeline.now);
+      this.#heartbeats.set(home, { ...known, sequence });
+    }
+    if (before?.ticked_at === after?.ticked_at) return;
+    const noticedAt = known.noticed.findLast((at) => at <= timeline.now - lateMilliseconds) ?? Number.NEGATIVE_INFINITY;
+    for (const { id } of plan.applications.filter((application) => homeOf(application.id) === home)) {
+      const head = d1.headOf(id);
+      const isBehind = this.#gaps.some(
+        ({ applicationId, from, to }) =>
+          applicationId === id && to === Infinity && from < noticedAt && from > timeline.now - MAX_WAIT_MILLISECONDS,
+      );
+      const isHidden = !head || !isReadable(head) || d1.wasRestoredWithin(id, timeline.now - noticedAt);
+      verdict.expect(!isBehind || isHidden, "no copy is trusted while D1 lacks what it had", head ?? "", after);
+    }
   }
 
   #isRepeated(id: string, { before, after }: Move, lateMilliseconds: number): boolean {
@@ -208,22 +250,17 @@ export class Replica extends Member {
     const name = `${id} ${entry}`;
     const known = this.#rows.get(name);
     const isSame = known === undefined || known === now || refused !== "[]";
-    this.world.verdict.expect(
-      isSame,
-      "an entry that is applied again does what it did",
-      now,
-      "instead of",
-      known ?? "",
-    );
+    const promise = "an entry that is applied again does what it did";
+    this.world.verdict.expect(isSame, promise, now, "instead of", known ?? "");
     if (known === undefined) this.#rows.set(name, now);
   }
 
   /** Nothing is under way: D1 has everything that it ever had. */
   checkAtRest(): void {
-    const { plan, verdict, timeline } = this.world;
+    const { plan, verdict, timeline, d1 } = this.world;
     for (const { id } of plan.applications) {
       const lacks = this.lacked(id, timeline.now, timeline.now);
-      verdict.expect(!lacks, "what D1 forgot in a restoration comes back by itself", id, this.#sequenceOf(id));
+      verdict.expect(!lacks, "what D1 forgot in a restoration comes back by itself", id, d1.headOf(id));
     }
   }
 
@@ -236,14 +273,6 @@ export class Replica extends Member {
     for (const gap of this.#gaps) {
       if (gap.applicationId === id && gap.to === Infinity) gap.to = this.world.timeline.now;
     }
-  }
-
-  #sequenceOf(id: ApplicationId): number {
-    return Number(this.#headOf(id)?.sequence);
-  }
-
-  #headOf(id: string): Row | undefined {
-    return this.world.d1.look("SELECT * FROM application_head WHERE application_id = ?", id)[0];
   }
 }
 

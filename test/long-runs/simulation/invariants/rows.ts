@@ -3,7 +3,6 @@ import { Member } from "../member.ts";
 import { HOUR } from "../plan.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";
-import type { World } from "../world.ts";
 import { digestOf, isIssued, STRANGER } from "./history.ts";
 
 /** What never changes: of an issued badge, of an invitation, and of an event. */
@@ -34,11 +33,12 @@ export class Rows extends Member {
   readonly #owners = new Map<number, string>();
 
   see(all: readonly Change[], lateMilliseconds: number): void {
-    const { replica, history, erased } = this.world;
+    const { replica, history, erased, verdict } = this.world;
     const changes = all
       .filter(({ before, after }) => (after ?? before)?.application_id !== STRANGER)
       .map((change) => erased.knownChange(change));
-    verdictOnStrangers(this.world, all);
+    const touched = all.filter(({ before }) => before?.application_id === STRANGER);
+    verdict.expect(touched.length === 0, "nobody changes a row of another application", touched);
     const isRepeated = replica.see(changes, lateMilliseconds);
     for (const change of changes) history.see(change);
     // An entry that is applied again does what it did, when all of this was looked at.
@@ -144,7 +144,7 @@ export class Rows extends Member {
         other.table === "blocked_user" && other.before === null && other.after?.user_id === user_id;
       const wanted = { applicationId: applicationId.parse(application_id), userId: String(user_id) };
       const since = replica.loggedAt(changes);
-      const isAsked = book.of("unblock", wanted).some(({ to }) => to >= since) || administrator.hasUnblocked(wanted);
+      const isAsked = book.since("unblock", wanted, since).length > 0 || administrator.hasUnblocked(wanted);
       this.#expect(change, changes.some(isAlias) || isAsked, "a block is lifted only when somebody asks for it");
       return;
     }
@@ -162,11 +162,8 @@ export class Rows extends Member {
     if (String(after.command).includes('"reconcile"')) {
       // What says only how D1 and the allocator compare may be said again.
       const { differences } = JSON.parse(String(after.result));
-      const isLacking = this.world.replica.lacked(
-        String(after.recipient),
-        Number(after.created_at),
-        this.world.timeline.now,
-      );
+      const { replica, timeline } = this.world;
+      const isLacking = replica.lacked(String(after.recipient), Number(after.created_at), timeline.now);
       this.#expect(change, isLacking || !differences || differences.count === 0, "a comparison finds no difference");
       return;
     }
@@ -196,9 +193,8 @@ export class Rows extends Member {
   #checkSubject(change: Change, { application_id, payload }: Row): void {
     const { data } = JSON.parse(String(payload));
     const sql = "SELECT 1 FROM badge WHERE number = ? AND application_id <> ?";
-    const isForeign =
-      data?.id !== undefined && this.world.d1.look(sql, Number(data.id), application_id ?? null).length > 0;
-    this.#expect(change, !isForeign, "an event is about a badge of its application");
+    const foreign = data?.id === undefined ? [] : this.world.d1.look(sql, Number(data.id), application_id ?? null);
+    this.#expect(change, foreign.length === 0, "an event is about a badge of its application");
   }
 
   /** Positions and change numbers grow from commit to commit; a change that callers see has a number, and no other has. */
@@ -263,12 +259,6 @@ export class Rows extends Member {
     const told = application.events.includes(event) ? [[event, after.number, change].join(" ")] : [];
     return event === "badge:replaced" ? [...told, `replacing ${after.number}`] : told;
   }
-}
-
-/** Nobody writes another application's rows. */
-function verdictOnStrangers({ verdict }: World, changes: readonly Change[]): void {
-  const touched = changes.filter(({ before }) => before?.application_id === STRANGER);
-  verdict.expect(touched.length === 0, "nobody changes a row of another application", touched);
 }
 
 /** Whether an entry changed a badge more than once: then its row shows the last change only. */

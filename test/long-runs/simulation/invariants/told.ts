@@ -76,13 +76,13 @@ export class Told extends Member {
     const hasTwoClocks = this.world.plan.clockErrorMilliseconds > 0;
     if (hasTwoClocks && replica.wasWithoutRows(request.applicationId, from, to)) return;
     const issuedAt = history.issuedAt(number);
-    const ofUser = book.of("badge", userDeviceOf(request));
+    const userDevice = userDeviceOf(request);
     const isNews = (other: Attempt<"badge">) =>
       isGranted(other, "badge") && other.outcome.granted.kind === "created" && other.outcome.granted.number === number;
     const isTrue =
       kind === "created"
-        ? issuedAt >= from && ofUser.filter(isNews).length === 1
-        : ofUser.some((other) => other !== attempt && other.from <= issuedAt && issuedAt <= other.to);
+        ? issuedAt >= from && book.of("badge", userDevice).filter(isNews).length === 1
+        : book.since("badge", userDevice, issuedAt).some((other) => other !== attempt && other.from <= issuedAt);
     this.#expect(isTrue, "a badge is answered with 201 once, when it is issued", attempt, spans);
     const isKey = kind === "existing" || outcome.granted.publicKey === this.#publicKeyOf(number);
     this.#expect(isKey, "a badge comes with the public key of its signatures", attempt);

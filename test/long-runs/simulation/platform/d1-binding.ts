@@ -1,5 +1,5 @@
 import { standIn } from "../../stand-in.ts";
-import type { Result, Statement } from "./d1.ts";
+import { isEntry, type Result, type Statement } from "./d1.ts";
 import { requireProcess } from "./process.ts";
 import type { Value } from "./sqlite.ts";
 
@@ -57,16 +57,19 @@ function prepare(statement: Statement, send: Send) {
 
 function send(home: number, statements: readonly Statement[], bookmark: number | null) {
   const process = requireProcess();
-  const { wire, d1, serviceDice, timeline } = process.world;
+  const { wire, d1, serviceDice, timeline, replica, plan } = process.world;
+  const sender = isEntry(statements) && plan.applications.find(({ id }) => statements[0]?.parameters?.includes(id));
   // What a superseded instance sends may come as late as what it sent before.
   const sentAt = Math.min(timeline.now, process.supersededAt);
-  return wire.call({
+  const executed = wire.call({
     part: "d1",
     what: `D1 of home ${home}: ${statements.map(({ sql }) => nameOf(sql)).join(", ")}`,
     effect: () => d1.at(home).executeNear(statements, bookmark, timeline.now - sentAt),
     // The last one must not be tried again at once.
     error: () => new Error(serviceDice.oneOf([LOST, LOST, LOST, "D1 DB is overloaded."])),
   });
+  if (sender) void executed.then(replica.noteSent(sender.id), () => {});
+  return executed;
 }
 
 /** Verb and table, for the trace. */

@@ -3,7 +3,7 @@ import { migrationFiles } from "../../../../src/admin/platform/migrations.ts";
 import { homeOf } from "../../../../src/shared/homes.ts";
 import { type ApplicationId, applicationId } from "../../../../src/shared/identifiers.ts";
 import { Dice } from "../../dice.ts";
-import { Member } from "../member.ts";
+import { Part } from "../member.ts";
 import { MINUTE } from "../plan.ts";
 import type { World } from "../world.ts";
 import { type Row, Sqlite, type Value } from "./sqlite.ts";
@@ -20,7 +20,6 @@ export interface Statement {
   parameters?: readonly Value[];
 }
 
-/** What the service reads of D1's results. */
 export type Result = ReturnType<typeof run>[number];
 
 /** With the position that D1 has reached. */
@@ -29,11 +28,10 @@ export interface Executed {
   bookmark: number;
 }
 
-/** The allocator's tables. */
 export const OWNED_TABLES = ["badge", "invitation", "blocked_user", "freed_number"];
 /** What the service writes. */
 export const SERVICE_TABLES = ["application_head", ...OWNED_TABLES, "webhook_event"];
-const WATCHED_TABLES = [...SERVICE_TABLES, "script_command", "application", "application_secret"];
+const WATCHED_TABLES = [...SERVICE_TABLES, "script_command", "application", "application_secret", "heartbeat"];
 /**
  * Settings and secrets are not restored: they do not come back by themselves, and the administrator would set them again. The end
  * of a range is: entries bring it back (contract section 21).
@@ -53,28 +51,25 @@ const STRAY_MILLISECONDS = 600_000;
 /** Of the transaction that runs. */
 let changes: Change[] = [];
 /** What a restoration changes is no transaction of anybody. */
-let isWatched = true;
+export const watching = { isOn: true };
 let dice = new Dice(0);
 let now = () => 0;
 
-/** @param chance and time for SQL that asks for them: dice, and milliseconds */
-export function makeHomeDatabase({ diceNow, now }: { diceNow: () => Dice; now: () => number }): Sqlite {
+function makeHomeDatabase(): Sqlite {
   const database = new Sqlite(
     migrationFiles()
       .map((file) => readFileSync(file, "utf8"))
       .join("\n"),
   );
-  database.db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => diceNow().below(256)));
+  database.db.function("randomblob", (bytes) => new Uint8Array(Number(bytes)).map(() => dice.below(256)));
   database.db.function("unixepoch", { varargs: true }, () => now() / 1000);
   return database;
 }
 
-/** The databases of two homes for all seeds, emptied for each. */
 const homes = [makeHome(), makeHome()];
 
 function makeHome() {
-  const surroundings = { diceNow: () => dice, now: () => now() };
-  const [primary, copy] = [makeHomeDatabase(surroundings), makeHomeDatabase(surroundings)];
+  const [primary, copy] = [makeHomeDatabase(), makeHomeDatabase()];
   for (const table of WATCHED_TABLES) watch(primary, table);
   return { primary, copy };
 }
@@ -91,7 +86,7 @@ function parseRow(text: string): Row | null {
 /** SQLite itself tells of every changed row, whoever changed it. */
 function watch({ db }: Sqlite, table: string): void {
   const columns = db.prepare(`SELECT * FROM ${table}`).columns();
-  db.function("is_watched", () => Number(isWatched));
+  db.function("is_watched", () => Number(watching.isOn));
   const json = (row: string) => `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(", ")})`;
   db.function(`changed_${table}`, (before, after) => {
     changes.push({ table, before: parseRow(String(before)), after: parseRow(String(after)) });
@@ -112,7 +107,10 @@ export class D1Homes {
   readonly #servers: readonly D1Server[];
 
   constructor(world: World) {
-    this.#servers = homes.map((databases, index) => new D1Server(world, index + 1, databases));
+    this.#servers = homes.map(({ primary, copy }, index) => {
+      for (const database of [primary, copy]) database.clear();
+      return new D1Server(world, { home: index + 1, primary, copy });
+    });
     dice = world.dice.of("d1");
     now = () => world.timeline.now;
   }
@@ -132,6 +130,10 @@ export class D1Homes {
     return this.of(applicationId.parse(id)).wasRestoredWithin(milliseconds);
   }
 
+  headOf(id: string): Row | undefined {
+    return this.look("SELECT * FROM application_head WHERE application_id = ?", id)[0];
+  }
+
   /** For whoever looks on: the rows of every home. */
   look(sql: string, ...parameters: Value[]): Row[] {
     return this.#servers.flatMap((server) => server.look(sql, ...parameters));
@@ -139,14 +141,14 @@ export class D1Homes {
 }
 
 /** One D1's side: one transaction at a time, in the order in which they arrive; and its read copies. */
-class D1Server extends Member {
-  readonly #dice: Dice;
-  readonly #stopChance: number;
-  readonly #primary: Sqlite;
+class D1Server extends Part<{ home: number; primary: Sqlite; copy: Sqlite }> {
+  readonly primary = this.subject.primary;
+  readonly #copy = this.subject.copy;
+  readonly #dice = this.world.dice.of(`sessions of home ${this.subject.home}`);
+  readonly #stopChance = this.#dice.oneOf(STOP_CHANCES);
   /** What each transaction changed, in SQLite's own format, and when, in milliseconds. */
   readonly #commits: { changeset: Uint8Array; at: number }[] = [];
-  readonly #copy: Sqlite;
-  /** Commits that it has. */
+  /** Those that the copy has. */
   #copied = 0;
   #lagMilliseconds = 0;
   /** When all copies stopped, and when they go on, in milliseconds. */
@@ -159,16 +161,6 @@ class D1Server extends Member {
   #strays: { statements: readonly Statement[]; at: number }[] = [];
   /** The first moment to which it may be restored. */
   earliest = 0;
-
-  constructor(world: World, home: number, { primary, copy }: (typeof homes)[number]) {
-    super(world);
-    this.#dice = world.dice.of(`sessions of home ${home}`);
-    this.#stopChance = this.#dice.oneOf(STOP_CHANCES);
-    this.#primary = primary;
-    this.#copy = copy;
-    this.#primary.clear();
-    this.#startCopyAgain();
-  }
 
   /** Commits so far. A bookmark stands for this number. */
   get position(): number {
@@ -195,14 +187,16 @@ class D1Server extends Member {
 
   /** For whoever looks on: reads without being part of the service. */
   look(sql: string, ...parameters: Value[]): Row[] {
-    return this.#primary.run(sql, parameters).rows;
+    return this.primary.run(sql, parameters).rows;
   }
 
   /** One transaction. @throws Error when a statement fails, or a restoration cancelled it; then nothing was changed */
   execute(statements: readonly Statement[], lateMilliseconds = 0): Result[] {
     changes = [];
-    const results = this.#commit(() => run(this.#primary, statements, true));
+    const results = this.#commit(() => run(this.primary, statements, true));
     this.world.rows.see(changes, lateMilliseconds);
+    const heartbeat = changes.find(({ table }) => table === "heartbeat");
+    if (heartbeat) this.world.replica.seeHeartbeat(this.subject.home, heartbeat, lateMilliseconds);
     return results;
   }
 
@@ -253,7 +247,7 @@ class D1Server extends Member {
       isEntry(statements)
         ? this.#executeEntry(statements, lateMilliseconds)
         : this.execute(statements, lateMilliseconds);
-    const results = isRead ? run(this.#primary, statements, true) : write();
+    const results = isRead ? run(this.primary, statements, true) : write();
     return { results, bookmark: this.position };
   }
 
@@ -296,21 +290,21 @@ class D1Server extends Member {
     this.#replay(this.#copy, 0, position);
     this.#copied = position;
     const { rows: ranges } = this.#copy.run("SELECT last_number, id FROM application");
-    isWatched = false;
+    watching.isOn = false;
     this.#commit(() => {
-      for (const table of RESTORED_TABLES) this.#primary.run(`DELETE FROM ${table}`);
-      this.#replay(this.#primary, 0, position, (table) => RESTORED_TABLES.includes(table));
+      for (const table of RESTORED_TABLES) this.primary.run(`DELETE FROM ${table}`);
+      this.#replay(this.primary, 0, position, (table) => RESTORED_TABLES.includes(table));
       for (const range of ranges) {
-        this.#primary.run("UPDATE application SET last_number = ? WHERE id = ?", Object.values(range));
+        this.primary.run("UPDATE application SET last_number = ? WHERE id = ?", Object.values(range));
       }
     });
-    isWatched = true;
+    watching.isOn = true;
     this.#oldest = this.position;
     this.#restoredAt = this.world.timeline.now;
   }
 
   #commit<T>(work: () => T): T {
-    const { result, changeset } = this.#primary.transaction(work);
+    const { result, changeset } = this.primary.transaction(work);
     if (changeset.length > 0) this.#commits.push({ changeset, at: this.world.timeline.now });
     return result;
   }
@@ -323,7 +317,7 @@ class D1Server extends Member {
 }
 
 /** Whether a batch has entries of a log. One that copies or replaces rows begins with a fence, too. */
-function isEntry([fence, ...statements]: readonly Statement[]): boolean {
+export function isEntry([fence, ...statements]: readonly Statement[]): boolean {
   const isFence =
     fence?.sql.includes('INTO "application_head"') && !fence.parameters?.includes(Number.MAX_SAFE_INTEGER);
   return isFence === true && statements.every(({ sql }) => !/^\s*SELECT/i.test(sql));

@@ -7,7 +7,7 @@ import { standIn } from "../../stand-in.ts";
 import { Member } from "../member.ts";
 import { Process, requireProcess } from "./process.ts";
 import { Sqlite, type Value } from "./sqlite.ts";
-import { cursorOf, emptyObject, ObjectStorage, StoredObject } from "./storage.ts";
+import { cursorOf, emptyObject, ObjectStorage, type StoredObject } from "./storage.ts";
 
 /** How long the runtime waits before it runs an alarm again that failed, or whose object died at it, in milliseconds. */
 const ALARM_RETRY_MILLISECONDS = 2000;
@@ -29,8 +29,9 @@ interface Running {
 }
 
 /** An object: what it keeps, and its instances. */
-interface Known {
-  stored: StoredObject;
+interface Known extends StoredObject {
+  of: ClassName;
+  name: string;
   live: Running | null;
   /** The instance that another has superseded. */
   old: Running | null;
@@ -89,14 +90,14 @@ export class ObjectHost extends Member {
     object.old?.process.die();
     this.world.trace.add("seed", `the object of ${name} loses its storage`);
     this.world.faults.struck++;
-    emptyObject(object.stored);
-    object.stored.alarm = null;
+    emptyObject(object.sqlite);
+    object.alarm = null;
     this.world.replica.noteLoss(name);
   }
 
   /** What the object of an application keeps, or undefined when it was never called. */
-  get(name: string): Pick<StoredObject, "sqlite" | "alarm"> | undefined {
-    return this.#objects.get(`allocator ${name}`)?.stored;
+  get(name: string): StoredObject | undefined {
+    return this.#objects.get(`allocator ${name}`);
   }
 
   #choose(of: ClassName, name: string): Running {
@@ -104,15 +105,15 @@ export class ObjectHost extends Member {
     const { live, old } = object;
     if (old?.process.isAlive && this.#dice.chance(OLD_INSTANCE_CHANCE)) return old;
     if (of === "allocator" && live?.process.isAlive && this.world.faults.draw("instance")) this.#supersede(object);
-    return this.#enliven(of, name, object);
+    return this.#enliven(object);
   }
 
   #of(of: ClassName, name: string): Known {
     const key = `${of} ${name}`;
     const known = this.#objects.get(key);
     if (known) return known;
-    const stored = new StoredObject(this.#takeDatabase(of));
-    const made: Known = { stored, live: null, old: null };
+    const stored = { sqlite: this.#takeDatabase(of), values: new Map(), alarm: null };
+    const made: Known = { of, name, ...stored, live: null, old: null };
     this.#objects.set(key, made);
     return made;
   }
@@ -124,7 +125,7 @@ export class ObjectHost extends Member {
     const sqlite = pool[place];
     // A seed may end before something is durable.
     if (sqlite.db.isTransaction) sqlite.db.exec("ROLLBACK");
-    emptyObject({ sqlite });
+    emptyObject(sqlite);
     return sqlite;
   }
 
@@ -140,17 +141,16 @@ export class ObjectHost extends Member {
     this.world.timeline.after(this.#dice.below(OLD_INSTANCE_MILLISECONDS), () => live.process.die());
   }
 
-  #enliven(of: ClassName, name: string, object: Known): Running {
+  #enliven(object: Known): Running {
+    const { of, name } = object;
     if (object.live?.process.isAlive) return object.live;
-    const process = new Process(`${of} ${++this.#made}`, this.world);
-    if (of === "allocator" && object.live) this.world.replica.noteNewInstance(name);
-    const storage = new ObjectStorage(
-      this.world,
-      object.stored,
-      this.#dice,
-      () => process.die(),
-      (at) => this.#setAlarm(of, name, object, at),
-    );
+    const process = new Process(this.world, `${of} ${++this.#made}`);
+    if (of === "allocator" && (object.live ?? object.old)) this.world.replica.noteNewInstance(name);
+    const storage = new ObjectStorage(this.world, {
+      ...{ object, dice: this.#dice },
+      die: () => process.die(),
+      setAlarm: (at) => this.#setAlarm(object, at),
+    });
     process.gate = () => storage.gate;
     process.onDeath = () => storage.end();
     let isReady: Promise<unknown> = Promise.resolve();
@@ -159,11 +159,12 @@ export class ObjectHost extends Member {
       storage: standIn<DurableObjectStorage>("an object's storage", {
         sql: {
           exec: (sql: string, ...parameters: Value[]) => cursorOf(this.#execute(name, storage, sql, parameters)),
-          databaseSize: storage.databaseSize,
+          // The log is never too large here.
+          databaseSize: 4096,
         },
         kv: {
-          get: (name: string) => storage.getValue(name),
-          put: (name: string, value: unknown) => storage.putValue(name, value),
+          get: (name: string) => object.values.get(name),
+          put: (name: string, value: unknown) => object.values.set(name, value),
         },
         transactionSync: (work: () => unknown) => storage.transaction(work),
         getAlarm: async () => storage.alarm,
@@ -196,22 +197,22 @@ export class ObjectHost extends Member {
     return result;
   }
 
-  #setAlarm(of: ClassName, name: string, object: Known, at: number): void {
+  #setAlarm(object: Known, at: number): void {
     const { timeline, faults } = this.world;
     const fault = faults.draw("alarm");
     const late = fault === "late" ? this.#dice.below(600_000) : 0;
     timeline.after(at - timeline.now + late, () => {
-      if (object.stored.alarm !== at) return;
-      this.#goOff(of, name, object);
-      if (fault === "twice") this.#goOff(of, name, object);
+      if (object.alarm !== at) return;
+      this.#goOff(object);
+      if (fault === "twice") this.#goOff(object);
     });
   }
 
-  #goOff(of: ClassName, name: string, object: Known): void {
-    object.stored.alarm = null;
-    const { process, storage, instance, isReady } = this.#enliven(of, name, object);
+  #goOff(object: Known): void {
+    object.alarm = null;
+    const { process, storage, instance, isReady } = this.#enliven(object);
     this.world.trace.add(process.name, "alarm");
-    const again = () => void this.world.timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(of, name, object));
+    const again = () => void this.world.timeline.after(ALARM_RETRY_MILLISECONDS, () => this.#goOff(object));
     const work = async () => {
       await isReady;
       await instance.alarm?.();

@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Member } from "../member.ts";
-import type { World } from "../world.ts";
+import { Part } from "../member.ts";
 
 const running = new AsyncLocalStorage<Process>();
 
@@ -8,10 +7,10 @@ const running = new AsyncLocalStorage<Process>();
  * A process of the service: an isolate of the Worker, or an object. It can die between any two calls; what it waits for
  * then never comes, and what it sent may still arrive.
  */
-export class Process extends Member {
-  readonly name: string;
-  /** How far its clock is ahead. */
-  readonly #clockErrorMilliseconds: number;
+export class Process extends Part<string> {
+  readonly name = this.subject;
+  readonly #most = this.world.plan.clockErrorMilliseconds;
+  readonly #clockErrorMilliseconds = this.world.clockDice.between(-this.#most, this.#most);
   readonly #death = Promise.withResolvers<void>();
   isAlive = true;
   /** What must come to an end before anything leaves this process: the output gate of an object. */
@@ -19,13 +18,6 @@ export class Process extends Member {
   onDeath: () => void = () => {};
   /** Since when another instance of the object runs beside this one, in milliseconds; Infinity: none does. */
   supersededAt = Number.POSITIVE_INFINITY;
-
-  constructor(name: string, world: World) {
-    super(world);
-    this.name = name;
-    const most = world.plan.clockErrorMilliseconds;
-    this.#clockErrorMilliseconds = world.clockDice.between(-most, most);
-  }
 
   /** Milliseconds, by its own clock. */
   get now(): number {

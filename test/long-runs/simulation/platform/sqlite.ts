@@ -4,7 +4,6 @@ export type Row = Record<string, SQLOutputValue>;
 /** D1 takes truth values, too. */
 export type Value = SQLInputValue | boolean;
 
-/** A statement that inserts a row. */
 export const insertInto = (table: string, row: Readonly<Record<string, Value>>) => ({
   sql: `INSERT INTO ${table} (${Object.keys(row)}) VALUES (${Object.keys(row).map(() => "?")})`,
   parameters: Object.values(row),

@@ -1,37 +1,35 @@
 import type { Dice } from "../../dice.ts";
-import { Member } from "../member.ts";
-import type { World } from "../world.ts";
-import type { Row, Sqlite, Value } from "./sqlite.ts";
+import { Part } from "../member.ts";
+import type { Sqlite, Value } from "./sqlite.ts";
 
 /** How long a write takes until it is durable, in milliseconds; and where a seed has slow storage, now and then. */
 const FLUSH_MILLISECONDS = 5;
 const SLOW_FLUSH_MILLISECONDS = 1500;
 
-/** The size that the platform reports: the log is never too large here. */
-const DATABASE_BYTES = 4096;
-
 /** Tables that stay when the rows go: what says which migrations were applied. */
 const KEPT_TABLE = "__drizzle_migrations";
 
 /** What an object keeps when its instance dies. */
-export class StoredObject {
-  readonly sqlite: Sqlite;
-  readonly values = new Map<string, unknown>();
+export interface StoredObject {
+  sqlite: Sqlite;
+  values: Map<string, unknown>;
   /** When its alarm is due, in milliseconds; null: it is not set. */
-  alarm: number | null = null;
-
-  constructor(sqlite: Sqlite) {
-    this.sqlite = sqlite;
-  }
+  alarm: number | null;
 }
-
-/** Every row of an object's database goes. */
-export function emptyObject({ sqlite }: Pick<StoredObject, "sqlite">): void {
+export function emptyObject(sqlite: Sqlite): void {
   for (const table of tablesOf(sqlite)) if (table !== KEPT_TABLE) sqlite.run(`DELETE FROM "${table}"`);
 }
 
 const tablesOf = (sqlite: Sqlite): string[] =>
   sqlite.run("SELECT name FROM sqlite_master WHERE type = 'table'").rows.map(({ name }) => String(name));
+
+interface Instance {
+  object: StoredObject;
+  dice: Dice;
+  die(): void;
+  /** An alarm is durable. */
+  setAlarm(at: number): void;
+}
 
 /** The platform resets the object, so nobody need handle it. */
 export class StorageFailure extends Error {}
@@ -42,64 +40,39 @@ export class StorageFailure extends Error {}
  *
  * An instance that another has superseded reads what was there then. It fails when it writes.
  */
-export class ObjectStorage extends Member {
-  readonly #object: StoredObject;
-  readonly #dice: Dice;
-  #sqlite: Sqlite;
+export class ObjectStorage extends Part<Instance> {
+  readonly #object = this.subject.object;
+  readonly #dice = this.subject.dice;
+  #sqlite = this.#object.sqlite;
   #isSuperseded = false;
   /** Resolved when what was written so far is durable; null: all of it is. */
   #flush: PromiseWithResolvers<void> | null = null;
-  #alarm: { at: number | null } | null = null;
+  /** Set, and not durable yet. */
+  #alarm: number | null = null;
   #depth = 0;
   #broken: Promise<void> | null = null;
-  readonly #die: () => void;
-  readonly #setAlarm: (at: number) => void;
-
-  /** @param alarmSet is called when an alarm is durable */
-  constructor(world: World, object: StoredObject, dice: Dice, die: () => void, alarmSet: (at: number) => void) {
-    super(world);
-    this.#object = object;
-    this.#sqlite = object.sqlite;
-    this.#dice = dice;
-    this.#die = die;
-    this.#setAlarm = alarmSet;
-  }
 
   /** @returns resolves when what was written so far is durable, never if it is lost; null: it is durable */
   get gate(): Promise<void> | null {
     return this.#broken ?? this.#flush?.promise ?? null;
   }
 
-  get isSuperseded(): boolean {
-    return this.#isSuperseded;
-  }
-
   get alarm(): number | null {
-    return this.#alarm ? this.#alarm.at : this.#object.alarm;
+    return this.#alarm ?? this.#object.alarm;
   }
 
   /** The storage fails: nothing leaves the instance any more, and it does not outlive it for long. */
   fail(): Error {
     this.#broken = new Promise(() => {});
     this.world.faults.struck++;
-    this.world.timeline.after(this.#dice.below(50), this.#die);
+    this.world.timeline.after(this.#dice.below(50), this.subject.die);
     return new StorageFailure("The object's storage failed.");
   }
 
-  setAlarm(at: number | null): void {
+  setAlarm(at: number): void {
     this.#write();
-    this.#alarm = { at };
+    this.#alarm = at;
   }
-
-  getValue(name: string): unknown {
-    return this.#object.values.get(name);
-  }
-
-  putValue(name: string, value: unknown): void {
-    if (!this.#isSuperseded) this.#object.values.set(name, value);
-  }
-
-  readonly databaseSize = DATABASE_BYTES;
 
   execute(sql: string, parameters: readonly Value[]): { columns: string[]; rows: Value[][] } {
     if (parameters.length === 0 && /^\s*CREATE/i.test(sql)) {
@@ -172,36 +145,22 @@ export class ObjectStorage extends Member {
     timeline.after(this.#dice.below(most), () => {
       if (this.#flush !== flush) return;
       // What was written in one step with what failed is lost with it.
-      if (this.#broken || this.#isSuperseded || fault === "before") return this.#die();
+      if (this.#broken || this.#isSuperseded || fault === "before") return this.subject.die();
       this.#sqlite.db.exec("COMMIT");
       this.#flush = null;
-      if (this.#alarm) this.#keepAlarm(this.#alarm.at);
-      if (fault === "after") return this.#die();
+      if (this.#alarm !== null) {
+        this.#object.alarm = this.#alarm;
+        this.subject.setAlarm(this.#alarm);
+        this.#alarm = null;
+      }
+      if (fault === "after") return this.subject.die();
       flush.resolve();
     });
-  }
-
-  #keepAlarm(at: number | null): void {
-    this.#object.alarm = at;
-    this.#alarm = null;
-    if (at !== null) this.#setAlarm(at);
   }
 }
 
 /** `SqlStorageCursor`, as far as Drizzle and the service use it. */
-export function cursorOf({ columns, rows }: { columns: string[]; rows: Value[][] }) {
-  const objects = () => rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])) as Row);
-  const one = () => {
-    const [row, ...more] = objects();
-    if (!row || more.length > 0) throw new Error("Expected exactly one result from SQL query");
-    return row;
-  };
-  const values = objects()[Symbol.iterator]();
-  return {
-    toArray: objects,
-    one,
-    next: () => values.next(),
-    raw: () => ({ toArray: () => rows }),
-    columnNames: columns,
-  };
-}
+export const cursorOf = ({ columns, rows }: { columns: string[]; rows: Value[][] }) => ({
+  toArray: () => rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]]))),
+  raw: () => ({ toArray: () => rows }),
+});

@@ -22,7 +22,6 @@ export class Timeline {
   #tasks: Task[] = [];
   /** Milliseconds since 1970-01-01 UTC. */
   now: number;
-  /** Tasks run so far. */
   steps = 0;
 
   constructor(dice: Dice, startsAt: number) {

@@ -35,11 +35,8 @@ const POSSIBLE = {
 
 type Part = keyof typeof POSSIBLE;
 
-/** Of the faults, how many a seed has. */
 const SHARES = [0, 0.15, 0.4, 0.8] as const;
-/** How often one strikes, of all calls. */
 const RATES = [0.004, 0.015, 0.05, 0.15] as const;
-/** How often a way is slow. */
 const SLOWNESS = [0, 0, 0.02, 0.1] as const;
 /**
  * How long a call that fails may take to have its effect all the same, in milliseconds: mostly while its caller still tries again,
@@ -54,7 +51,6 @@ export class Faults {
   readonly rates: Record<string, number> = {};
   /** While a part is away, every call of it fails without an effect. */
   readonly away = new Set<Part>();
-  /** Whether anything may go wrong at this moment. */
   isOn = false;
   /** How many faults and consequences of faults the service has met so far. */
   struck = 0;
@@ -68,7 +64,6 @@ export class Faults {
     }
   }
 
-  /** What goes wrong with one call; nothing, mostly. */
   draw(part: Part): Fault | null {
     if (!this.isOn) return null;
     const strikes = (fault: Fault) => this.#dice.chance(this.rates[`${part} ${fault}`] ?? 0);
@@ -78,7 +73,6 @@ export class Faults {
   }
 }
 
-/** The longest that one way takes, in milliseconds. */
 export const MAX_DELAY_MILLISECONDS = 8000;
 
 /**

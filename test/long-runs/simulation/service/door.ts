@@ -40,7 +40,6 @@ const isVerified = ({ users }: Application, { user, userId }: BadgeCallOfDevice)
 const BY_DEVICE: AuditContext = { actor: { kind: "device" } };
 const BY_SERVER: AuditContext = { actor: { kind: "server" } };
 
-/** Who calls server-side. */
 export interface Credentials {
   applicationId: ApplicationId;
   secret: string;
@@ -79,7 +78,6 @@ async function serveDevice<Granted>(
   });
 }
 
-/** A call of an application's server. */
 function ofServer<Request extends Credentials, Granted>(
   call: (context: Context, request: Request, application: Application) => Promise<Granted>,
 ) {

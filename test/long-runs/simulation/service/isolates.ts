@@ -12,7 +12,6 @@ import { objectBinding } from "../platform/objects.ts";
 import { Process } from "../platform/process.ts";
 import { queueBinding } from "../platform/queue.ts";
 
-/** Isolates that run at once, at most. */
 const MAX_ISOLATES = 2;
 
 /** Nobody is limited here: the limit is the platform's, and tested where there is HTTP. */
@@ -87,7 +86,6 @@ export class Isolates extends Member {
     });
   }
 
-  /** An isolate ends, as isolates do. */
   killOne(): void {
     this.#dice.pick(this.#isolates)?.die();
   }
@@ -99,7 +97,7 @@ export class Isolates extends Member {
   }
 
   #make(): Isolate {
-    const isolate = new Isolate(`isolate ${++this.#made}`, this.world);
+    const isolate = new Isolate(this.world, `isolate ${++this.#made}`);
     this.#isolates.push(isolate);
     return isolate;
   }
