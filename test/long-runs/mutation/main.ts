@@ -84,15 +84,24 @@ function copyPages(): void {
 async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   copyProject();
   const maxSeconds = await expectGreen(mutants.map(({ file }) => file));
-  let killed = 0;
-  for (const [index, mutant] of mutants.entries()) {
-    const killer = await tryMutant(mutant, maxSeconds);
-    if (killer !== undefined) killed++;
-    say(`${index + 1} of ${mutants.length} ${killer === undefined ? "SURVIVED" : "killed"}: ${describe(mutant)}`);
-    if (killer !== undefined) say(`  by ${killer}`);
-  }
+  let alive = mutants;
+  for (const stage of STAGES) alive = await tryStage(alive, stage, maxSeconds);
+  for (const mutant of alive) say(`SURVIVED: ${describe(mutant)}`);
+  const killed = mutants.length - alive.length;
   say(`${killed} of ${mutants.length} killed, ${((100 * killed) / mutants.length).toFixed(0)} %`);
   return killed >= WANTED_SHARE * mutants.length ? 0 : 1;
+}
+
+/** @returns those that nothing noticed */
+async function tryStage(mutants: readonly Mutant[], runsOf: Stage, maxSeconds: number): Promise<Mutant[]> {
+  const alive: Mutant[] = [];
+  for (const [index, mutant] of mutants.entries()) {
+    const killer = await tryMutant(mutant, runsOf(mutant.file), maxSeconds);
+    if (killer === undefined) alive.push(mutant);
+    say(`${index + 1} of ${mutants.length} ${killer === undefined ? "alive" : "killed"}: ${describe(mutant)}`);
+    if (killer !== undefined) say(`  by ${killer}`);
+  }
+  return alive;
 }
 
 /** Parameters of Node for a run of these tests. */
@@ -103,13 +112,17 @@ function testRun(tests: Iterable<string>, left: readonly string[] = []): string[
   ];
 }
 
-/** What may notice a mutant of a file, in stages: runs of one stage go side by side, and the next only if all were green. */
-function stagesOf(file: string): string[][][] {
-  const likely = testsOf(file);
-  const first = [testRun(likely), ...(isSimulated(file) ? [SIMULATION] : [])];
-  const left = [...likely.map((path) => `**/${path}*`), ...likely.map((path) => `**/${path}*/**`), ...SLOW_FILES];
-  return isInWorker(file) ? [first, [testRun(WORKER_TESTS, left)]] : [first];
-}
+/** Runs that may notice a mutant of this file; they go side by side. */
+type Stage = (file: string) => string[][];
+
+/** The likely tests of all mutants come first, then all tests of the Worker for those that are still alive. */
+const STAGES: readonly Stage[] = [
+  (file) => [testRun(testsOf(file)), ...(isSimulated(file) ? [SIMULATION] : [])],
+  (file) => {
+    const tried = testsOf(file).flatMap((path) => [`**/${path}*`, `**/${path}*/**`]);
+    return isInWorker(file) ? [testRun(WORKER_TESTS, [...tried, ...SLOW_FILES])] : [];
+  },
+];
 
 /**
  * Runs everything on the unchanged copy.
@@ -130,20 +143,21 @@ async function expectGreen(files: readonly string[]): Promise<number> {
 }
 
 /** @returns what noticed it, if anything did */
-async function tryMutant({ file, start, end, replacement }: Mutant, maxSeconds: number): Promise<string | undefined> {
+async function tryMutant(
+  { file, start, end, replacement }: Mutant,
+  runs: readonly string[][],
+  maxSeconds: number,
+): Promise<string | undefined> {
   const path = join(copy, file);
   const original = readFileSync(path, "utf8");
   writeFileSync(path, original.slice(0, start) + replacement + original.slice(end));
   try {
     const ended = new AbortController();
     if (isInPages(file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return "the build";
-    for (const stage of stagesOf(file)) {
-      // The first that is red ends the others.
-      const results = await Promise.all(stage.map((run) => runNode(run, maxSeconds, ended)));
-      const red = results.find(({ isFirstRed }) => isFirstRed);
-      if (red) return /FAIL +(.*)/.exec(red.output)?.[1] ?? red.output.trim().split("\n").at(-1)?.slice(0, 200) ?? "";
-    }
-    return undefined;
+    // The first that is red ends the others.
+    const results = await Promise.all(runs.map((run) => runNode(run, maxSeconds, ended)));
+    const red = results.find(({ isFirstRed }) => isFirstRed);
+    return red && (/FAIL +(.*)/.exec(red.output)?.[1] ?? red.output.trim().slice(-200));
   } finally {
     writeFileSync(path, original);
     if (isInPages(file)) copyPages();
