@@ -1,12 +1,16 @@
-import { describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { block, getBadge, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
+import { useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
+import { createApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
+import { queueThat } from "../support/queue.ts";
 import { badgeRows } from "../support/rows.ts";
-import { crowded, ENTRY, expectInSync, headOf, sequenceOf } from "./support.ts";
+import { crowded, ENTRY, expectInSync, fillBadges, headOf, sequenceOf } from "./support.ts";
 
 useQuietLog();
 
@@ -107,5 +111,25 @@ describe("badges of maximal metadata (contract sections 7 and 21)", () => {
     const application = await crowded(COPY_PAGE_ROWS + 100);
     await issueTo(application, "phone", "bob");
     await expectInSync(application);
+  });
+});
+
+describe("webhook events of a large command (contract sections 8 and 21)", () => {
+  useStandingClock();
+
+  it("50 deliveries of an application begin each second, so that D1 is left to others, also those of its next calls", async () => {
+    const webhookUrl = "https://receiver.example/hook";
+    const application = await createApplication({ size: 1000, webhookUrl, events: "badge:created,badge:revoked" });
+    await fillBadges(application, 120, ORDINARY);
+    const delays: number[] = [];
+    const queue = queueThat(() => {});
+    vi.spyOn(env.WEBHOOKS, "sendBatch").mockImplementation((messages) => {
+      delays.push(...[...messages].map(({ delaySeconds = 0 }) => delaySeconds));
+      return queue.sendBatch(messages);
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect((await block(application, "mallory")).status).toBe(200);
+    await issueTo(application, "phone", "bob");
+    expect(delays).toEqual([...Array(50).fill(0), ...Array(50).fill(1), ...Array(21).fill(2)]);
   });
 });

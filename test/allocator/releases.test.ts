@@ -171,7 +171,7 @@ describe("a message or an entry of a later release (contract section 21)", () =>
       });
     await setVersion(2);
     await restore(application, snapshot);
-    await wake(application, true);
+    await expect(async () => wake(application, true)).rejects.toThrow("D1 is unavailable");
     expect(await stateOf(application, number)).toBe("active");
     expect(log.lines()).toContainEqual(expect.objectContaining({ event: "entry-refused", level: "error" }));
     await setVersion(1);

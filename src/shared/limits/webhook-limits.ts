@@ -27,3 +27,6 @@ export const MAX_STORED_RESPONSE_BYTES = 1024;
 /** An endpoint is held after this time without a success, and at least this many failures. */
 export const HOLD_AFTER_SECONDS = 120 * 3600;
 export const HOLD_AFTER_ATTEMPTS = 10;
+
+/** Deliveries of one application that begin each second; the others wait, so that other applications get D1 (contract section 21). */
+export const DELIVERIES_PER_SECOND = 50;

@@ -15,7 +15,7 @@ import {
   noteUntriedFrom,
   readUntriedFrom,
 } from "../storage/webhook-backlog.ts";
-import { enqueueAll } from "./delivery-message.ts";
+import { enqueueAll, paced } from "./delivery-message.ts";
 
 /** The tick's work on events, so that no event depends on its queue message. */
 
@@ -32,7 +32,7 @@ export async function enqueueDueEvents({ db, queue, now }: Context): Promise<num
     perApplication: MAX_APPLICATION_ENQUEUED,
     limit: MAX_SWEEP_ENQUEUED,
   });
-  await enqueueAll(queue, due);
+  await enqueueAll(queue, paced(due));
   return due.length;
 }
 

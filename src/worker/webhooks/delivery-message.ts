@@ -1,7 +1,8 @@
 import * as z from "zod";
 import { type ApplicationId, applicationId } from "../../shared/identifiers.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
-import { MAX_QUEUE_BATCH_MESSAGES } from "../../shared/limits/sweep-limits.ts";
+import { MAX_QUEUE_BATCH_MESSAGES, MAX_QUEUE_DELAY_SECONDS } from "../../shared/limits/sweep-limits.ts";
+import { DELIVERIES_PER_SECOND } from "../../shared/limits/webhook-limits.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
 
@@ -15,16 +16,36 @@ export interface DelayedMessage {
   delaySeconds: number;
 }
 
-/** Enqueues deliveries, best effort: the tick finds the event of a lost message within about a minute. */
+/**
+ * Messages of events, of which so many of each application begin each second: each delivery writes D1, which is left to other
+ * applications meanwhile (contract section 21).
+ *
+ * @param delay of the first, in milliseconds
+ */
+export function paced(ids: readonly DeliveryMessage[], delay = 0): DelayedMessage[] {
+  const counts = new Map<ApplicationId, number>();
+  return ids.map((body) => {
+    const before = counts.get(body.applicationId) ?? 0;
+    counts.set(body.applicationId, before + 1);
+    return { body, delaySeconds: Math.floor(delay / 1000 + before / DELIVERIES_PER_SECOND) };
+  });
+}
+
+/**
+ * Enqueues deliveries, best effort: the tick finds the event of a lost message within about a minute, and those that are too far
+ * ahead for the queue.
+ *
+ * @param delay of the first, in milliseconds
+ */
 export function enqueueDeliveries(
   queue: Queue<DeliveryMessage>,
   applicationId: ApplicationId,
   eventIds: readonly string[],
+  delay = 0,
 ): Promise<void> {
-  return enqueueDelayed(
-    queue,
-    eventIds.map((eventId) => ({ body: { applicationId, eventId }, delaySeconds: 0 })),
-  );
+  const ids = eventIds.map((eventId) => ({ applicationId, eventId }));
+  const messages = paced(ids, delay).filter(({ delaySeconds }) => delaySeconds <= MAX_QUEUE_DELAY_SECONDS);
+  return enqueueDelayed(queue, messages);
 }
 
 /** Like `enqueueDeliveries`, with a delay for each message. */
@@ -44,8 +65,8 @@ export async function enqueueDelayed(
 }
 
 /** @throws Unavailable at the first batch that the queue refuses; later batches are not sent */
-export async function enqueueAll(queue: Queue<DeliveryMessage>, messages: readonly DeliveryMessage[]): Promise<void> {
-  for (const batch of batchesOf(messages.map((body) => ({ body })))) await sendBatch(queue, batch);
+export async function enqueueAll(queue: Queue<DeliveryMessage>, messages: readonly DelayedMessage[]): Promise<void> {
+  for (const batch of batchesOf(messages)) await sendBatch(queue, batch);
 }
 
 const sendBatch = (queue: Queue<DeliveryMessage>, batch: readonly MessageSendRequest<DeliveryMessage>[]) =>
