@@ -105,6 +105,7 @@ export class World extends Ground {
   readonly told: Told = new Told(this);
   readonly deliveries = new Deliveries(this);
 
+  readonly replayDice = this.dice.of("replays");
   readonly planter = new Planter(this);
   readonly administrator = new Administrator(this);
   readonly clients = new Clients(this);

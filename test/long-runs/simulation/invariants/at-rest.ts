@@ -3,12 +3,12 @@ import { getTableColumns } from "drizzle-orm";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { applicationHead, counterColumns } from "../../../../src/shared/schema.ts";
 import { fromStored } from "../../../../src/worker/allocator/entry.ts";
-
 import type { ApplicationPlan } from "../plan.ts";
 import { OWNED_TABLES } from "../platform/d1.ts";
 import type { Sqlite } from "../platform/sqlite.ts";
 import type { Verdict, World } from "../world.ts";
 import { KEYS } from "./history.ts";
+import { checkReplay } from "./replay.ts";
 
 /** Of what D1 has no row when nothing is under way and nothing is due. */
 const NOTHING_LEFT = {
@@ -23,6 +23,7 @@ const NOTHING_LEFT = {
     AND badge.ordinal IS NOT NULL AND badge.state IN ('active', 'suspended')`,
 };
 
+/** What must be true when nothing is under way and nothing is due. */
 export function checkAtRest(world: World): void {
   const { d1, verdict, plan, replica } = world;
   for (const [promise, sql] of Object.entries(NOTHING_LEFT)) {
@@ -32,6 +33,9 @@ export function checkAtRest(world: World): void {
   for (const application of plan.applications) checkApplication(world, application);
   replica.checkAtRest();
 }
+
+/** How often the log is replayed. */
+const REPLAY_CHANCE = 0.2;
 
 /** Every number that was handed out is somebody's or free again, and D1 has what the allocator has. */
 function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan): void {
@@ -59,6 +63,7 @@ function checkApplication(world: World, { id, numbersAtFirst }: ApplicationPlan)
   checkLog(world, id, object.sqlite);
   const erasures = object.sqlite.run("SELECT * FROM erasure").rows;
   verdict.expect(erasures.length === 0, "an erasure comes to an end", id, erasures);
+  if (world.replayDice.chance(REPLAY_CHANCE)) checkReplay(world, id, object.sqlite);
 }
 
 /** D1's rows, of all four tables with all columns, and its head are the allocator's. */

@@ -55,7 +55,7 @@ export const watching = { isOn: true };
 let dice = new Dice(0);
 let now = () => 0;
 
-function makeHomeDatabase(): Sqlite {
+export function makeHomeDatabase(): Sqlite {
   const database = new Sqlite(
     migrationFiles()
       .map((file) => readFileSync(file, "utf8"))
