@@ -31,6 +31,18 @@ const SIMULATION = ["--disable-warning=ExperimentalWarning", "test/long-runs/sim
 /** Tests of many repetitions, which other tests of the same rule make superfluous here. */
 const SLOW_TESTS = "1,000 devices at once|100000 are ended|no number has two holders|come out as in some order";
 
+/** Runs that may notice a mutant of this file; they go side by side. */
+type Stage = (file: string) => string[][];
+
+/** The likely tests of all mutants come first, then all tests of the Worker for those that are still alive. */
+const STAGES: readonly Stage[] = [
+  (file) => [testRun(testsOf(file)), ...(isSimulated(file) ? [SIMULATION] : [])],
+  (file) => {
+    const tried = testsOf(file).flatMap((path) => [`**/${path}*`, `**/${path}*/**`]);
+    return isInWorker(file) ? [testRun(WORKER_TESTS, [...tried, ...SLOW_FILES])] : [];
+  },
+];
+
 const options = new Command("npm run mutate --")
   .description("Changes the source in one small place at a time, in a copy, and tells which changes no test notices.")
   .option("--sample <n>", "draw so many mutants, evenly over the files (default: all)", wholeNumber)
@@ -111,18 +123,6 @@ function testRun(tests: Iterable<string>, left: readonly string[] = []): string[
     ...["-t", `^(?!.*(${SLOW_TESTS}))`, ...left.flatMap((path) => ["--exclude", path]), ...tests],
   ];
 }
-
-/** Runs that may notice a mutant of this file; they go side by side. */
-type Stage = (file: string) => string[][];
-
-/** The likely tests of all mutants come first, then all tests of the Worker for those that are still alive. */
-const STAGES: readonly Stage[] = [
-  (file) => [testRun(testsOf(file)), ...(isSimulated(file) ? [SIMULATION] : [])],
-  (file) => {
-    const tried = testsOf(file).flatMap((path) => [`**/${path}*`, `**/${path}*/**`]);
-    return isInWorker(file) ? [testRun(WORKER_TESTS, [...tried, ...SLOW_FILES])] : [];
-  },
-];
 
 /**
  * Runs everything on the unchanged copy.
