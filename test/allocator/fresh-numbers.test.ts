@@ -2,7 +2,12 @@ import { expect, it } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import type { RangeSegment } from "../../src/shared/schema.ts";
 import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
+import { issueTo } from "../badges/life-support.ts";
+import { useQuietLog } from "../invitations/support/log.ts";
+import { createApplication } from "../support/application.ts";
 import { request } from "./decide/support.ts";
+
+const log = useQuietLog();
 
 const APPLICATION = applicationId.parse("app_00000000000000000000");
 
@@ -25,4 +30,16 @@ it("a range segment is used in one order, whatever size it had in a group that D
   const grown = await orderOf(instance, 9);
   expect(grown.toSorted()).toEqual([1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008]);
   expect(await orderOf(newInstance(), 9)).toEqual(grown);
+});
+
+it("a warning is logged once when 90 % of a range's numbers are used, and once when 99 % are (docs/operations.md)", async () => {
+  const application = await createApplication({ size: 10 });
+  const warnings = () =>
+    log.lines().filter(({ event, application: id }) => event === "range-fills-up" && id === application.id);
+  for (let count = 1; count <= 8; count++) await issueTo(application, `phone-${count}`, "alice");
+  expect(warnings()).toEqual([]);
+  await issueTo(application, "phone-9", "alice");
+  expect(warnings()).toMatchObject([{ level: "warn", usedPercent: 90, left: 1 }]);
+  await issueTo(application, "phone-10", "alice");
+  expect(warnings()).toMatchObject([{ usedPercent: 90 }, { level: "warn", usedPercent: 99, left: 0 }]);
 });

@@ -54,6 +54,11 @@ describe('PASS = "off" in wrangler.toml (contract section 27)', () => {
 const DEMO_APPLICATION_ID = 'app_0123456789"<b>';
 
 describe("/docs and the demo application (contract section 11)", () => {
+  it("/docs/ redirects to /docs for good", async () => {
+    const { status, headers } = await get("/docs/", {});
+    expect([status, headers.get("location")]).toEqual([308, "/docs"]);
+  });
+
   it("/docs has the demo application's ID locally, escaped, and caches may not store that page", async () => {
     const { status, text, headers } = await get("/docs", { DEMO_APPLICATION_ID });
     expect(status).toBe(200);
