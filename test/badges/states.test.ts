@@ -96,7 +96,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     },
   );
 
-  it("an expired badge is in its former state again with a later end, and its change is told if the expiry was", () => {
+  it("a later end puts an expired badge back into its former state, and sends an event only if the expiry sent one", () => {
     for (const expiresAt of [AHEAD, null]) {
       const step = setEnd(expiresAt);
       expect(take(state, "past and noted", step)).toEqual(changed(state, expiresAt, null, state));
@@ -106,7 +106,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     }
   });
 
-  it("an expired badge stays expired with another past end, and that is told once", () => {
+  it("an earlier end in the past leaves an expired badge expired, and the expiry sends one event", () => {
     const expiresAt = PAST - 1;
     expect(take(state, "past", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
     expect(take(state, "past and noted", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOTED, null));

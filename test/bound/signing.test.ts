@@ -36,7 +36,7 @@ async function shared(
 }
 
 describe("which badge signs with a proof (contract section 15)", () => {
-  it("among the badges bound to the proof's key, the one returned last signs, whoever has logged in since", async () => {
+  it("of the badges bound to the proof's key, the one that a login returned last signs, even if another user has logged in since", async () => {
     const application = await createApplication();
     const [phone, other] = [await newPhone(application), await newPhone(application)];
     const badges = await shared(application, [

@@ -3,8 +3,6 @@ import { BY_CLOCK } from "../../shared/actor.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../shared/limits/allocator-limits.ts";
-import { MAX_QUEUE_DELAY_SECONDS } from "../../shared/limits/sweep-limits.ts";
-import { DELIVERIES_PER_SECOND } from "../../shared/limits/webhook-limits.ts";
 import { findHome, queueOf } from "../homes.ts";
 import { SealingKeys } from "../keys/sealing-keys.ts";
 import { UnsealedKeys } from "../keys/unsealed-keys.ts";
@@ -12,7 +10,7 @@ import { LiveClient } from "../live/live-client.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { Database } from "../storage/database.ts";
-import { enqueueDeliveries } from "../webhooks/delivery-message.ts";
+import { DeliveryPace, enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
 import type { Reply } from "./calls.ts";
 import { CALL_VERSION, type Call, type CallMessage, type Command } from "./commands.ts";
@@ -32,8 +30,7 @@ export class Allocator extends DurableObject<Env> {
   readonly #unsealedKeys = new UnsealedKeys(new SealingKeys(this.env));
   #engine: Engine | undefined;
   #alarms: Alarms | undefined;
-  /** When the next event's delivery begins, in milliseconds: a large command leaves D1 to other applications. */
-  #deliveriesFrom = 0;
+  readonly #pace = new DeliveryPace();
   /** Commands of the script that are being carried out. */
   #commands: Promise<void> = Promise.resolve();
 
@@ -120,12 +117,7 @@ export class Allocator extends DurableObject<Env> {
         return new Database(found.d1);
       },
       enqueue: (eventIds: readonly string[]): void => {
-        if (eventIds.length === 0) return;
-        const now = Date.now();
-        // Of more events than the queue takes ahead, the tick brings the others.
-        const from = Math.min(Math.max(now, this.#deliveriesFrom), now + 1000 * MAX_QUEUE_DELAY_SECONDS);
-        this.#deliveriesFrom = from + (1000 * eventIds.length) / DELIVERIES_PER_SECOND;
-        void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds, from - now);
+        if (eventIds.length > 0) void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds, this.#pace);
       },
       // Not waited for: what gets lost is found within half a minute (src/worker/live/live.ts).
       notify: (): void => {

@@ -15,7 +15,7 @@ import {
   noteUntriedFrom,
   readUntriedFrom,
 } from "../storage/webhook-backlog.ts";
-import { enqueueAll, paced } from "./delivery-message.ts";
+import { DeliveryPace, enqueueAll } from "./delivery-message.ts";
 
 /** The tick's work on events, so that no event depends on its queue message. */
 
@@ -32,7 +32,11 @@ export async function enqueueDueEvents({ db, queue, now }: Context): Promise<num
     perApplication: MAX_APPLICATION_ENQUEUED,
     limit: MAX_SWEEP_ENQUEUED,
   });
-  await enqueueAll(queue, paced(due));
+  const startedAt = now();
+  const paces = new Map(due.map(({ applicationId }) => [applicationId, new DeliveryPace()]));
+  // In the order of `due`, so that no application's events wait for all of another's.
+  const messages = due.flatMap((id) => paces.get(id.applicationId)?.messagesFor([id], startedAt) ?? []);
+  await enqueueAll(queue, messages);
   return due.length;
 }
 

@@ -16,36 +16,35 @@ export interface DelayedMessage {
   delaySeconds: number;
 }
 
-/**
- * Messages of events, of which so many of each application begin each second: each delivery writes D1, which is left to other
- * applications meanwhile (contract section 21).
- *
- * @param delay of the first, in milliseconds
- */
-export function paced(ids: readonly DeliveryMessage[], delay = 0): DelayedMessage[] {
-  const counts = new Map<ApplicationId, number>();
-  return ids.map((body) => {
-    const before = counts.get(body.applicationId) ?? 0;
-    counts.set(body.applicationId, before + 1);
-    return { body, delaySeconds: Math.floor(delay / 1000 + before / DELIVERIES_PER_SECOND) };
-  });
+/** Limits how many deliveries of one application begin each second, because each writes D1 (contract section 21). */
+export class DeliveryPace {
+  #nextAt = 0;
+
+  /**
+   * Messages for the application's next events. Events too far ahead for the queue are left out: the tick enqueues them later.
+   *
+   * @param now milliseconds
+   */
+  messagesFor(ids: readonly DeliveryMessage[], now: number): DelayedMessage[] {
+    return ids.flatMap((body) => {
+      const at = Math.max(now, this.#nextAt);
+      const delaySeconds = Math.floor((at - now) / 1000);
+      if (delaySeconds > MAX_QUEUE_DELAY_SECONDS) return [];
+      this.#nextAt = at + 1000 / DELIVERIES_PER_SECOND;
+      return [{ body, delaySeconds }];
+    });
+  }
 }
 
-/**
- * Enqueues deliveries, best effort: the tick finds the event of a lost message within about a minute, and those that are too far
- * ahead for the queue.
- *
- * @param delay of the first, in milliseconds
- */
+/** Enqueues deliveries, best effort: the tick finds the event of a lost message within about a minute. */
 export function enqueueDeliveries(
   queue: Queue<DeliveryMessage>,
   applicationId: ApplicationId,
   eventIds: readonly string[],
-  delay = 0,
+  pace = new DeliveryPace(),
 ): Promise<void> {
   const ids = eventIds.map((eventId) => ({ applicationId, eventId }));
-  const messages = paced(ids, delay).filter(({ delaySeconds }) => delaySeconds <= MAX_QUEUE_DELAY_SECONDS);
-  return enqueueDelayed(queue, messages);
+  return enqueueDelayed(queue, pace.messagesFor(ids, Date.now()));
 }
 
 /** Like `enqueueDeliveries`, with a delay for each message. */

@@ -159,7 +159,7 @@ function restoreOne(world: World, dice: Dice): void {
   restoreTo(world, application, position);
 }
 
-/** @param position or an earlier one, if a republication was under way then: nobody but an administrator would go on with it */
+/** @param position if a republication was under way at it, D1 is restored to before that: only an administrator could resume it */
 function restoreTo({ d1, trace, faults, history, replica }: World, { id }: ApplicationPlan, position: number): void {
   const home = homeOf(id);
   const server = d1.at(home);
@@ -259,8 +259,8 @@ const DAY = 24 * HOUR;
 const SMALL_RANGE_NUMBERS = 20;
 
 /**
- * When all is quiet, everybody asks once more and gets what they were told before: each user device its number, the
- * server its list, and every number of a small range is still there for somebody.
+ * When nothing is under way, everybody repeats their calls and must get the same results: each user device its number, and the
+ * server its list. Every number of a small range must still be available.
  */
 export async function askEverythingAgain(world: World, party: Party): Promise<void> {
   const { administrator, timeline, book, clients, history } = world;
