@@ -119,6 +119,21 @@ describe("a batch of the queue with events of several homes (contract sections 8
     expect(consumer.sent).toEqual([two.eventId, one.eventId]);
   });
 
+  it("paced events wait for the least that their messages ask for, and an event that need not wait is sent at once", async () => {
+    const waits = vi.spyOn(scheduler, "wait");
+    const paced = [
+      { ...(await dueEvent(1)), afterMilliseconds: 40 },
+      { ...(await dueEvent(1)), afterMilliseconds: 20 },
+    ];
+    const consumer = new Consumer();
+    await consumeDeliveries(consumer.contextOf, messagesOf(paced));
+    expect(waits.mock.calls).toEqual([[20]]);
+    await consumeDeliveries(consumer.contextOf, messagesOf([...paced, await dueEvent(1)]));
+    expect(waits.mock.calls).toEqual([[20], [0]]);
+    await consumer.settle();
+    expect(consumer.sent).toHaveLength(3);
+  });
+
   it("messages for a home that is not bound are dropped and logged", async () => {
     const error = vi.spyOn(console, "error").mockClear();
     const event = await dueEvent(2);

@@ -57,10 +57,10 @@ describe("the core, whatever fails and in whatever order (contract sections 1, 4
 });
 
 /** With few calls the slowest hundredth is one call: a seed in which the service passes and each fault is seen. */
-const ISOLATION = byEffort(["--isolation", "4", "--seed", "12"], ["--isolation", "15", "--seed", "12"]);
+const ISOLATION = byEffort(["--isolation", "4", "--seed", "12"], ["--isolation", "20", "--seed", "12"]);
 
 describe("an application beside one that is attacked", () => {
-  it("an application beside an attacked one is at most three times as slow as alone, at the 99th percentile", async () => {
+  it("an application beside an attacked one is at most one and a half times as slow as alone, at the 99th percentile", async () => {
     const { code, output } = await run(...ISOLATION);
     expect(code, output).toBe(0);
   }, 120_000);

@@ -8,7 +8,6 @@ import { makeConsoleSecret, makeSecret } from "../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../src/shared/schema.ts";
 import { toBase64 } from "../../src/shared/sealing.ts";
 import { Database } from "../../src/worker/storage/database.ts";
-import { findDueEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
@@ -396,31 +395,5 @@ describe("a slow receiver delays no other application's events (contract section
     await until(async () => {
       expect((await eventRows(slow)).map(({ attempts }) => attempts)).toEqual(Array(11).fill(1));
     });
-  });
-
-  it("a sweep enqueues events of every application, whatever the backlog of one", async () => {
-    const [dead, other] = [
-      await Outbox.open({ webhookUrl: receiver().url }),
-      await Outbox.open({ webhookUrl: receiver().url }),
-    ];
-    for (let count = 0; count < 8; count++) {
-      dead.now += 1;
-      await dead.issue();
-    }
-    other.now = dead.now + 1000;
-    const waiting = await other.issue();
-    const now = dead.now + 60_000;
-    dead.now = now;
-    await dead.sweep();
-    const found = await findDueEvents(dead.context.db, { now, perApplication: 5, limit: 100 });
-    const of = ({ application: { id } }: Outbox) => found.filter(({ applicationId }) => applicationId === id);
-    expect(of(dead).map(({ eventId }) => eventId)).toEqual((await dead.events()).slice(0, 5).map(({ id }) => id));
-    expect(of(other).map(({ eventId }) => eventId)).toEqual([waiting]);
-    const limited = await findDueEvents(dead.context.db, {
-      now,
-      perApplication: 5,
-      limit: found.length - 4,
-    });
-    expect(limited.map(({ eventId }) => eventId)).toContain(waiting);
   });
 });

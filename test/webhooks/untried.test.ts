@@ -2,14 +2,12 @@ import { describe, expect, it, vi } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { isoTime } from "../../src/shared/time.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
-import { Database } from "../../src/worker/storage/database.ts";
 import { noteUntriedFrom, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
 import { findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
 import { pageEvents } from "../../src/worker/webhooks/list.ts";
 import { ENTRY } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { bindObject, ring } from "../support/allocator.ts";
-import { type Bill, billOf } from "../support/bill.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
@@ -25,23 +23,6 @@ useQuietLog();
 
 async function openOutbox(): Promise<Outbox> {
   return Outbox.open({ webhookUrl: receiver().url });
-}
-
-/** What D1 reads and writes meanwhile. */
-async function billed(outbox: Outbox, act: () => Promise<unknown>): Promise<Bill> {
-  const sum = { rowsRead: 0, rowsWritten: 0 };
-  const whole = outbox.context;
-  const d1 = aroundD1(homeDatabase(), async (statements, send) => {
-    const result = await send();
-    const { rowsRead, rowsWritten } = await billOf(statements, result);
-    sum.rowsRead += rowsRead;
-    sum.rowsWritten += rowsWritten;
-    return result;
-  });
-  outbox.context = { ...whole, db: new Database(d1) };
-  await act();
-  outbox.context = whole;
-  return sum;
 }
 
 /** Events as badges write them, one made at each of these moments. @returns their IDs */
@@ -71,7 +52,7 @@ describe("what a delivery writes", () => {
   it("a delivery that succeeds at once writes one row", async () => {
     const outbox = await openOutbox();
     const event = await outbox.issue();
-    expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(1);
+    expect((await outbox.billed(() => outbox.deliver(event))).rowsWritten).toBe(1);
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", dueAt: null, leaseUntil: 0, attempts: 1 });
   });
 
@@ -79,9 +60,9 @@ describe("what a delivery writes", () => {
     const endpoint = receiver((_, attempt) => answer(attempt === 1 ? 500 : 200));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const event = await outbox.issue();
-    expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(3);
+    expect((await outbox.billed(() => outbox.deliver(event))).rowsWritten).toBe(3);
     outbox.now = await outbox.dueTime(event);
-    expect((await billed(outbox, () => outbox.deliver(event))).rowsWritten).toBe(3);
+    expect((await outbox.billed(() => outbox.deliver(event))).rowsWritten).toBe(3);
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 2 });
   });
 });
@@ -239,7 +220,7 @@ describe("how far ticks have looked for events that nobody has tried", () => {
     const outbox = await openOutbox();
     const look = async () => {
       await setUntriedFrom(outbox.now - 10 * MINUTE);
-      return (await billed(outbox, () => findUntriedEvents(outbox.context))).rowsRead;
+      return (await outbox.billed(() => findUntriedEvents(outbox.context))).rowsRead;
     };
     const before = await look();
     await insertEvents(

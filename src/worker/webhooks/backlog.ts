@@ -1,5 +1,6 @@
 import { eventIdTime } from "../../shared/identifiers.ts";
 import {
+  FEW_APPLICATION_ENQUEUED,
   LATE_EVENT_MILLISECONDS,
   MAX_APPLICATION_ENQUEUED,
   MAX_SWEEP_ENQUEUED,
@@ -27,12 +28,12 @@ import { DeliveryPace, enqueueAll } from "./delivery-message.ts";
  * @throws Unavailable
  */
 export async function enqueueDueEvents({ db, queue, now }: Context): Promise<number> {
-  const due = await findDueEvents(db, {
-    now: now(),
-    perApplication: MAX_APPLICATION_ENQUEUED,
-    limit: MAX_SWEEP_ENQUEUED,
-  });
   const startedAt = now();
+  const find = (perApplication: number) =>
+    findDueEvents(db, { now: startedAt, perApplication, limit: MAX_SWEEP_ENQUEUED });
+  const few = await find(FEW_APPLICATION_ENQUEUED);
+  const mayBeMore = few.length >= FEW_APPLICATION_ENQUEUED && few.length < MAX_SWEEP_ENQUEUED;
+  const due = mayBeMore ? await find(MAX_APPLICATION_ENQUEUED) : few;
   const paces = new Map(due.map(({ applicationId }) => [applicationId, new DeliveryPace()]));
   // In the order of `due`, so that no application's events wait for all of another's.
   const messages = due.flatMap((id) => paces.get(id.applicationId)?.messagesFor([id], startedAt) ?? []);

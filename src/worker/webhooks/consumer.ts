@@ -1,9 +1,9 @@
 import { homeOf } from "../../shared/homes.ts";
 import type { Context } from "../context.ts";
 import { log } from "../log.ts";
-import { type EventId, markDeadLettered } from "../storage/webhook-events.ts";
+import { markDeadLettered } from "../storage/webhook-events.ts";
 import { deliverEvents } from "./deliver.ts";
-import { deliveryMessage } from "./delivery-message.ts";
+import { type DeliveryMessage, deliveryMessage } from "./delivery-message.ts";
 
 /** The context of a home; undefined if it is not bound. */
 export type ContextOf = (home: number) => Context | undefined;
@@ -11,12 +11,15 @@ export type ContextOf = (home: number) => Context | undefined;
 /** One home's part of a batch. */
 interface HomeBatch {
   context: Context;
-  messages: readonly { message: Message; id: EventId }[];
+  messages: readonly { message: Message; id: DeliveryMessage }[];
 }
 
 /** Handles a batch of the webhook queue. If a home's D1 fails, only that home's messages are redelivered. */
 export const consumeDeliveries = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
-  inEachHome(contextOf, batch, deliverEvents);
+  inEachHome(contextOf, batch, async (context, ids) => {
+    await scheduler.wait(Math.min(...ids.map(({ afterMilliseconds = 0 }) => afterMilliseconds)));
+    await deliverEvents(context, ids);
+  });
 
 /**
  * Handles messages that the queue gave up on because D1 failed for too long. The tick finds their events in D1; this
@@ -33,7 +36,7 @@ export const consumeDeadLetters = (contextOf: ContextOf, batch: MessageBatch): P
 async function inEachHome(
   contextOf: ContextOf,
   batch: MessageBatch,
-  handle: (context: Context, ids: readonly EventId[]) => Promise<void>,
+  handle: (context: Context, ids: readonly DeliveryMessage[]) => Promise<void>,
 ): Promise<void> {
   await Promise.all(
     readBatch(contextOf, batch).map(async ({ context, messages }) => {

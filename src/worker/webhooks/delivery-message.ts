@@ -5,9 +5,17 @@ import { MAX_QUEUE_BATCH_MESSAGES, MAX_QUEUE_DELAY_SECONDS } from "../../shared/
 import { DELIVERIES_PER_SECOND } from "../../shared/limits/webhook-limits.ts";
 import { log } from "../log.ts";
 import { withDeadline } from "../platform.ts";
+import type { EventId } from "../storage/webhook-events.ts";
 
-/** A queue message: this event may be due. It carries IDs only; D1 has the event. */
-export const deliveryMessage = z.object({ applicationId, eventId: z.string() });
+/**
+ * A queue message: this event may be due. It carries IDs only; D1 has the event. A queue delays by whole seconds, so the consumer
+ * waits for the rest.
+ */
+export const deliveryMessage = z.object({
+  applicationId,
+  eventId: z.string(),
+  afterMilliseconds: z.int().min(0).max(999).optional(),
+});
 
 export type DeliveryMessage = z.infer<typeof deliveryMessage>;
 
@@ -16,7 +24,10 @@ export interface DelayedMessage {
   delaySeconds: number;
 }
 
-/** Limits how many deliveries of one application begin each second, because each writes D1 (contract section 21). */
+/**
+ * Lets the deliveries of one application begin one after the other, 50 a second, because each batch of them writes D1 (contract
+ * section 21).
+ */
 export class DeliveryPace {
   #nextAt = 0;
 
@@ -25,13 +36,13 @@ export class DeliveryPace {
    *
    * @param now milliseconds
    */
-  messagesFor(ids: readonly DeliveryMessage[], now: number): DelayedMessage[] {
-    return ids.flatMap((body) => {
+  messagesFor(ids: readonly EventId[], now: number): DelayedMessage[] {
+    return ids.flatMap((id) => {
       const at = Math.max(now, this.#nextAt);
       const delaySeconds = Math.floor((at - now) / 1000);
       if (delaySeconds > MAX_QUEUE_DELAY_SECONDS) return [];
       this.#nextAt = at + 1000 / DELIVERIES_PER_SECOND;
-      return [{ body, delaySeconds }];
+      return [{ body: { ...id, afterMilliseconds: (at - now) % 1000 }, delaySeconds }];
     });
   }
 }

@@ -15,9 +15,9 @@ import { World } from "./world.ts";
 
 /**
  * How many times as long as alone the slowest hundredth of an application's calls may take while another one is attacked. The goal,
- * 1.3, is missed (docs/scale.md).
+ * 1.3, is missed by some (docs/scale.md).
  */
-const MOST_TIMES = 3;
+const MOST_TIMES = 1.5;
 
 const percentile = (values: readonly number[], share: number): number =>
   values.toSorted((one, other) => one - other)[Math.ceil(share * values.length) - 1] ?? Number.NaN;
@@ -36,7 +36,8 @@ export async function checkIsolation(seed: number, seconds: number): Promise<voi
   const shareOf = ({ d1 }: Scene) => `${((d1.busy / seconds) * 0.1).toFixed()} %`;
   say(`D1 is busy ${shareOf(alone)} of the time alone, ${shareOf(beside)} attacked.`);
   say(`The attacker's calls: ${[...beside.attackers].map(([outcome, calls]) => `${calls} ${outcome}`).join(", ")}`);
-  const slow = operations.filter(({ times }) => !(times <= MOST_TIMES)).map(({ operation }) => operation);
+  const calls = operations.filter(({ operation }) => operation !== WEBHOOK);
+  const slow = calls.filter(({ times }) => !(times <= MOST_TIMES)).map(({ operation }) => operation);
   if (slow.length > 0) throw new Error(`More than ${MOST_TIMES} times as slow as alone: ${slow.join(", ")}`);
 }
 
@@ -49,7 +50,10 @@ async function play(scene: Scene, isAttacked: boolean): Promise<Scene> {
 /** Of the other application, which alone takes a third of its D1's time. */
 const CALLS_A_SECOND = 100;
 const STEADY = ["sign", "login", "sign", "login", "sign", "new badge", "sign", "login", "sign", "page"] as const;
+/** Of its operations, the one that is no call. */
+const WEBHOOK = "webhook";
 const PHONES = 50;
+const WARM_UP_MILLISECONDS = 5000;
 
 /** Of the attacker, each with as many calls as the limit of an address lets through; and those who have all its numbers. */
 const ADDRESSES = 2;
@@ -77,7 +81,7 @@ class Scene {
     this.world = new World(seed);
     this.#dice = this.world.dice.of("isolation");
     this.d1 = shareHome(this.world, [ATTACKER, OTHER]);
-    this.#until = this.world.timeline.now + 1000 * seconds;
+    this.#until = this.world.timeline.now + WARM_UP_MILLISECONDS + 1000 * seconds;
     this.world.network.fetch = (_, url, { headers, signal }) => this.#receive(url, headers["webhook-id"] ?? "", signal);
   }
 
@@ -85,6 +89,8 @@ class Scene {
     for (const application of [ATTACKER, OTHER]) {
       await Promise.all(Array.from({ length: PHONES }, (_, phone) => this.#login(application, `phone ${phone}`)));
     }
+    // Their webhook events are sent meanwhile.
+    await this.world.timeline.sleep(WARM_UP_MILLISECONDS);
     this.times.clear();
     const attacks = isAttacked ? [this.#callAtLimits(), this.#blockUsers()] : [];
     const steadily = this.#callOften(1000 / CALLS_A_SECOND, (call) => this.#callSteadily(call));
@@ -96,7 +102,7 @@ class Scene {
       return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     }
     const { rows } = this.d1.sqlite.run("SELECT created_at FROM webhook_event WHERE id = ?", [eventId]);
-    this.#note("webhook", Number(rows[0]?.created_at));
+    this.#note(WEBHOOK, Number(rows[0]?.created_at));
     return new Response(null, { status: 204 });
   }
 
@@ -195,7 +201,7 @@ class Scene {
 
 /**
  * What a transaction takes of D1's time besides its first statement: rows that it returns, 24,000 in 10 ms, and rows that it changes,
- * with their indexes, as measured in a local SQLite.
+ * with their indexes, as measured in a local SQLite. One that changes no row has nothing to store, so it counts as a read.
  */
 const STATEMENT_MILLISECONDS = 0.1;
 const ROW_READ_MILLISECONDS = 0.0004;
@@ -228,12 +234,12 @@ class SharedD1 extends Member {
       returned = result.flatMap(({ results }) => results).length;
       return { results: result, bookmark: 0 };
     } finally {
-      const isRead = statements.every(({ sql }) => /^\s*SELECT/i.test(sql));
+      const changed = this.#changed() - changedBefore;
       const taken =
-        (isRead ? D1_READ_MILLISECONDS : D1_WRITE_MILLISECONDS) +
+        (changed === 0 ? D1_READ_MILLISECONDS : D1_WRITE_MILLISECONDS) +
         (statements.length - 1) * STATEMENT_MILLISECONDS +
         returned * ROW_READ_MILLISECONDS +
-        (this.#changed() - changedBefore) * ROW_CHANGED_MILLISECONDS;
+        changed * ROW_CHANGED_MILLISECONDS;
       this.busy += taken;
       this.#freeAt = Math.max(this.#freeAt, timeline.now) + taken;
       await timeline.sleep(Math.ceil(this.#freeAt - timeline.now));
