@@ -54,6 +54,10 @@ export function momentOf(at: string): string {
   return time.toDateString() === new Date().toDateString() ? `at ${clock.format(time)}` : `on ${short.format(time)}`;
 }
 
+/** So many calendar days ahead, in the browser's zone: a day on which clocks change has 23 or 25 hours. */
+export const atHour = (now: Date, daysAhead: number, hour: number): Date =>
+  new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead, hour);
+
 /** The value of an `<input type="datetime-local">` for a time, in the user's zone. */
 export function localInputValue(time: Date): string {
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);

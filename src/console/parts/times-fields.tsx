@@ -1,6 +1,6 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Times } from "../badges/steps.ts";
-import { localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
+import { atHour, localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
 
 /** What the user has entered. */
 export interface WantedTimes {
@@ -24,10 +24,6 @@ function presetsAt(now: Date): Preset[] {
     { label: "For a week", from: null, until: atHour(now, 7, 18) },
     { label: "No end", from: null, until: null },
   ];
-}
-
-function atHour(now: Date, daysAhead: number, hour: number): Date {
-  return new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead, hour);
 }
 
 /** JavaScript would not parse a longer year. */

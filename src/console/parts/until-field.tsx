@@ -1,7 +1,5 @@
 import { useEffect, useId, useState } from "preact/hooks";
-import { localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
-
-const DAY_MILLISECONDS = 24 * 3600 * 1000;
+import { atHour, localInputValue, YOUR_TIME_ZONE } from "./texts.tsx";
 
 /** Days from now, ending at 18:00. */
 const PRESETS = [
@@ -10,10 +8,7 @@ const PRESETS = [
   ["For a year", 365],
 ] as const;
 
-const inDays = (days: number): string => {
-  const day = new Date(Date.now() + days * DAY_MILLISECONDS);
-  return localInputValue(new Date(day.getFullYear(), day.getMonth(), day.getDate(), 18));
-};
+const inDays = (days: number): string => localInputValue(atHour(new Date(), days, 18));
 
 /** One end for several badges. @param onUntil ISO 8601; null for no end */
 export function UntilField({ onUntil }: { onUntil: (until: string | null) => void }) {

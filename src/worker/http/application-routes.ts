@@ -6,7 +6,7 @@ import { ACCESS_CURSOR, pageAccess } from "../applications/access.ts";
 import { readStatistics } from "../applications/read-statistics.ts";
 import { findSettings } from "../storage/settings.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateOperator, authenticateServer } from "./middleware.ts";
+import { authenticateOperator, authenticateServer } from "./middleware.ts";
 import { hasPass } from "./pass-routes.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { jsonResponse, pageResponse } from "./response.ts";
@@ -14,7 +14,7 @@ import { jsonResponse, pageResponse } from "./response.ts";
 /** Routes that return an application's settings, the people with access to it, and its counts. */
 export const applicationRoutes = new Hono<HttpEnv>()
   .get("/v1/application", authenticateServer, async (c) => {
-    const settings = await findSettings(c.get("context").db, authenticatedApplicationId(c));
+    const settings = await findSettings(c.get("context").db, c.get("caller").id);
     if (!settings) throw new ApiError("INVALID_CREDENTIALS");
     const { reuseAfterSeconds: _, signatureLifetimeSeconds, invitationLink: own, ...shown } = settings;
     const publicUrl = c.get("context").publicUrl();
@@ -32,10 +32,10 @@ export const applicationRoutes = new Hono<HttpEnv>()
   .get("/v1/access", authenticateOperator, readQuery(pageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const page = { after: readCursor(ACCESS_CURSOR, cursor), perPage };
-    const { people, next } = await pageAccess(c.get("context"), authenticatedApplicationId(c), page);
+    const { people, next } = await pageAccess(c.get("context"), c.get("caller").id, page);
     return pageResponse(c, { people }, ACCESS_CURSOR, next);
   })
 
   .get("/v1/stats", authenticateServer, async (c) =>
-    jsonResponse(c, await readStatistics(c.get("context"), authenticatedApplicationId(c))),
+    jsonResponse(c, await readStatistics(c.get("context"), c.get("caller").id)),
   );

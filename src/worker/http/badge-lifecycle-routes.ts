@@ -8,7 +8,7 @@ import { auditContext, badgeResponse, readIfMatch, readReason } from "./audit-an
 import { type FieldErrors, parseBody, readWholeBody } from "./body.ts";
 import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { requireBadgeNumber } from "./params.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { jsonResponse } from "./response.ts";
@@ -22,7 +22,7 @@ const TIME_FIELDS: FieldErrors = {
 export const badgeLifecycleRoutes = new Hono<HttpEnv>()
   .get("/v1/badges/:id", authenticateServer, async (c) => {
     const number = requireBadgeNumber(c.req.param("id"));
-    return badgeResponse(c, await showBadge(c.get("context"), authenticatedApplicationId(c), number));
+    return badgeResponse(c, await showBadge(c.get("context"), c.get("caller").id, number));
   })
   .patch("/v1/badges/:id", limitBody, authenticateServer, async (c) => {
     const { transition, reason } = await readTimes(c);
@@ -37,7 +37,7 @@ export const badgeLifecycleRoutes = new Hono<HttpEnv>()
   .get("/v1/changes", authenticateServer, readQuery(pageQuery), async (c) => {
     const { cursor, per_page: perPage } = c.req.valid("query");
     const after = readCursor(FEED_CURSOR, cursor);
-    const page = await pageChanges(c.get("context"), authenticatedApplicationId(c), after, perPage);
+    const page = await pageChanges(c.get("context"), c.get("caller").id, after, perPage);
     const response = jsonResponse(c, { changes: page.changes, more: page.more });
     response.headers.set("pagination-cursor", page.cursor);
     return response;
@@ -54,10 +54,7 @@ async function applyTransition(
 ): Promise<Response> {
   const number = requireBadgeNumber(c.req.param("id"));
   const change = { number, transition, ifChange: readIfMatch(c), ownedBy: null };
-  return badgeResponse(
-    c,
-    await changeBadge(c.get("context"), authenticatedApplicationId(c), change, auditContext(c, reason)),
-  );
+  return badgeResponse(c, await changeBadge(c.get("context"), c.get("caller").id, change, auditContext(c, reason)));
 }
 
 /** Unlike in other calls, null is a value here: no end for `expiresAt`, already begun for `startsAt`. */

@@ -31,8 +31,8 @@ export interface HttpEnv {
     /** For the request's log line. If the call has no route, `route` is that of another method at the same path. */
     route?: string;
     application?: ApplicationId;
-    /** The application of a server-side call. */
-    caller?: Application;
+    /** The application of a server-side call; only where the route requires the secret. */
+    caller: Application;
     code?: ErrorCode;
     detail?: ApiError["detail"];
   };

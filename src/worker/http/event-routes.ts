@@ -5,7 +5,7 @@ import { EVENT_CURSOR, pageEvents, replay } from "../webhooks/list.ts";
 import { auditContext } from "./audit-and-etag.ts";
 import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { jsonResponse, pageResponse } from "./response.ts";
 
@@ -14,15 +14,11 @@ export const eventRoutes = new Hono<HttpEnv>()
   .get("/v1/events", authenticateServer, readQuery(statePageQuery(EVENT_STATES)), async (c) => {
     const { per_page: perPage, cursor, state = null } = c.req.valid("query");
     const page = { state, after: readCursor(EVENT_CURSOR, cursor), perPage };
-    const { events, next } = await pageEvents(c.get("context"), authenticatedApplicationId(c), page);
+    const { events, next } = await pageEvents(c.get("context"), c.get("caller").id, page);
     return pageResponse(c, { events }, EVENT_CURSOR, next);
   })
 
   .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) => {
     const eventId = c.req.param("id") ?? "";
-    return jsonResponse(
-      c,
-      await replay(c.get("context"), authenticatedApplicationId(c), eventId, auditContext(c)),
-      202,
-    );
+    return jsonResponse(c, await replay(c.get("context"), c.get("caller").id, eventId, auditContext(c)), 202);
   });

@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { historyPageQuery } from "../../shared/requests.ts";
 import { HISTORY_CURSOR, pageHistory } from "../history/list.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { requireBadgeNumber } from "./params.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { pageResponse } from "./response.ts";
@@ -16,7 +16,7 @@ export const historyRoutes = new Hono<HttpEnv>().get(
     const { per_page: perPage, cursor, badge, since, until, ...query } = c.req.valid("query");
     const { user: userId = null, actor: actorName = null, action = null } = query;
     const { history, next } = await pageHistory(c.get("context"), {
-      applicationId: authenticatedApplicationId(c),
+      applicationId: c.get("caller").id,
       badge: badge === undefined ? null : requireBadgeNumber(badge),
       since: readTime(since),
       until: readTime(until),

@@ -21,7 +21,7 @@ import {
 import { type FieldErrors, parseBody, readBody, requireFields, withoutMissing } from "./body.ts";
 import { limitBody, limitInvitationsBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { requireValidUdid } from "./params.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { limitAddress, withRefusalLimit } from "./rate-limits.ts";
@@ -71,7 +71,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
     const span = { from: readTime(from), until: readTime(until) };
     const codec = invitationCursor(span);
     const { invitations, next } = await pageInvitations(c.get("context"), {
-      applicationId: authenticatedApplicationId(c),
+      applicationId: c.get("caller").id,
       ...{ state, text, ...span, perPage },
       after: readCursor(codec, cursor),
     });
@@ -108,7 +108,7 @@ export const invitationRoutes = new Hono<HttpEnv>()
 
   .patch("/v1/invitation/:id/erase", limitBody, authenticateServer, async (c) => {
     const audit = auditContext(c, await readReason(c));
-    const number = await eraseInvitation(c.get("context"), authenticatedApplicationId(c), c.req.param("id"), audit);
+    const number = await eraseInvitation(c.get("context"), c.get("caller").id, c.req.param("id"), audit);
     return jsonResponse(c, { badgeId: String(number) });
   });
 

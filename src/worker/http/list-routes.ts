@@ -3,7 +3,7 @@ import { badgePageQuery, pageQuery, userPageQuery } from "../../shared/requests.
 import { BADGE_CURSOR, NEWEST_BADGE_CURSOR, pageBadges } from "../badges/list.ts";
 import { BLOCKED_USER_CURSOR, pageBlockedUsers } from "../users/list.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { pageResponse } from "./response.ts";
 
@@ -14,7 +14,7 @@ export const listRoutes = new Hono<HttpEnv>()
     const isNewestFirst = order === "newest";
     const codec = isNewestFirst ? NEWEST_BADGE_CURSOR : BADGE_CURSOR;
     const query = {
-      applicationId: authenticatedApplicationId(c),
+      applicationId: c.get("caller").id,
       userId: null,
       ...{ state, text, isNewestFirst, perPage },
       endsBefore: readTime(endsBefore),
@@ -27,7 +27,7 @@ export const listRoutes = new Hono<HttpEnv>()
   .get("/v1/users/:id/badges", authenticateServer, readQuery(pageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const { badges, next } = await pageBadges(c.get("context"), {
-      applicationId: authenticatedApplicationId(c),
+      applicationId: c.get("caller").id,
       userId: c.req.param("id"),
       ...{ state: null, text: null, endsBefore: null, isNewestFirst: false, perPage },
       after: readCursor(BADGE_CURSOR, cursor),
@@ -38,6 +38,6 @@ export const listRoutes = new Hono<HttpEnv>()
   .get("/v1/users", authenticateServer, readQuery(userPageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const page = { after: readCursor(BLOCKED_USER_CURSOR, cursor), perPage };
-    const { users, next } = await pageBlockedUsers(c.get("context"), authenticatedApplicationId(c), page);
+    const { users, next } = await pageBlockedUsers(c.get("context"), c.get("caller").id, page);
     return pageResponse(c, { users }, BLOCKED_USER_CURSOR, next);
   });

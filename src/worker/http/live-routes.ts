@@ -5,7 +5,7 @@ import { DOOR_CURSOR, pageDoors } from "../live/doors.ts";
 import { holdCall } from "../live/hold.ts";
 import { clientAddress, requireListener } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplicationId, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { readCursor, readQuery } from "./queries.ts";
 import { pageResponse, rawResponse } from "./response.ts";
 
@@ -21,7 +21,7 @@ export const liveRoutes = new Hono<HttpEnv>()
   .get("/v1/doors", authenticateServer, readQuery(pageQuery), async (c) => {
     const { per_page: perPage, cursor } = c.req.valid("query");
     const page = { after: readCursor(DOOR_CURSOR, cursor), perPage };
-    const { doors, next } = await pageDoors(c.get("context"), authenticatedApplicationId(c), page);
+    const { doors, next } = await pageDoors(c.get("context"), c.get("caller").id, page);
     return pageResponse(c, { doors }, DOOR_CURSOR, next);
   });
 

@@ -7,7 +7,7 @@ import { auditContext, readReason } from "./audit-and-etag.ts";
 import { decodePercent } from "./authentication.ts";
 import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
-import { authenticatedApplication, authenticateServer } from "./middleware.ts";
+import { authenticateServer } from "./middleware.ts";
 import { jsonResponse } from "./response.ts";
 
 /** Routes with which an application's server blocks and erases users. */
@@ -16,7 +16,7 @@ export const userRoutes = new Hono<HttpEnv>()
     const userId = c.req.param("id") ?? "";
     return jsonResponse(c, {
       userId,
-      blocked: await isUserBlocked(c.get("context"), authenticatedApplication(c), userId),
+      blocked: await isUserBlocked(c.get("context"), c.get("caller"), userId),
     });
   })
 
@@ -28,13 +28,13 @@ export const userRoutes = new Hono<HttpEnv>()
     // The history does not keep the reason, because it may name the erased user.
     await readReason(c);
     const audit = auditContext(c);
-    return jsonResponse(c, await eraseUser(c.get("context"), authenticatedApplication(c), userId, audit));
+    return jsonResponse(c, await eraseUser(c.get("context"), c.get("caller"), userId, audit));
   });
 
 async function changeBlockOf(c: HonoContext<HttpEnv>, kind: "block" | "unblock"): Promise<Response> {
   const userId = requireUserId(c);
   const audit = auditContext(c, await readReason(c));
-  return jsonResponse(c, await changeBlock(c.get("context"), authenticatedApplication(c), userId, kind, audit));
+  return jsonResponse(c, await changeBlock(c.get("context"), c.get("caller"), userId, kind, audit));
 }
 
 /**

@@ -17,31 +17,20 @@ import { Command } from "commander";
 import { killTree } from "../../node/support/process-tree.ts";
 import { say, wholeNumber } from "../command-line.ts";
 import { draw, type Mutant, mutantsOf } from "./mutants.ts";
-import { isInPages, isInWorker, isMutated, isSimulated, SLOW_FILES, testsOf, WORKER_TESTS } from "./tests.ts";
+import { isInPages, isInWorker, isMutated, isSimulated, testsOf, WORKER_TESTS } from "./tests.ts";
 
 const PROJECT = join(import.meta.dirname, "../../..");
 /** The share of mutants that the tests must notice. */
 const WANTED_SHARE = 0.85;
-/** A mutant with which a run takes so many times as long as all tests without it never ends. */
+/** A mutant with which a run takes so many times as long as all likely tests without it never ends. */
 const PATIENCE = 2;
+const WHOLE_RUN_SECONDS = 900;
 
 const BUILD_PAGES = ["src/dev/docs-assets.ts"];
 const SIMULATION = ["--disable-warning=ExperimentalWarning", "test/long-runs/simulation/main.ts", "--seeds", "40"];
 
 /** Tests of many repetitions, which other tests of the same rule make superfluous here. */
 const SLOW_TESTS = "1,000 devices at once|100000 are ended|no number has two holders|come out as in some order";
-
-/** Runs that may notice a mutant of this file; they go side by side. */
-type Stage = (file: string) => string[][];
-
-/** The likely tests of all mutants come first, then all tests of the Worker for those that are still alive. */
-const STAGES: readonly Stage[] = [
-  (file) => [testRun(testsOf(file)), ...(isSimulated(file) ? [SIMULATION] : [])],
-  (file) => {
-    const tried = testsOf(file).flatMap((path) => [`**/${path}*`, `**/${path}*/**`]);
-    return isInWorker(file) ? [testRun(WORKER_TESTS, [...tried, ...SLOW_FILES])] : [];
-  },
-];
 
 const options = new Command("npm run mutate --")
   .description("Changes the source in one small place at a time, in a copy, and tells which changes no test notices.")
@@ -92,23 +81,49 @@ function copyPages(): void {
   }
 }
 
-/** @returns the exit code */
+/**
+ * Each mutant meets its likely tests. Those that are still alive then meet all tests of the Worker, in one run with all of them; each
+ * meets the files that were red in it alone.
+ *
+ * @returns the exit code
+ */
 async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   copyProject();
   const maxSeconds = await expectGreen(mutants.map(({ file }) => file));
-  let alive = mutants;
-  for (const stage of STAGES) alive = await tryStage(alive, stage, maxSeconds);
+  const runsOf = ({ file }: Mutant) => [testRun(testsOf(file)), ...(isSimulated(file) ? [SIMULATION] : [])];
+  const unlikely = await survivorsOf(mutants, (mutant) => tryMutant(mutant, runsOf(mutant), maxSeconds));
+  const inWorker = unlikely.filter(({ file }) => isInWorker(file));
+  const red = await redFilesOf(inWorker);
+  const tried = red.length === 0 ? [] : inWorker;
+  const alive = [
+    ...unlikely.filter((mutant) => !tried.includes(mutant)),
+    ...(await survivorsOf(tried, (mutant) => tryMutant(mutant, [testRun(red)], maxSeconds))),
+  ];
   for (const mutant of alive) say(`SURVIVED: ${describe(mutant)}`);
   const killed = mutants.length - alive.length;
   say(`${killed} of ${mutants.length} killed, ${((100 * killed) / mutants.length).toFixed(0)} %`);
   return killed >= WANTED_SHARE * mutants.length ? 0 : 1;
 }
 
-/** @returns those that nothing noticed */
-async function tryStage(mutants: readonly Mutant[], runsOf: Stage, maxSeconds: number): Promise<Mutant[]> {
+/** Runs all tests of the Worker on all of these mutants at once. @returns the files that are red, and green without them */
+async function redFilesOf(mutants: readonly Mutant[]): Promise<string[]> {
+  if (mutants.length === 0) return [];
+  const all = testRun(WORKER_TESTS).filter((parameter) => !parameter.startsWith("--bail"));
+  const { output } = await withMutants(mutants, () => runNode(all, WHOLE_RUN_SECONDS, new AbortController()));
+  const red = [...new Set(Array.from(output.matchAll(/FAIL .*?(test\/\S+\.test\.ts)/g), ([, file]) => String(file)))];
+  say(`${red.length} files are red with all that are alive: ${red.join(" ")}`);
+  if (red.length > 0) await requireGreen(testRun(red));
+  return red;
+}
+
+/** @param attempt resolves with what noticed a mutant, if anything did */
+async function survivorsOf(
+  mutants: readonly Mutant[],
+  attempt: (mutant: Mutant) => Promise<string | undefined>,
+): Promise<Mutant[]> {
   const alive: Mutant[] = [];
   for (const [index, mutant] of mutants.entries()) {
-    const killer = await tryMutant(mutant, runsOf(mutant.file), maxSeconds);
+    const killer = await attempt(mutant);
     if (killer === undefined) alive.push(mutant);
     say(`${index + 1} of ${mutants.length} ${killer === undefined ? "alive" : "killed"}: ${describe(mutant)}`);
     if (killer !== undefined) say(`  by ${killer}`);
@@ -117,50 +132,58 @@ async function tryStage(mutants: readonly Mutant[], runsOf: Stage, maxSeconds: n
 }
 
 /** Parameters of Node for a run of these tests. */
-function testRun(tests: Iterable<string>, left: readonly string[] = []): string[] {
+function testRun(tests: Iterable<string>): string[] {
   return [
-    ...["node_modules/vitest/vitest.mjs", "run", "--bail", "1", "--maxWorkers", String(availableParallelism())],
-    ...["-t", `^(?!.*(${SLOW_TESTS}))`, ...left.flatMap((path) => ["--exclude", path]), ...tests],
+    ...["node_modules/vitest/vitest.mjs", "run", "--bail=1", "--maxWorkers", String(availableParallelism())],
+    ...["-t", `^(?!.*(${SLOW_TESTS}))`, ...tests],
   ];
 }
 
 /**
- * Runs everything on the unchanged copy.
+ * Runs the likely tests on the unchanged copy.
  *
  * @returns how many seconds a run may take
  * @throws Error when one is red: what would notice a mutant must pass without it
  */
 async function expectGreen(files: readonly string[]): Promise<number> {
-  let slowest = 0;
-  const tests = [...files.flatMap(testsOf), ...(files.some(isInWorker) ? WORKER_TESTS : [])];
-  for (const run of [testRun(new Set(tests)), ...(files.some(isSimulated) ? [SIMULATION] : [])]) {
-    const { isGreen, output, seconds } = await runNode(run, 900, new AbortController());
-    if (!isGreen) throw new Error(`red without a mutant: ${run.join(" ")}\n${output.slice(-4000)}`);
-    say(`green without a mutant, in ${seconds.toFixed(0)} s: ${run.filter((word) => /^test\//.test(word)).join(" ")}`);
-    slowest = Math.max(slowest, seconds);
-  }
-  return PATIENCE * slowest;
+  const tests = await requireGreen(testRun(new Set(files.flatMap(testsOf))));
+  const simulation = files.some(isSimulated) ? await requireGreen(SIMULATION) : 0;
+  return PATIENCE * Math.max(tests, simulation);
+}
+
+/** @returns how many seconds it took */
+async function requireGreen(run: readonly string[]): Promise<number> {
+  const { isGreen, output, seconds } = await runNode(run, WHOLE_RUN_SECONDS, new AbortController());
+  if (!isGreen) throw new Error(`red without a mutant: ${run.join(" ")}\n${output.slice(-4000)}`);
+  say(`green without a mutant, in ${seconds.toFixed(0)} s: ${run.filter((word) => /^test\//.test(word)).join(" ")}`);
+  return seconds;
 }
 
 /** @returns what noticed it, if anything did */
-async function tryMutant(
-  { file, start, end, replacement }: Mutant,
-  runs: readonly string[][],
-  maxSeconds: number,
-): Promise<string | undefined> {
-  const path = join(copy, file);
-  const original = readFileSync(path, "utf8");
-  writeFileSync(path, original.slice(0, start) + replacement + original.slice(end));
-  try {
+function tryMutant(mutant: Mutant, runs: readonly string[][], maxSeconds: number): Promise<string | undefined> {
+  return withMutants([mutant], async () => {
     const ended = new AbortController();
-    if (isInPages(file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return "the build";
+    if (isInPages(mutant.file) && !(await runNode(BUILD_PAGES, maxSeconds, ended)).isGreen) return "the build";
     // The first that is red ends the others.
     const results = await Promise.all(runs.map((run) => runNode(run, maxSeconds, ended)));
     const red = results.find(({ isFirstRed }) => isFirstRed);
     return red && (/FAIL +(.*)/.exec(red.output)?.[1] ?? red.output.trim().slice(-200));
+  });
+}
+
+/** Puts mutants into the copy while something runs. */
+async function withMutants<T>(mutants: readonly Mutant[], act: () => Promise<T>): Promise<T> {
+  const originals = new Map(mutants.map(({ file }) => [file, readFileSync(join(copy, file), "utf8")]));
+  // From the end of a file, so that places before stay where they are.
+  for (const { file, start, end, replacement } of mutants.toSorted((one, other) => other.start - one.start)) {
+    const text = readFileSync(join(copy, file), "utf8");
+    writeFileSync(join(copy, file), text.slice(0, start) + replacement + text.slice(end));
+  }
+  try {
+    return await act();
   } finally {
-    writeFileSync(path, original);
-    if (isInPages(file)) copyPages();
+    for (const [file, text] of originals) writeFileSync(join(copy, file), text);
+    if (mutants.some(({ file }) => isInPages(file))) copyPages();
   }
 }
 

@@ -90,12 +90,6 @@ export const WORKER_TESTS = [
   ...["live", "storage", "users", "verify", "webhooks"],
 ].map((folder) => `test/${folder}/`);
 
-/** Of these, those that take long: they are tried only where they are likely. */
-export const SLOW_FILES = [
-  ...["allocator/large-commands", "history/erase", "live/crowds", "storage/statistics", "storage/retention"],
-  ...["invitations/races", "badges/faults"],
-].map((file) => `test/${file}.test.ts`);
-
 /** @returns parts of the paths of the tests that most likely notice a mutant of this file */
 export function testsOf(file: string): string[] {
   const [, ...tests] = TESTS.find(([path]) => path.test(file)) ?? [];
