@@ -223,6 +223,22 @@ describe("erasing an invitation (contract section 24)", () => {
       expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "expired", endedAt: NOW - 1, name: null });
       expect(scene.history).toEqual([]);
     }));
+
+  it.each([
+    ["its token", DIGEST, { kind: "invitation-erased", number: 1050 }, null],
+    ["its number", 1050, refused("UNKNOWN_INVITATION"), "Ada"],
+  ] as const)(
+    "erasing an invitation after its end by %s records the expiry, and revokes nothing",
+    (_, id, result, name) =>
+      inAllocator((open) => {
+        const scene = open();
+        scene.loadInvitation({ expiresAtTime: NOW - 7, name: "Ada" });
+        expect(erase(scene, id)).toEqual(result);
+        expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "expired", endedAt: NOW - 7, name });
+        expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW - 7 }]);
+        expect(scene.history).toMatchObject([{ action: "invitation:expired", actorKind: "service" }]);
+      }),
+  );
 });
 
 describe("which number is next (contract sections 1, 5 and 21)", () => {

@@ -101,14 +101,13 @@ export function decideRevocation(
   command: RevokeInvitationCommand,
 ): Result {
   const { id, revoker } = command;
-  const invitation = find(transaction, id);
-  if (!invitation || !mayRevoke(invitation, revoker)) return refused("UNKNOWN_INVITATION");
+  const found = find(transaction, id);
+  if (!found || !mayRevoke(found, revoker)) return refused("UNKNOWN_INVITATION");
+  const invitation = withRecordedEnd(transaction, found);
   if (invitation.state === "claimed") return refused("CLAIMED_INVITATION");
-  const isPast = invitation.state === "pending" && invitation.expiresAtTime <= transaction.now;
-  if (isPast) endInvitation(transaction, BY_CLOCK, invitation, "expired");
   // A number identifies an invitation only while it is reserved (contract section 12).
-  if (typeof id === "number" && (isPast || invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
-  if (isPast || invitation.state === "expired") return refused("EXPIRED_INVITATION");
+  if (typeof id === "number" && invitation.state !== "pending") return refused("UNKNOWN_INVITATION");
+  if (invitation.state === "expired") return refused("EXPIRED_INVITATION");
   const revoked =
     invitation.state === "revoked" ? invitation : endInvitation(transaction, audit, invitation, "revoked");
   const { number, expiresAt, endedAt } = revoked;
@@ -121,11 +120,19 @@ export function decideInvitationErasure(
   audit: AuditContext,
   { id }: EraseInvitationCommand,
 ): Result {
-  const invitation = find(transaction, id);
-  if (!invitation || (typeof id === "number" && invitation.state !== "pending")) return refused("UNKNOWN_INVITATION");
+  const found = find(transaction, id);
+  if (!found) return refused("UNKNOWN_INVITATION");
+  const invitation = withRecordedEnd(transaction, found);
+  if (typeof id === "number" && invitation.state !== "pending") return refused("UNKNOWN_INVITATION");
   const ended = invitation.state === "pending" ? endInvitation(transaction, audit, invitation, "revoked") : invitation;
   transaction.updateInvitation(ended, { ...ended, name: null, userId: null });
   return { kind: "invitation-erased", number: invitation.number };
+}
+
+/** The invitation as it is now: if the clock has ended it, that is recorded. */
+function withRecordedEnd(transaction: Transaction, invitation: InvitationRow): InvitationRow {
+  const isPast = invitation.state === "pending" && invitation.expiresAtTime <= transaction.now;
+  return isPast ? endInvitation(transaction, BY_CLOCK, invitation, "expired") : invitation;
 }
 
 /** An Idempotency-Key that is used again when its first invitation was deleted gives the same token another number. */
