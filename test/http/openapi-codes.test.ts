@@ -110,7 +110,7 @@ const LISTS = [
   ...["GET /v1/badges", "GET /v1/users/{id}/badges", "GET /v1/users", "GET /v1/history", "GET /v1/changes"],
   ...["GET /v1/invitations", "GET /v1/events", "GET /v1/access", "GET /v1/doors"],
 ];
-/** They change something, and read no body. */
+/** They change something, and refuse no body. */
 const WITHOUT_BODY = [
   ...["PATCH /v1/invitation/{id}/revoke", "PATCH /v1/user/badges/{id}/suspend", "POST /v1/events/{id}/replay"],
 ];

@@ -106,13 +106,19 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
     expect(outcome(await sign(application, "lost phone", { base64: "AAAA" }))).toBe("200");
   });
 
-  it("the history has the suspension as done by a user (section 23)", async () => {
+  it("the history has the suspension as done by a user, with the reason of the body (section 23)", async () => {
     const lost = await badgeOf("alice");
-    await suspendOwn(application, lost, token);
+    expect((await suspendOwn(application, lost, token, {}, { reason: "Left in the tram" })).status).toBe(200);
     const { body } = await call("GET", `/v1/history?badge=${lost}`, { headers: serverHeaders(application) });
-    expect(body.history).toEqual([
-      expect.objectContaining({ action: "badge:suspended", actor: { kind: "user" }, badgeId: lost, userId: "alice" }),
-    ]);
+    const row = { action: "badge:suspended", actor: { kind: "user" }, badgeId: lost, userId: "alice" };
+    expect(body.history).toEqual([expect.objectContaining({ ...row, reason: "Left in the tram" })]);
+  });
+
+  it("a reason that is too long does not keep a user from suspending a lost phone's badge", async () => {
+    const lost = await badgeOf("alice");
+    expect((await suspendOwn(application, lost, token, {}, { reason: "x".repeat(501) })).status).toBe(200);
+    const { body } = await call("GET", `/v1/history?badge=${lost}`, { headers: serverHeaders(application) });
+    expect(body.history).toEqual([expect.not.objectContaining({ reason: expect.anything() })]);
   });
 
   it("suspending an unknown badge, or another user's or application's, gets 404 and changes nothing", async () => {

@@ -22,7 +22,12 @@ export const suspendOwn = (
   badgeId: string,
   token: string | null,
   more: Record<string, string> = {},
-) => call("PATCH", `/v1/user/badges/${badgeId}/suspend`, { headers: { applicationid: id, ...bearer(token), ...more } });
+  body?: object,
+) =>
+  call("PATCH", `/v1/user/badges/${badgeId}/suspend`, {
+    headers: { applicationid: id, ...bearer(token), ...more },
+    ...(body && { body }),
+  });
 
 const bearer = (token: string | null): Record<string, string> =>
   token === null ? {} : { authorization: `Bearer ${token}` };

@@ -44,7 +44,7 @@ function badgeResponse(examples: Record<string, Json>): ResponseObject {
 }
 
 /** The optional body of a call that needs none. */
-const REASON: Operation["requestBody"] = {
+export const REASON: NonNullable<Operation["requestBody"]> = {
   description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
   required: false,
   content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "Lost his phone" } }),

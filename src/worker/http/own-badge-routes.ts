@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { changeBadge } from "../badges/transitions.ts";
 import { listOwnBadges } from "../users/own-badges.ts";
-import { auditContext, badgeResponse } from "./audit-and-etag.ts";
+import { auditContext, badgeResponse, readReason } from "./audit-and-etag.ts";
 import { limitBody } from "./body-limit.ts";
 import type { HttpEnv } from "./environment.ts";
 import { requireBadgeNumber } from "./params.ts";
@@ -30,6 +30,8 @@ export const ownBadgeRoutes = new Hono<HttpEnv>()
       const { application, userId } = await requireUser(c);
       const number = requireBadgeNumber(c.req.param("id"));
       const change = { number, transition: { kind: "suspend" as const }, ifChange: null, ownedBy: userId };
-      return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, auditContext(c)));
+      // A body that cannot be read is ignored: it must not keep a lost phone's badge active.
+      const audit = auditContext(c, await readReason(c).catch(() => null));
+      return badgeResponse(c, await changeBadge(c.get("context"), application.id, change, audit));
     }),
   );
