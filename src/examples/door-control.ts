@@ -250,8 +250,12 @@ export class DoorControl {
         fetch: this.#options.fetch,
       });
       if (result.kind === "failed") {
-        if (result.isUnknownKey) this.#areKeysDue = true;
         log(`not connected: ${result.reason}; the lists are used`);
+        if (result.isUnknownKey) {
+          // A new key may sign before the next refresh (`key rotate --now`).
+          this.#areKeysDue = true;
+          await this.refresh();
+        }
         return result.waitSeconds ?? "failed";
       }
       return await this.#receive(result, have);

@@ -181,7 +181,13 @@ class Door:
         request = urllib.request.Request(f"{self._live}?have={have}", headers=headers)
         with _opener.open(request, timeout=LIVE_TIMEOUT_SECONDS) as response:
             text = response.read(MAX_DOWNLOAD_BYTES + 1).decode()
-        delta = read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")
+        try:
+            delta = read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")
+        except Refused as refusal:
+            # A new key may sign before the next refresh (`key rotate --now`).
+            if refusal.reason == "unknown-key":
+                self._attempt(self._refresh_keys)
+            raise
         with self._lock:
             applied = {uri: apply_status_delta(each, delta) for uri, each in self._lists.items()}
             if delta.since <= have <= delta.change and None not in applied.values():

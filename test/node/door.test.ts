@@ -528,6 +528,21 @@ describe.each([
     });
   });
 
+  it.skipIf(program === null)("has a change within seconds also if a new key signs it (section 26)", async () => {
+    service.change = 10;
+    service.live = (have) => {
+      if (have !== 10) return new Promise(() => {});
+      // The door has the key set by now.
+      if (service.keys.length === 1) service.keys.push(newKey("second"));
+      return new Response(service.delta(10, 11, { 0: SUSPENDED }));
+    };
+    await withService(async () => {
+      const [command = "", ...words] = program ?? [];
+      const { said } = run(command, ...words, ...ofDoor(), "--secret", "secret");
+      await until(() => expect(said.err).toContain("change 11: 1 badges have another status"));
+    });
+  });
+
   it.skipIf(program === null)(
     "refuses the photograph of a code that is older than --max-age (section 27)",
     async () => {
