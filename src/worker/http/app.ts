@@ -11,6 +11,7 @@ import { findHome, firstHome, type Home } from "../homes.ts";
 import { log } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import { applicationRoutes } from "./application-routes.ts";
+import { header } from "./authentication.ts";
 import { badgeLifecycleRoutes } from "./badge-lifecycle-routes.ts";
 import { badgeRoutes } from "./badge-routes.ts";
 import { drainUnread } from "./body-limit.ts";
@@ -81,11 +82,12 @@ export const app = new Hono<HttpEnv>()
 const APPLICATION_PATHS = "/v1/applications/";
 
 /** The home of the application that a call names in its path or header; home 1 if it names none, or one that is not bound. */
-function homeOfCall({ req, env }: HonoContext<HttpEnv>): Home {
-  const { path } = req;
+function homeOfCall(c: HonoContext<HttpEnv>): Home {
+  const { env } = c;
+  const { path } = c.req;
   if (!path.startsWith("/v1/")) return firstHome(env);
   const isInPath = path.startsWith(APPLICATION_PATHS);
-  const text = isInPath ? path.slice(APPLICATION_PATHS.length).split("/", 1)[0] : req.raw.headers.get("applicationid");
+  const text = isInPath ? path.slice(APPLICATION_PATHS.length).split("/", 1)[0] : header(c, "applicationid");
   const id = parseApplicationId(text ?? "");
   return (id && findHome(env, homeOf(id))) ?? firstHome(env);
 }

@@ -10,10 +10,16 @@ import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, verifyProofOfCall } from "./proof.ts";
 import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
 
-/** A header's value; empty or blank counts as missing (contract section 2). */
+/** Each run of whitespace is tried once, so long runs take no longer. */
+const TRAILING_WHITESPACE = /(?<![\t ])[\t ]+$/;
+
+/**
+ * A header's value; empty or blank counts as missing (contract section 2). Whitespace at the end is no part of the
+ * value (RFC 9110 section 5.5), but the local runtime leaves it in.
+ */
 export function header(c: HonoContext<HttpEnv>, name: string): string | null {
   const value = c.req.raw.headers.get(name);
-  return value === null || value.trim() === "" ? null : value;
+  return value === null || value.trim() === "" ? null : value.replace(TRAILING_WHITESPACE, "");
 }
 
 /** The caller's IP address. Cloudflare always sets the header; other platforms may not. */
