@@ -30,6 +30,20 @@ export const releaseRecord = z.object({
 });
 export type ReleaseRecord = z.infer<typeof releaseRecord>;
 
+/** The file of a record, with one statement, row or call a line. */
+export function textOf({ schema, storage, calls, ...rest }: ReleaseRecord): string {
+  const lines = (list: readonly unknown[]) => `[\n${list.map((each) => JSON.stringify(each)).join(",\n")}\n]`;
+  const members = [
+    ...Object.entries(rest).map(([name, value]) => `"${name}": ${JSON.stringify(value)}`),
+    `"schema": ${lines(schema)}`,
+    `"storage": {\n${Object.entries(storage)
+      .map(([table, rows]) => `"${table}": ${lines(rows)}`)
+      .join(",\n")}\n}`,
+    `"calls": ${lines(calls)}`,
+  ];
+  return `{\n${members.join(",\n")}\n}\n`;
+}
+
 /** Where the numbers of recorded applications begin, and of those in their place, so that they are found in a text. */
 const FIRST_NUMBER = 7_654_000_000;
 export const NUMBER = /\b7654\d{6}\b/g;
