@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
+import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
@@ -11,11 +12,11 @@ import { Database } from "../../src/worker/storage/database.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
 import { claim, invite } from "../invitations/support/calls.ts";
 import { ahead, DAY } from "../invitations/support/clock.ts";
-import { interceptedContext } from "../invitations/support/intercepted.ts";
+import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { contextOf, testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
-import { homeDatabase, testHome } from "../support/home.ts";
+import { boundHome, homeDatabase, testHome } from "../support/home.ts";
 import { call, serverHeaders } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
@@ -34,13 +35,12 @@ const BLOCK: AllocatorCommand = { kind: "block", userId: "ada" };
 /** A context in which calls of some allocators never come back; those of the others are noted. */
 function hanging(applications: readonly string[]): { context: Context; called: string[] } {
   const called: string[] = [];
-  const context = interceptedContext((target, send) => {
-    if (target.part === "D1") return send();
-    if (applications.includes(target.applicationId)) return new Promise(() => {});
-    called.push(target.applicationId);
+  const namespace = aroundAllocators((_, send, id) => {
+    if (applications.includes(id)) return new Promise(() => {});
+    called.push(id);
     return send();
   });
-  return { context, called };
+  return { context: testContext({ allocator: new AllocatorClient(namespace, boundHome()) }).context, called };
 }
 
 const homeScheduler = (home = testHome()) => env.HOME_SCHEDULER.getByName(String(home));

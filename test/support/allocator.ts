@@ -62,8 +62,8 @@ export async function aroundObjectD1(
   await bindObject(application, (state) => bindDatabase(aroundD1(homeDatabase(), around(state))));
 }
 
-/** What a test does around one call of an object's method. */
-export type AroundCall = <Result>(method: string, call: () => Promise<Result>) => Promise<Result>;
+/** What a test does around one call of a method of an application's object. */
+export type AroundCall = <Result>(method: string, call: () => Promise<Result>, id: string) => Promise<Result>;
 
 /** The same namespace, with every call of an object going through `around`. */
 export function aroundAllocators(around: AroundCall): DurableObjectNamespace<Allocator> {
@@ -73,7 +73,8 @@ export function aroundAllocators(around: AroundCall): DurableObjectNamespace<All
       return (id: string) =>
         new Proxy(target.getByName(id), {
           get(stub, method) {
-            return (...parameters: unknown[]) => around(String(method), () => Reflect.get(stub, method)(...parameters));
+            return (...parameters: unknown[]) =>
+              around(String(method), () => Reflect.get(stub, method)(...parameters), id);
           },
         });
     },

@@ -46,6 +46,7 @@ describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {
   ] as const)("a claim of an invitation that is %s is refused", (_, more, code) =>
     inAllocator((open) => {
       const scene = open();
+      scene.loadBadge();
       scene.loadInvitation(more);
       expect(decideBadge(scene, DEVICE, claimOf())).toEqual(refused(code));
       expect(scene.changes("badge").inserted).toEqual([]);
