@@ -12,7 +12,7 @@ import { useQuietLog } from "./invitations/support/log.ts";
 import { addDoor, deltaOf, listen, liveOf, outcomeOf, ringLive, untilHeld, withLists } from "./live/support.ts";
 import { createApplication, type TestApplication } from "./support/application.ts";
 import { boundHome, testHome } from "./support/home.ts";
-import { call, serverHeaders } from "./support/http.ts";
+import { callServer } from "./support/http.ts";
 import { Outbox } from "./support/outbox.ts";
 
 /**
@@ -130,7 +130,7 @@ describe("an object of connected doors of another release (contract section 26)"
   it("an object of connected doors that does not know which doors it has seen makes GET /v1/doors 503", async () => {
     const { application, held } = await withDoor();
     const bringBack = without(Live.prototype, "seen");
-    const doors = () => call("GET", "/v1/doors", { headers: serverHeaders(application) });
+    const doors = () => callServer(application, "GET", "/v1/doors");
     expect(await doors()).toMatchObject({ status: 503, body: { error: "UNAVAILABLE" } });
     bringBack();
     expect((await doors()).status).toBe(200);

@@ -8,13 +8,14 @@ import {
   PRUNE_ENTRIES,
 } from "../../src/shared/limits/allocator-limits.ts";
 import { entry } from "../../src/worker/allocator/tables/schema.ts";
-import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
+import { issueTo, takeStep } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { alarmOf, allocatorOf, aroundObjectD1, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { LOST } from "../support/faults.ts";
+import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { crowded, expectInSync, headOf, loggedSequences, sequenceOf, stateOf } from "./support.ts";

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
-import { block, callServer, issueTo, takeStep } from "../badges/life-support.ts";
+import { block, issueTo, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -10,6 +10,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { runSql } from "../support/home.ts";
+import { callServer } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled } from "../support/timers.ts";
 import { crowded, ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";

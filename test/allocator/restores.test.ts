@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { Alarms } from "../../src/worker/allocator/alarms.ts";
-import { block, callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { block, issueTo, signOn, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -11,6 +11,7 @@ import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } fr
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
+import { callServer } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";

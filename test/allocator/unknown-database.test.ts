@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callServer, issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { issueTo, signOn, takeStep } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -8,6 +8,7 @@ import { alarmOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
+import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";

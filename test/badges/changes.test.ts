@@ -6,9 +6,9 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { requestBadge } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { Follower } from "./follower.ts";
-import { block, callServer, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
+import { block, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
 const BY_SERVER = { actor: { kind: "server" } } as const;

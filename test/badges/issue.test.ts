@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
-import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, call, callServer, requestBadge, sign } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { countStatuses, expectDifferent, inParallel, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
@@ -33,7 +33,7 @@ async function currentBadge(application: { id: string }, udid: string): Promise<
 }
 
 async function listed(application: TestApplication): Promise<unknown> {
-  return (await call("GET", "/v1/badges", { headers: serverHeaders(application) })).body.badges;
+  return (await callServer(application, "GET", "/v1/badges")).body.badges;
 }
 
 describe("a user device and its badge (contract section 1)", () => {

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, callServer, requestBadge, sign } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
 
 /** The client signature of every test that signs. */
@@ -14,17 +14,6 @@ export async function issueTo(application: { id: string }, udid: string, userId:
   const { status, body } = await requestBadge(application, udid, { userId });
   expect(status, JSON.stringify(body)).toBe(201);
   return String(body.badgeId);
-}
-
-/** A call of the application's server. */
-export function callServer(
-  application: TestApplication,
-  method: "GET" | "PATCH" | "POST",
-  path: string,
-  body?: unknown,
-): Promise<Answer> {
-  const headers = serverHeaders(application);
-  return call(method, path, body === undefined ? { headers } : { headers, body });
 }
 
 export const getBadge = (application: TestApplication, number: string): Promise<Answer> =>

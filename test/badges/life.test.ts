@@ -5,9 +5,9 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
-import { type BadgeStep, callServer, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
+import { type BadgeStep, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
 
 useQuietLog();
 useStandingClock();

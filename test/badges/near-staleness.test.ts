@@ -8,7 +8,7 @@ import { createApplication } from "../support/application.ts";
 import { UNLIMITED } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
 import { bindDatabase, runSql, testHome } from "../support/home.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
 import { ALICE, FarPhone, outcome, phoneWithBadge, SIGNED, tick } from "./near-support.ts";
@@ -200,8 +200,7 @@ describe("a claim whose first look goes to a copy is decided by its write (contr
     await stage.d1.catchUp();
     const claim = (phone = stage.phone, body: object = ALICE) =>
       phone.logIn({ ...body, invitationToken: invitation.id });
-    const revoke = () =>
-      call("PATCH", `/v1/invitation/${invitation.id}/revoke`, { headers: serverHeaders(stage.application) });
+    const revoke = () => callServer(stage.application, "PATCH", `/v1/invitation/${invitation.id}/revoke`);
     return { ...stage, invitation, claim, revoke };
   };
 

@@ -4,7 +4,8 @@ import { type AllocatorCommand, scriptResult } from "../../src/shared/script-com
 import { putCommand, resultOf } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { callServer, issueTo, runSweep } from "./life-support.ts";
+import { callServer } from "../support/http.ts";
+import { issueTo, runSweep } from "./life-support.ts";
 
 useQuietLog();
 

@@ -6,10 +6,10 @@ import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout } from "../support/faults.ts";
-import { requestBadge } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
-import { block, callServer, getBadge, issueTo, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
+import { block, getBadge, issueTo, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
 useQuietLog();

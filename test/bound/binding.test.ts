@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CREATOR, hoursAhead, invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { call, serverHeaders } from "../support/http.ts";
+import { call, callServer, serverHeaders } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import {
   boundPhone,
@@ -14,7 +14,6 @@ import {
   raceAt,
   readBadge,
   rebind,
-  serverCall,
 } from "./support.ts";
 
 beforeEach(() => {
@@ -71,14 +70,14 @@ describe("the call that creates a badge with a proof binds it to that key (contr
     expect(keyThumbprint).toMatch(/^[\w-]{43}$/);
     const badge = { id: badgeId, userId: "alice", state: "active", keyThumbprint };
     expect(await readBadge(application, badgeId)).toMatchObject(badge);
-    const { changes } = (await serverCall(application, "GET", "/v1/changes")).body;
+    const { changes } = (await callServer(application, "GET", "/v1/changes")).body;
     const keys = [keyThumbprint, await guest.thumbprint(), undefined];
     expect(Array.isArray(changes) && changes.map((change) => change.keyThumbprint)).toEqual(keys);
     const created = (await eventRows(application)).map(({ payload }) => JSON.parse(payload).data);
     expect(created.map((data) => data.keyThumbprint)).toEqual(keys);
     expect(created.map((data) => "keyThumbprint" in data)).toEqual([true, true, false]);
     expect(claimsOf((await unbound.sign()).body.signature)).not.toHaveProperty("cnf");
-    const suspended = await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+    const suspended = await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
     expect(suspended.body).toMatchObject({ state: "suspended", keyThumbprint });
     const payload = await homeDatabase()
       .prepare("SELECT payload FROM webhook_event WHERE application_id = ? AND event = 'badge:suspended'")
@@ -199,7 +198,7 @@ describe("what is wrong first (contract section 15)", () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const thief = await phone.withOtherKey();
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
     for (const call of [thief.logIn(), thief.sign(), phone.logInUnproved(), phone.signUnproved()]) {
       expectInvalidProof(await call);
     }
@@ -213,10 +212,10 @@ describe("what is wrong first (contract section 15)", () => {
     const thief = await phone.withOtherKey();
     expect(outcome(await thief.logIn("alice", { invitationToken: "inv_unknown" }))).toBe("404 UNKNOWN_INVITATION");
     const { id: invitationToken } = await invite(application);
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/revoke`);
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}/revoke`);
     expectInvalidProof(await thief.logIn("alice", { invitationToken }));
     expect(outcome(await phone.logIn("alice", { invitationToken }))).toBe("403 REVOKED_BADGE");
-    await serverCall(application, "PATCH", "/v1/users/alice/block");
+    await callServer(application, "PATCH", "/v1/users/alice/block");
     expect(outcome(await thief.logIn("alice", { invitationToken }))).toBe("403 BLOCKED_USER");
     expectInvalidProof(await thief.logIn("alice"));
     expect(outcome(await thief.logIn("bob"))).not.toContain("INVALID_PROOF");

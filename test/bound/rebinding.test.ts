@@ -5,9 +5,9 @@ import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
-import { serverHeaders } from "../support/http.ts";
+import { callServer, serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
-import { BADGE, boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind, serverCall } from "./support.ts";
+import { BADGE, boundPhone, expectInvalidProof, newPhone, outcome, readBadge, rebind } from "./support.ts";
 
 const HOUR_MILLISECONDS = 3_600_000;
 
@@ -20,7 +20,7 @@ const setClock = (now: number) => vi.useFakeTimers({ toFake: ["Date"], now });
 
 /** What `GET /v1/changes` tells after the last change that was read. */
 async function changesAfter(application: TestApplication, cursor = "") {
-  const { body, headers } = await serverCall(application, "GET", `/v1/changes${cursor && `?cursor=${cursor}`}`);
+  const { body, headers } = await callServer(application, "GET", `/v1/changes${cursor && `?cursor=${cursor}`}`);
   return { changes: body.changes, cursor: String(headers.get("pagination-cursor")) };
 }
 
@@ -92,15 +92,15 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     const application = await createApplication();
     const { phone, badgeId } = await boundPhone(application);
     const next = await phone.withOtherKey();
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
     expect((await rebind(application, badgeId)).body).toMatchObject({ state: "suspended" });
     expect(outcome(await next.logIn())).toBe("403 SUSPENDED_BADGE");
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}`, { expiresAt: "2020-01-01T00:00:00Z" });
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}`, { expiresAt: "2020-01-01T00:00:00Z" });
     expect((await rebind(application, badgeId)).body).toMatchObject({ state: "expired" });
     expect(outcome(await next.logIn())).toBe("403 EXPIRED_BADGE");
     expect(await readBadge(application, badgeId)).toMatchObject({ keyThumbprint: await phone.thumbprint() });
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}`, { expiresAt: null });
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/resume`);
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}`, { expiresAt: null });
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}/resume`);
     expect(outcome(await next.logIn())).toBe(`200 ${badgeId}`);
   });
 
@@ -112,7 +112,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
       expect(outcome(await rebind(application, id)), id).toBe("404 UNKNOWN_BADGE");
     }
     await phone.logIn("alice", { invitationToken });
-    await serverCall(application, "PATCH", `/v1/badges/${reserved}/revoke`);
+    await callServer(application, "PATCH", `/v1/badges/${reserved}/revoke`);
     for (const id of [badgeId, reserved]) expect(outcome(await rebind(application, id))).toBe("409 ENDED_BADGE");
   });
 
@@ -127,7 +127,7 @@ describe("PATCH /v1/badges/{id}/rebind (contract section 15)", () => {
     const DB = aroundD1(homeDatabase(), async (statements, send) => {
       const seen = await send();
       if (isAbout(statements, "FROM badge") && interruptions++ === 0) {
-        await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+        await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
       }
       return seen;
     });

@@ -4,19 +4,10 @@ import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { CREATOR, invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
-import { requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { callServer, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { countRows } from "./rows-read.ts";
-import {
-  A_SIGNATURE,
-  boundPhone,
-  claimsOf,
-  expectInvalidProof,
-  newPhone,
-  outcome,
-  type Phone,
-  serverCall,
-} from "./support.ts";
+import { A_SIGNATURE, boundPhone, claimsOf, expectInvalidProof, newPhone, outcome, type Phone } from "./support.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -131,9 +122,9 @@ describe("badgeId names the badge that signs (contract section 15)", () => {
       ...serverHeaders(application),
       udid: CREATOR,
     });
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}/suspend`);
     expect(outcome(await phone.sign({ badgeId }))).toBe("403 SUSPENDED_BADGE");
-    await serverCall(application, "PATCH", `/v1/badges/${badgeId}/resume`);
+    await callServer(application, "PATCH", `/v1/badges/${badgeId}/resume`);
     await phone.logIn("alice", { invitationToken });
     expect(outcome(await phone.sign({ badgeId }))).toBe("403 REVOKED_BADGE");
     expectInvalidProof(await (await phone.withOtherKey()).sign({ badgeId }));

@@ -7,7 +7,7 @@ import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { type Answer, call, serverHeaders } from "../support/http.ts";
+import { type Answer, call, callServer } from "../support/http.ts";
 
 export const BADGE = "/v1/badge";
 export const SIGN = "/v1/badge/sign";
@@ -141,12 +141,9 @@ export function expectInvalidProof({ status, body, headers }: Answer): void {
   expect(headers.has("dpop-nonce")).toBe(false);
 }
 
-export const serverCall = (application: TestApplication, method: string, path: string, body?: unknown) =>
-  call(method, path, { headers: serverHeaders(application), ...(body !== undefined && { body }) });
-
 export async function readBadge(application: TestApplication, id: string): Promise<Record<string, unknown>> {
-  return (await serverCall(application, "GET", `/v1/badges/${id}`)).body;
+  return (await callServer(application, "GET", `/v1/badges/${id}`)).body;
 }
 
 export const rebind = (application: TestApplication, id: string) =>
-  serverCall(application, "PATCH", `/v1/badges/${id}/rebind`);
+  callServer(application, "PATCH", `/v1/badges/${id}/rebind`);

@@ -3,7 +3,7 @@ import { issue } from "../http/support/pages.ts";
 import { signIn } from "../http/support/people.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { call, serverHeaders } from "../support/http.ts";
+import { call, callServer, serverHeaders } from "../support/http.ts";
 import type { Provider } from "../users/provider.ts";
 import type { Route } from "./requests.ts";
 import type { Known } from "./values.ts";
@@ -24,9 +24,7 @@ export async function createWorld(schemas: Known["schemas"], provider: Provider)
   // Those that are claimed can be revoked no more.
   const tokensToRevoke = await invitationsOf(main, other);
   for (const user of ["blocked", "blocked too"]) {
-    const { status } = await call("PATCH", `/v1/users/${encodeURIComponent(user)}/block`, {
-      headers: serverHeaders(main),
-    });
+    const { status } = await callServer(main, "PATCH", `/v1/users/${encodeURIComponent(user)}/block`);
     if (status !== 200) throw new Error(`blocking ${user} responds ${status}`);
   }
   const credentials = [
@@ -104,9 +102,11 @@ async function addDoors({ id }: TestApplication): Promise<void> {
 async function cursorOf(application: TestApplication, path: string): Promise<string> {
   if (path === "/v1/access") for (const role of ["viewer", "operator"] as const) await signIn(application, role);
   if (path === "/v1/doors") await addDoors(application);
-  const { headers } = await call("GET", `${path}?per_page=1${path === "/v1/users" ? "&state=blocked" : ""}`, {
-    headers: serverHeaders(application),
-  });
+  const { headers } = await callServer(
+    application,
+    "GET",
+    `${path}?per_page=1${path === "/v1/users" ? "&state=blocked" : ""}`,
+  );
   const cursor = headers.get("pagination-cursor");
   if (cursor === null) throw new Error(`${path} has a second page`);
   return cursor;

@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
-import { callServer, issueTo, runSweep } from "../badges/life-support.ts";
+import { issueTo, runSweep } from "../badges/life-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { ahead, MINUTE, SECOND } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { call, callServer, requestBadge, serverHeaders } from "../support/http.ts";
 
 useQuietLog();
 

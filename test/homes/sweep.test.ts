@@ -17,7 +17,7 @@ import { createApplication } from "../support/application.ts";
 import { contextOf, testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { boundHome, homeDatabase, testHome } from "../support/home.ts";
-import { call, serverHeaders } from "../support/http.ts";
+import { callServer } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
 
@@ -89,7 +89,7 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     expect((await claim(application, "phone", "ada", token)).status).toBe(201);
     const command = await putCommand(application, { kind: "suspend", number });
     await homeScheduler().tick(testHome());
-    const badge = await call("GET", `/v1/badges/${number}`, { headers: serverHeaders(application) });
+    const badge = await callServer(application, "GET", `/v1/badges/${number}`);
     expect(badge.body).toMatchObject({ state: "suspended" });
     expect(await resultOf(command)).toMatchObject({ kind: "badge" });
   });

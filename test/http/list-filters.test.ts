@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { block, callServer, issueTo, takeStep, unblock } from "../badges/life-support.ts";
+import { block, issueTo, takeStep, unblock } from "../badges/life-support.ts";
 import { claim, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { call, serverHeaders } from "../support/http.ts";
+import { call, callServer, serverHeaders } from "../support/http.ts";
 import { outcome } from "./support/draft.ts";
 import { follow, listPage } from "./support/pages.ts";
 import { signIn } from "./support/people.ts";

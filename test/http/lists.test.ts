@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { eventPage } from "../../src/shared/event-responses.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { block, callServer, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
+import { block, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { call, callServer, requestBadge, serverHeaders } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
 import { outcome } from "./support/draft.ts";

@@ -8,7 +8,7 @@ import { newPhone } from "../bound/support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { addDoor } from "../live/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { type Answer, call, requestBadge, serverHeaders } from "../support/http.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders } from "../support/http.ts";
 import { type Provider, useProviders } from "../users/provider.ts";
 import { logIn, suspendOwn } from "../users/support.ts";
 import { outcome } from "./support/draft.ts";
@@ -183,9 +183,9 @@ const describing = (invitationtoken: string) =>
   call("GET", "/v1/invitation", { headers: { applicationid: application.id, invitationtoken } });
 const invitingMany = (body: unknown, more?: Headers) =>
   call("POST", "/v1/invitations", { headers: server(more), body });
-const erasing = (id: string) => call("PATCH", `/v1/invitation/${id}/erase`, { headers: serverHeaders(application) });
-const revoking = (id: string) => call("PATCH", `/v1/invitation/${id}/revoke`, { headers: serverHeaders(application) });
-const list = (path: string) => call("GET", path, { headers: serverHeaders(application) });
+const erasing = (id: string) => callServer(application, "PATCH", `/v1/invitation/${id}/erase`);
+const revoking = (id: string) => callServer(application, "PATCH", `/v1/invitation/${id}/revoke`);
+const list = (path: string) => callServer(application, "GET", path);
 const setTimes = (body: object) => call("PATCH", "/v1/badges/17", { headers: server(), body });
 
 type Invite = (application: TestApplication) => Promise<Invitation>;

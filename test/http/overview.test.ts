@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { statistics } from "../../src/shared/statistics-response.ts";
-import { callServer } from "../badges/life-support.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -9,7 +8,7 @@ import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
-import { requestBadge } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { useReceivers } from "../support/receivers.ts";
 import { until } from "../support/until.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { fc } from "../support/random.ts";
 import { inParallel, outcome } from "./support/draft.ts";
 import { invite } from "./support/invitations.ts";
@@ -52,10 +52,10 @@ describe("the size of a page (contract section 4)", () => {
     const texts = ["", " ", " 5", "5 ", "ten", "5\n", "5\0", "true", "null", "5;6"];
     for (const value of [...numbers, ...texts]) {
       const query = new URLSearchParams({ per_page: value });
-      const answer = await call("GET", `/v1/badges?${query}`, { headers: serverHeaders(application) });
+      const answer = await callServer(application, "GET", `/v1/badges?${query}`);
       expect(`${value}: ${outcome(answer)}`).toBe(`${value}: 422 INVALID_PER_PAGE`);
     }
-    const twice = await call("GET", "/v1/badges?per_page=1&per_page=2", { headers: serverHeaders(application) });
+    const twice = await callServer(application, "GET", "/v1/badges?per_page=1&per_page=2");
     expect(outcome(twice)).toBe("422 INVALID_PER_PAGE");
   });
 });
@@ -78,10 +78,10 @@ describe("the cursor (contract section 4)", () => {
     for (const path of ["/v1/badges", ofUser("user")]) {
       for (const cursor of [...longer, ...shorter, ...forged, ...otherForms, ...texts]) {
         const query = new URLSearchParams({ cursor });
-        const answer = await call("GET", `${path}?${query}`, { headers: serverHeaders(application) });
+        const answer = await callServer(application, "GET", `${path}?${query}`);
         expect(`${JSON.stringify(cursor)}: ${outcome(answer)}`).toBe(`${JSON.stringify(cursor)}: 422 INVALID_CURSOR`);
       }
-      const twice = await call("GET", `${path}?cursor=${next}&cursor=${next}`, { headers: serverHeaders(application) });
+      const twice = await callServer(application, "GET", `${path}?cursor=${next}&cursor=${next}`);
       expect(outcome(twice)).toBe("422 INVALID_CURSOR");
     }
   });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { until } from "../support/until.ts";
 import { outcome } from "./support/draft.ts";
 import { hoursAhead, type Invitation, invite } from "./support/invitations.ts";
@@ -94,7 +94,7 @@ describe("when D1 fails (contract section 6)", () => {
     const made = ["badge 201", "claim 201", "invite 201"];
     const read = ["sign 200", "list 200", "user's list 200", "keys 200", "status list 200"];
     expect(later.toSorted()).toEqual([...made, ...read].toSorted());
-    const { body } = await call("GET", "/v1/badges", { headers: serverHeaders(application) });
+    const { body } = await callServer(application, "GET", "/v1/badges");
     expect(body.badges).toHaveLength(3);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { invitationLinkOf } from "../../src/shared/invitation-link.ts";
 import { createApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
-import { type Answer, call, serverHeaders } from "../support/http.ts";
+import { type Answer, call, callServer, serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "./support/clock.ts";
@@ -79,12 +79,9 @@ describe("GET /v1/invitation (contract section 27)", () => {
     const { body: badge } = await claim(application, "phone", "visitor", body.id);
     expect(await described()).toMatchObject(times);
     const moved = { startsAt: ahead(DAY), expiresAt: ahead(DAY + HOUR) };
-    await call("PATCH", `/v1/badges/${badge.badgeId}`, { headers: serverHeaders(application), body: moved });
+    await callServer(application, "PATCH", `/v1/badges/${badge.badgeId}`, moved);
     expect(await described()).toMatchObject({ badgeStartsAt: moved.startsAt, badgeExpiresAt: moved.expiresAt });
-    await call("PATCH", `/v1/badges/${badge.badgeId}`, {
-      headers: serverHeaders(application),
-      body: { expiresAt: null },
-    });
+    await callServer(application, "PATCH", `/v1/badges/${badge.badgeId}`, { expiresAt: null });
     expect(await described()).not.toHaveProperty("badgeExpiresAt");
   });
 

@@ -4,7 +4,7 @@ import { block, unblock } from "../badges/life-support.ts";
 import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
-import { type Answer, call, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, call, callServer, serverHeaders, sign } from "../support/http.ts";
 import { claim, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { expectConsistent } from "./support/invariants.ts";
@@ -27,8 +27,7 @@ function askMany(application: TestApplication, invitations: unknown, headers: ob
 const itemsOf = ({ body }: Answer): Record<string, unknown>[] =>
   Array.isArray(body.invitations) ? body.invitations : [];
 
-const show = (application: TestApplication, path: string): Promise<Answer> =>
-  call("GET", path, { headers: serverHeaders(application) });
+const show = (application: TestApplication, path: string): Promise<Answer> => callServer(application, "GET", path);
 
 const patch = (application: TestApplication, path: string, body: object = {}, headers: object = {}): Promise<Answer> =>
   call("PATCH", path, { headers: { ...serverHeaders(application), ...headers }, body });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
-import { call, requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { everythingStored } from "../support/stored.ts";
 
 useQuietLog();
@@ -20,7 +20,7 @@ describe("metadata (contract section 7)", () => {
     for (let place = 0; place < 3; place++) expect((await logIn(`first ${place}`)).status).toBe(201);
     const before = await largestRow();
     for (let place = 0; place < 20; place++) expect((await logIn(`phone ${place}`)).status).toBe(201);
-    const { body } = await call("GET", "/v1/stats", { headers: serverHeaders(application) });
+    const { body } = await callServer(application, "GET", "/v1/stats");
     expect(body).toMatchObject({ badgesByState: { active: 23 }, sampled: 23 });
     // Counters may have another digit.
     expect(await largestRow()).toBeLessThan(before + 50);

@@ -5,7 +5,6 @@ import { readRetention } from "../../src/worker/scheduling/retention-days.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
 import type { Checkpoint } from "../../src/worker/storage/retention.ts";
 import { expectInSync } from "../allocator/support.ts";
-import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -14,6 +13,7 @@ import { bindObject, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { runSql } from "../support/home.ts";
+import { callServer } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
 import { sweep } from "../support/sweep.ts";
 
@@ -156,7 +156,7 @@ describe("invitations (contract section 18)", () => {
   it("claimed invitations are deleted 365 days after their badge ended; the number stays taken, but not the Idempotency-Key", async () => {
     const application = await createApplication({ size: 2 });
     const ask = (method: string, path: string, body?: object) =>
-      callAsServer(application, method, path, { headers: { udid: "server", "idempotency-key": "visit 1" }, body });
+      callServer(application, method, path, body, { udid: "server", "idempotency-key": "visit 1" });
     const inviteAgain = () => ask("POST", "/v1/invitation", { expiresAt: ahead(HOUR) });
     const { badgeId, id: token } = (await inviteAgain()).body;
     expect((await claim(application, "phone", "alice", token)).status).toBe(201);

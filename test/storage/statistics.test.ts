@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fillBadges } from "../allocator/support.ts";
-import { callServer, issueTo, takeStep } from "../badges/life-support.ts";
+import { issueTo, takeStep } from "../badges/life-support.ts";
 import { ahead, DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { ring } from "../support/allocator.ts";
@@ -9,7 +9,7 @@ import { billOf } from "../support/bill.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { serverHeaders } from "../support/http.ts";
+import { callServer, serverHeaders } from "../support/http.ts";
 
 useQuietLog();
 useStandingClock();

@@ -36,6 +36,17 @@ export function sign(application: { id: string }, udid: string, body: unknown): 
   return call("POST", "/v1/badge/sign", { headers: { applicationid: application.id, udid }, body });
 }
 
+/** A call of an application's server. */
+export function callServer(
+  application: TestApplication,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return call(method, path, { headers: { ...serverHeaders(application), ...headers }, body });
+}
+
 /** Headers of an application's server. */
 export function serverHeaders({ id, secret }: TestApplication): Record<string, string> {
   return { applicationid: id, applicationsecret: secret };

@@ -10,7 +10,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { call, serverHeaders, sign } from "../support/http.ts";
+import { call, callServer, sign } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
 import { hangs, type Provider, useProviders } from "./provider.ts";
@@ -187,7 +187,7 @@ describe("an invitation (contract section 22)", () => {
     expect(outcome(revoked)).toBe("401 INVALID_CREDENTIALS");
     const observed = await createApplication({ ...provider.columns, userObserve: true });
     expect(outcome(await create({ ...device, applicationid: observed.id }))).toBe("401 INVALID_CREDENTIALS");
-    const shown = await call("GET", "/v1/application", { headers: serverHeaders(application) });
+    const shown = await callServer(application, "GET", "/v1/application");
     expect(shown.body).toMatchObject({ requireSecret: true });
     expect(shown.body).not.toHaveProperty("userIssuer");
   });
@@ -299,7 +299,7 @@ describe("observing (contract section 22)", () => {
     const expected = { withToken: 2, withoutToken: 3, withWrongToken: 3 };
     await until(async () => expect(await counts(observed)).toEqual(expected));
     waits.mockRestore();
-    const { body } = await call("GET", "/v1/stats", { headers: serverHeaders(observed) });
+    const { body } = await callServer(observed, "GET", "/v1/stats");
     expect(body.logins).toEqual(expected);
   });
 

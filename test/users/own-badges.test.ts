@@ -7,7 +7,7 @@ import { hoursAhead } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../support/bindings.ts";
 import { runSql } from "../support/home.ts";
-import { call, serverHeaders, sign } from "../support/http.ts";
+import { call, callServer, sign } from "../support/http.ts";
 import { type Provider, useProviders } from "./provider.ts";
 import { logIn, newUdid, ownBadges, suspendOwn } from "./support.ts";
 
@@ -109,7 +109,7 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
   it("the history has the suspension as done by a user, with the reason of the body (section 23)", async () => {
     const lost = await badgeOf("alice");
     expect((await suspendOwn(application, lost, token, {}, { reason: "Left in the tram" })).status).toBe(200);
-    const { body } = await call("GET", `/v1/history?badge=${lost}`, { headers: serverHeaders(application) });
+    const { body } = await callServer(application, "GET", `/v1/history?badge=${lost}`);
     const row = { action: "badge:suspended", actor: { kind: "user" }, badgeId: lost, userId: "alice" };
     expect(body.history).toEqual([expect.objectContaining({ ...row, reason: "Left in the tram" })]);
   });
@@ -117,7 +117,7 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
   it("a reason that is too long does not keep a user from suspending a lost phone's badge", async () => {
     const lost = await badgeOf("alice");
     expect((await suspendOwn(application, lost, token, {}, { reason: "x".repeat(501) })).status).toBe(200);
-    const { body } = await call("GET", `/v1/history?badge=${lost}`, { headers: serverHeaders(application) });
+    const { body } = await callServer(application, "GET", `/v1/history?badge=${lost}`);
     expect(body.history).toEqual([expect.not.objectContaining({ reason: expect.anything() })]);
   });
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { callAsServer } from "../http/support/server-calls.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -9,7 +8,7 @@ import { createApplication, type TestApplication } from "../support/application.
 import { testContext } from "../support/context.ts";
 import { isAbout } from "../support/faults.ts";
 import { runSql } from "../support/home.ts";
-import { requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { sweep } from "../support/sweep.ts";
@@ -48,8 +47,7 @@ describe("events of a badge (contract section 18)", () => {
     const application = await subscriber(SUBSCRIBABLE);
     const id = await issue(application, "phone");
     const end = ahead(HOUR);
-    const step = (path: string, body?: unknown) =>
-      callAsServer(application, "PATCH", `/v1/badges/${id}${path}`, { body });
+    const step = (path: string, body?: unknown) => callServer(application, "PATCH", `/v1/badges/${id}${path}`, body);
     expect((await step("/suspend")).status).toBe(200);
     expect((await step("/resume")).status).toBe(200);
     expect((await step("", { expiresAt: end })).status).toBe(200);
@@ -171,7 +169,7 @@ describe("a subscription (contract section 18: a receiver gets only the events i
   /** Everything that has an event. */
   async function live(application: TestApplication): Promise<void> {
     const id = await issue(application, "phone");
-    for (const path of ["/suspend", "/resume"]) await callAsServer(application, "PATCH", `/v1/badges/${id}${path}`);
+    for (const path of ["/suspend", "/resume"]) await callServer(application, "PATCH", `/v1/badges/${id}${path}`);
     const replacing = await invite(application);
     expect((await claim(application, "phone", "alice", replacing.token)).status).toBe(201);
     const { status, body } = await requestInvitation(
@@ -181,7 +179,7 @@ describe("a subscription (contract section 18: a receiver gets only the events i
     );
     expect(status).toBe(201);
     expect((await claim(application, "tablet", "bob", body.id)).status).toBe(201);
-    await callAsServer(application, "PATCH", `/v1/badges/${replacing.number}/revoke`);
+    await callServer(application, "PATCH", `/v1/badges/${replacing.number}/revoke`);
     expect((await revoke(application, (await invite(application)).token)).status).toBe(200);
     await invite(application, ahead(MINUTE));
   }

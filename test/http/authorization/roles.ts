@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ROLES } from "../../../src/shared/actor.ts";
 import { createApplication } from "../../support/application.ts";
-import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
 import { signIn } from "../support/people.ts";
@@ -62,7 +62,7 @@ describe("what a console secret may do (contract section 24)", () => {
     const headers = await signIn(application, "viewer");
     const refused = await call("PATCH", `/v1/badges/${body.badgeId}`, { headers, body: "{" });
     expect(outcome(refused)).toBe("403 READ_ONLY");
-    const { body: badge } = await call("GET", `/v1/badges/${body.badgeId}`, { headers: serverHeaders(application) });
+    const { body: badge } = await callServer(application, "GET", `/v1/badges/${body.badgeId}`);
     expect(badge).toMatchObject({ state: "active" });
   });
 });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { RECORDED_EVENTS, readRows } from "../../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
+import { call, callServer, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { invite } from "../support/invitations.ts";
 import { NOTHING, ROUTES, type Route, requestOf } from "../support/routes.ts";
@@ -60,7 +60,7 @@ describe("what only an application's server may do (contract sections 4, 12, 13,
     expect(outcome(unread), "whatever else is wrong").toBe("401 INVALID_CREDENTIALS");
     // Nothing of it had an effect.
     expect(outcome(await sign(application, "phone", { base64: "AAAA" }))).toBe("200");
-    const { body } = await call("GET", "/v1/users/user", { headers: serverHeaders(application) });
+    const { body } = await callServer(application, "GET", "/v1/users/user");
     expect(body).toEqual({ userId: "user", blocked: false });
     const granted = await send(route, serverHeaders(application));
     expect(outcome(granted)).toMatch(/^20\d$/);

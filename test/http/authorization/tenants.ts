@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createApplication } from "../../support/application.ts";
-import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import {
   CREATOR,
@@ -42,10 +42,10 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     const [owner, stranger] = [await createApplication(), await createApplication()];
     for (const udid of ["phone", "tablet"])
       await requestBadge(owner, udid, { userId: "user", metadata: { os: "secret" } });
-    const get = (path: string) => call("GET", path, { headers: serverHeaders(stranger) });
+    const get = (path: string) => callServer(stranger, "GET", path);
     const sign = (udid: string) =>
       call("POST", "/v1/badge/sign", { headers: { applicationid: stranger.id, udid }, body: { base64: "AAAA" } });
-    const first = await call("GET", "/v1/badges?per_page=1", { headers: serverHeaders(owner) });
+    const first = await callServer(owner, "GET", "/v1/badges?per_page=1");
     const cursor = first.headers.get("pagination-cursor");
     expect(cursor).not.toBeNull();
     expect(seen(await get("/v1/users/user/badges"))).toEqual(seen(await get("/v1/users/nobody/badges")));
@@ -63,14 +63,14 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     const unknown = seen(await list("app_00000000000000000000"));
     expect(seen(await list(owner.id))).toEqual(unknown);
     expect(seen(await list(disabled.id))).toEqual(unknown);
-    const ofDisabled = await call("GET", "/v1/badges", { headers: serverHeaders(disabled) });
+    const ofDisabled = await callServer(disabled, "GET", "/v1/badges");
     expect(seen(ofDisabled)).toEqual(unknown);
   });
 
   it("does not change, whatever a stranger tries", async () => {
     const { application: owner, invitation } = await tenant();
     const { application: stranger } = await tenant();
-    const state = () => call("GET", "/v1/badges", { headers: serverHeaders(owner) });
+    const state = () => callServer(owner, "GET", "/v1/badges");
     const before = await state();
     const strangers = [
       { ...serverHeaders(stranger), udid: CREATOR },

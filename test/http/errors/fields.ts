@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
+import { call, callServer, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { ascii, outcome } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
 
@@ -14,7 +14,7 @@ const CONTROL_CHARACTERS = [...Array.from({ length: 32 }, (_, code) => String.fr
 const EMOJI = "\u{1f600}";
 
 async function listed(application: TestApplication): Promise<unknown> {
-  return (await call("GET", "/v1/badges", { headers: serverHeaders(application) })).body.badges;
+  return (await callServer(application, "GET", "/v1/badges")).body.badges;
 }
 
 describe("metadata (contract sections 1, 2 and 7)", () => {

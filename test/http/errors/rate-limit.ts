@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import wrangler from "../../../wrangler.toml?raw";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../../support/bindings.ts";
-import { type Answer, call, requestBadge, serverHeaders, sign } from "../../support/http.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { inParallel, outcome, tally, times } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
 import { signIn } from "../support/people.ts";
@@ -52,8 +52,8 @@ describe("calls of one device (contract section 7)", () => {
         await requestBadge(application, "another phone", { userId: "user" }),
         await requestBadge(await createApplication(), "phone", { userId: "user" }),
         await inviteBy({ ...device, applicationsecret: application.secret }),
-        await call("PATCH", "/v1/invitation/inv_x/revoke", { headers: serverHeaders(application) }),
-        await call("GET", "/v1/badges", { headers: serverHeaders(application) }),
+        await callServer(application, "PATCH", "/v1/invitation/inv_x/revoke"),
+        await callServer(application, "GET", "/v1/badges"),
       ];
       return { counted, after, others };
     });

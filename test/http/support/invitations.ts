@@ -1,6 +1,6 @@
 import { expect, vi } from "vitest";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { call, callServer, requestBadge } from "../../support/http.ts";
 
 const HOUR_MILLISECONDS = 3600 * 1000;
 
@@ -41,7 +41,7 @@ export async function claimedInvitation(application: { id: string }): Promise<In
 export async function revokedInvitation(application: TestApplication): Promise<Invitation> {
   const invitation = await invite(application);
   const path = `/v1/invitation/${invitation.id}/revoke`;
-  expect(await call("PATCH", path, { headers: serverHeaders(application) })).toMatchObject({ status: 200 });
+  expect(await callServer(application, "PATCH", path)).toMatchObject({ status: 200 });
   return invitation;
 }
 

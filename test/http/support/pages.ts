@@ -3,7 +3,7 @@ import { z } from "zod";
 import { takeOver } from "../../support/allocator.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { homeDatabase } from "../../support/home.ts";
-import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { callServer, requestBadge } from "../../support/http.ts";
 import { countBadges } from "../../support/rows.ts";
 
 const anyPage = z.record(z.string(), z.array(z.record(z.string(), z.unknown())));
@@ -17,7 +17,7 @@ interface AnyPage {
 
 /** A page of any list, as the application's server sees it. */
 export async function listPage(application: TestApplication, path: string): Promise<AnyPage> {
-  const { status, body, headers } = await call("GET", path, { headers: serverHeaders(application) });
+  const { status, body, headers } = await callServer(application, "GET", path);
   expect(status, JSON.stringify(body)).toBe(200);
   const [items = []] = Object.values(anyPage.parse(body));
   return { items, next: headers.get("pagination-cursor") };

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { TestApplication } from "../../support/application.ts";
-import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
 import { ahead, HOUR } from "./clock.ts";
 
 export { outcome } from "../../http/support/draft.ts";
@@ -53,7 +53,7 @@ export function revoke(
 
 /** The numbers that the application's server lists, oldest first. */
 export async function listedNumbers(application: TestApplication): Promise<number[]> {
-  const { body } = await call("GET", "/v1/badges?per_page=1000", { headers: serverHeaders(application) });
+  const { body } = await callServer(application, "GET", "/v1/badges?per_page=1000");
   if (!Array.isArray(body.badges)) throw new Error("a page has badges");
   return body.badges.map(({ id }) => Number(id));
 }
