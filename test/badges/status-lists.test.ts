@@ -3,7 +3,6 @@ import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { base64url, createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { parsePublicUrl } from "../../src/shared/public-url.ts";
@@ -29,22 +28,26 @@ import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
-import { call } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
-import { claimsOf, entriesSoon, entryOf, getList, indexOn, inflate, listPath, statusOf } from "./status-support.ts";
+import {
+  claimsOf,
+  entriesSoon,
+  entryOf,
+  getList,
+  holder,
+  indexOn,
+  inflate,
+  keysOf,
+  listPath,
+  statusOf,
+} from "./status-support.ts";
 
 const log = useQuietLog();
 useStandingClock();
 
 const withLists = (columns: Parameters<typeof createApplication>[0] = {}) =>
   createApplication({ statusList: true, ...columns });
-
-/** A device with a badge, and where the state of that stands. */
-async function holder(application: TestApplication, udid: string): Promise<{ number: string; idx: number }> {
-  const number = await issueTo(application, udid, `user of ${udid}`);
-  return { number, idx: (await indexOn(application, udid)).idx };
-}
 
 async function succeed(call: Promise<{ status: number }>): Promise<void> {
   expect((await call).status).toBeLessThan(300);
@@ -56,11 +59,6 @@ const change = ({ id }: { id: ApplicationId }, values: Partial<typeof applicatio
 /** The application's badges get other ordinals, the same distance apart, as if many had been issued before. */
 const movePositions = ({ id }: { id: ApplicationId }, by: number) =>
   runSql("UPDATE badge SET ordinal = ordinal + ?2, change = change + ?2 WHERE application_id = ?1", id, by);
-
-const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
-
-const keysOf = async ({ id }: { id: ApplicationId }) =>
-  keySchema.parse((await call("GET", `/v1/applications/${id}/jwks.json`)).body);
 
 describe("a status list (contract section 14)", () => {
   it("a status list is a JWT with exactly the claims of the contract, for anybody, which caches may keep for a minute", async () => {

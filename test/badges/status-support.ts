@@ -4,7 +4,8 @@ import { expect, vi } from "vitest";
 import { z } from "zod";
 import { newAddress } from "../support/address.ts";
 import { expectDocumented } from "../support/documented.ts";
-import { signOn } from "./life-support.ts";
+import { call } from "../support/http.ts";
+import { issueTo, signOn } from "./life-support.ts";
 
 /** Longer than any copy of a list may live (contract section 14). */
 const COPIES_LIFE_MILLISECONDS = 30_000;
@@ -70,6 +71,17 @@ export async function indexOn(application: { id: string }, udid: string): Promis
   expect(status).toBe(200);
   return statusOf(String(body.signature));
 }
+
+/** A device with a badge, and where the state of that stands. */
+export async function holder(application: { id: string }, udid: string): Promise<{ number: string; idx: number }> {
+  const number = await issueTo(application, udid, `user of ${udid}`);
+  return { number, idx: (await indexOn(application, udid)).idx };
+}
+
+const keySet = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
+
+export const keysOf = async ({ id }: { id: string }): Promise<z.infer<typeof keySet>> =>
+  keySet.parse((await call("GET", `/v1/applications/${id}/jwks.json`)).body);
 
 /** What doors see 30 seconds from now, at the latest. Moves the clock by that, which must be vitest's. */
 export async function entriesSoon(application: { id: string }, list = 0): Promise<(idx: number) => number> {

@@ -2,15 +2,14 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { APPLICATION_CACHE_SECONDS } from "../../src/shared/limits/cache-limits.ts";
-import { issueTo, takeStep } from "../badges/life-support.ts";
-import { claimsOf, getList } from "../badges/status-support.ts";
+import { takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { LIVE_COSTS } from "../long-runs/scale/doors.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { addDoor, liveOf, ringLive, untilHeld, withLists } from "./support.ts";
+import { addDoor, liveOf, ringLive, untilHeld, withBadge } from "./support.ts";
 
 useQuietLog();
 
@@ -18,9 +17,7 @@ const DOORS = 5;
 
 /** An application whose doors listen, and a meter on what the Worker and the object of its doors read and write. */
 async function open() {
-  const application = await withLists();
-  const number = await issueTo(application, "phone", "alice");
-  const have = Number(claimsOf((await getList(application)).text).change);
+  const { application, number, have } = await withBadge();
   const cost = { d1RoundTrips: 0, d1RowsRead: 0, objectRowsWritten: 0 };
   const around: AroundTrip = async (statements, send) => {
     const result = await send();

@@ -1,19 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { MAX_LIVE_CALLS } from "../../src/shared/limits/live-limits.ts";
-import { issueTo, takeStep } from "../badges/life-support.ts";
-import { claimsOf, getList } from "../badges/status-support.ts";
+import { takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import type { TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { serverHeaders } from "../support/http.ts";
-import { addDoor, deltaOf, endLive, heldCalls, listen, liveOf, outcomeOf, untilHeld, withLists } from "./support.ts";
+import {
+  addDoor,
+  deltaOf,
+  endLive,
+  heldCalls,
+  listen,
+  liveOf,
+  outcomeOf,
+  untilHeld,
+  withBadge,
+  withHeldDoor,
+  withLists,
+} from "./support.ts";
 
 useQuietLog();
 
 const LIMIT = { timeout: 120_000 };
-
-const changeOf = async (application: TestApplication): Promise<number> =>
-  Number(claimsOf((await getList(application)).text).change);
 
 /** Connects to the object as the Worker does for a server's call, so that many are quick. @returns the client's side */
 async function connect({ id }: TestApplication, have: number): Promise<WebSocket> {
@@ -29,12 +37,7 @@ describe("more calls than are held for one application (contract section 26)", (
     "calls from the 5,001st on get 503 with Retry-After; a door's next call takes the place of its own, and held ones are served",
     LIMIT,
     async () => {
-      const application = await withLists();
-      const door = await addDoor(application, "North");
-      const number = await issueTo(application, "phone", "alice");
-      const have = await changeOf(application);
-      const own = listen(door, `have=${have}`);
-      await untilHeld(application, 1);
+      const { application, number, have, door, held: own } = await withHeldDoor();
       const sockets: WebSocket[] = [];
       while (sockets.length < MAX_LIVE_CALLS - 1) {
         const some = Array.from({ length: Math.min(500, MAX_LIVE_CALLS - 1 - sockets.length) });
@@ -73,9 +76,7 @@ describe("many doors (contract section 26)", () => {
     "doors get 503 when the object ends, as in a deployment or a restart; all come back, and no change is lost to any",
     LIMIT,
     async () => {
-      const application = await withLists();
-      const number = await issueTo(application, "phone", "alice");
-      const have = await changeOf(application);
+      const { application, number, have } = await withBadge();
       const call = () => listen(serverHeaders(application), `have=${have}`);
       const first = Array.from({ length: DOORS }, call);
       await untilHeld(application, DOORS);
@@ -98,10 +99,8 @@ describe("a door that calls many times at once (contract section 26)", () => {
     "a door that calls many times at once gets 429 for all calls but the last one, and its neighbour is served",
     LIMIT,
     async () => {
-      const application = await withLists();
+      const { application, number, have } = await withBadge();
       const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
-      const number = await issueTo(application, "phone", "alice");
-      const have = await changeOf(application);
       const neighbour = listen(south, `have=${have}`);
       await untilHeld(application, 1);
       const calls = Array.from({ length: CALLS }, () => listen(north, `have=${have}`));

@@ -2,39 +2,30 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
-import { claimsOf, getList, indexOn } from "../badges/status-support.ts";
+import { setEnd, takeStep } from "../badges/life-support.ts";
+import { claimsOf, getList, holder, keysOf } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { createApplication, type TestApplication } from "../support/application.ts";
+import { createApplication } from "../support/application.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { call, serverHeaders } from "../support/http.ts";
+import { callServer, serverHeaders } from "../support/http.ts";
 import {
   addDoor,
+  changeOf,
   deltaOf,
   endLive,
   heldCalls,
   listen,
   liveOf,
   outcomeOf,
-  retireDoor,
   ringLive,
   untilHeld,
+  withBadge,
+  withHeldDoor,
   withLists,
 } from "./support.ts";
 
 useQuietLog();
-
-/** A device with a badge. @returns its number, and its index in list 0 */
-async function holder(application: TestApplication, udid: string): Promise<{ number: string; idx: number }> {
-  const number = await issueTo(application, udid, `user of ${udid}`);
-  return { number, idx: (await indexOn(application, udid)).idx };
-}
-
-const changeOf = async (application: TestApplication): Promise<number> =>
-  z.object({ change: z.int() }).parse(claimsOf((await getList(application)).text)).change;
-
-const keySchema = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 
 describe("GET /v1/live (contract section 26)", () => {
   it("GET /v1/live is held until a badge's status has changed, and says which, signed by the key of new badges", async () => {
@@ -53,7 +44,7 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(`${sub}/0`).toBe(claimsOf((await getList(application)).text).sub);
     expect(answer.headers.get("content-type")).toBe("application/statusdelta+jwt");
     expect(answer.headers.get("cache-control")).toBe("no-store");
-    const keys = keySchema.parse((await call("GET", `/v1/applications/${application.id}/jwks.json`)).body);
+    const keys = await keysOf(application);
     expect(decodeProtectedHeader(answer.text)).toMatchObject({ alg: "ES256", typ: "statusdelta+jwt" });
     await jwtVerify(answer.text, createLocalJWKSet(keys), { typ: "statusdelta+jwt" });
   });
@@ -90,9 +81,8 @@ describe("GET /v1/live (contract section 26)", () => {
   });
 
   it("a change goes to all waiting calls with any secret of the application, and to no other application", async () => {
-    const [application, other] = [await withLists(), await withLists()];
-    const { number } = await holder(application, "a");
-    const have = await changeOf(application);
+    const { application, number, have } = await withBadge();
+    const other = await withLists();
     const callers = [
       await addDoor(application, "North"),
       await addDoor(application, "South"),
@@ -134,9 +124,7 @@ describe("GET /v1/live (contract section 26)", () => {
   });
 
   it("a door's new call replaces its earlier one, which gets 429, and no other door's", async () => {
-    const application = await withLists();
-    const { number } = await holder(application, "a");
-    const have = await changeOf(application);
+    const { application, number, have } = await withBadge();
     const [north, south] = [await addDoor(application, "North"), await addDoor(application, "South")];
     const neighbour = listen(south, `have=${have}`);
     await untilHeld(application, 1);
@@ -151,11 +139,7 @@ describe("GET /v1/live (contract section 26)", () => {
   });
 
   it("a change is sent 250 ms after the first of several, and later ones of that time do not delay it", async () => {
-    const application = await withLists();
-    const { number } = await holder(application, "a");
-    const have = await changeOf(application);
-    const held = listen(await addDoor(application, "North"), `have=${have}`);
-    await untilHeld(application, 1);
+    const { application, number, held } = await withHeldDoor();
     const { woken, first, second } = await runInDurableObject(liveOf(application), async (live, { storage }) => {
       const woken = Date.now();
       await live.wake();
@@ -172,46 +156,8 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await held).entries).toHaveLength(1);
   });
 
-  it("retiring a door's secret ends its call", async () => {
-    const application = await withLists();
-    await holder(application, "a");
-    const have = await changeOf(application);
-    const held = listen(await addDoor(application, "North"), `have=${have}`);
-    await untilHeld(application, 1);
-    await retireDoor(application, "North");
-    await ringLive(application);
-    expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
-  });
-
-  it("after a republication every door is told once that it needs the lists (section 21)", async () => {
-    const application = await withLists();
-    const door = await addDoor(application, "North");
-    await holder(application, "a");
-    const have = await changeOf(application);
-    const held = listen(door, `have=${have}`);
-    await untilHeld(application, 1);
-    await runSql(
-      "UPDATE application_head SET epoch = 'another', last_change = ?2 WHERE application_id = ?1",
-      ...[application.id, have + 1],
-    );
-    await ringLive(application);
-    expect(deltaOf(await held)).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
-    expect(deltaOf(await listen(door, "have=1"))).toMatchObject({ since: have + 1, change: have + 1, entries: [] });
-    const next = listen(door, `have=${have + 1}`);
-    await untilHeld(application, 1);
-    await ringLive(application);
-    expect(await heldCalls(application)).toBe(1);
-    await endLive(application);
-    await next;
-  });
-
   it("calls get 503 when the object ends, and continue afterwards where they were", async () => {
-    const application = await withLists();
-    const door = await addDoor(application, "North");
-    const { number, idx } = await holder(application, "a");
-    const have = await changeOf(application);
-    const held = listen(door, `have=${have}`);
-    await untilHeld(application, 1);
+    const { application, number, idx, have, door, held } = await withHeldDoor();
     await endLive(application);
     expect(outcomeOf(await held)).toBe("503 UNAVAILABLE");
     await takeStep(application, number, "suspend");
@@ -219,11 +165,7 @@ describe("GET /v1/live (contract section 26)", () => {
   });
 
   it("the object finds changes in D1 without a wake-up", async () => {
-    const application = await withLists();
-    const { number, idx } = await holder(application, "a");
-    const have = await changeOf(application);
-    const held = listen(await addDoor(application, "North"), `have=${have}`);
-    await untilHeld(application, 1);
+    const { application, number, idx, have, held } = await withHeldDoor();
     // Together: the object may look at any moment.
     await homeDatabase().batch([
       homeDatabase()
@@ -238,8 +180,7 @@ describe("GET /v1/live (contract section 26)", () => {
   });
 
   it("calls are held while D1 lacks changes since a restore", async () => {
-    const application = await withLists();
-    const { number } = await holder(application, "a");
+    const { application, number } = await withBadge();
     await takeStep(application, number, "suspend");
     const set = (value: number) =>
       runSql("UPDATE application_head SET readable_from = ?2 WHERE application_id = ?1", application.id, value);
@@ -254,10 +195,8 @@ describe("GET /v1/live (contract section 26)", () => {
   });
 
   it("a door that lacks more than 2,000 changes, or has one that D1 lost, is told that it needs the lists", async () => {
-    const application = await withLists();
+    const { application, have } = await withBadge();
     const door = await addDoor(application, "North");
-    await holder(application, "a");
-    const have = await changeOf(application);
     const add = (from: number, count: number) =>
       runSql(
         `WITH RECURSIVE place (n) AS (SELECT ?3 UNION ALL SELECT n + 1 FROM place WHERE n < ?3 + ?4 - 1)
@@ -287,29 +226,9 @@ describe("GET /v1/live (contract section 26)", () => {
 });
 
 describe("a door's secret (contract section 26)", () => {
-  it("a door's secret gets 403 in every other server call", async () => {
-    const application = await withLists();
-    const headers = { ...(await addDoor(application, "North")), udid: "x" };
-    const body = { expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
-    for (const [method, path] of [
-      ["GET", "/v1/badges"],
-      ["GET", "/v1/doors"],
-      ["GET", "/v1/stats"],
-      ["PATCH", "/v1/badges/17/revoke"],
-      ["POST", "/v1/invitation"],
-    ] as const) {
-      const answer = await call(method, path, { headers, ...(method === "POST" && { body }) });
-      expect(`${path} ${answer.status} ${String(answer.body.error)}`).toBe(`${path} 403 DOOR_ONLY`);
-    }
-  });
-
   it("a door is listed as not current from the response of a change on, whether or not the object was woken", async () => {
-    const application = await withLists();
-    const { number } = await holder(application, "a");
-    const have = await changeOf(application);
-    const held = listen(await addDoor(application, "North"), `have=${have}`);
-    await untilHeld(application, 1);
-    const doors = async () => (await call("GET", "/v1/doors", { headers: serverHeaders(application) })).body.doors;
+    const { application, number, have, held } = await withHeldDoor();
+    const doors = async () => (await callServer(application, "GET", "/v1/doors")).body.doors;
     expect(await doors()).toMatchObject([{ isCurrent: true }]);
     await runSql(
       `UPDATE badge SET state = 'suspended', status_change = ?2, change = ?2 WHERE number = ?1`,
@@ -323,10 +242,8 @@ describe("a door's secret (contract section 26)", () => {
   });
 
   it("a door has a change at once also after one write of the object's alarm has failed", async () => {
-    const application = await withLists();
+    const { application, number, have } = await withBadge();
     const door = await addDoor(application, "North");
-    const number = await issueTo(application, "phone", "alice");
-    const have = await changeOf(application);
     await runInDurableObject(liveOf(application), (_, state) => {
       vi.spyOn(state.storage, "setAlarm").mockRejectedValueOnce(new Error("storage is overloaded"));
     });
@@ -343,11 +260,7 @@ describe("a door's secret (contract section 26)", () => {
   it.each([2000, 2001])(
     "a door that lacks %i changes is not current, though only the lists have that many",
     async (count) => {
-      const application = await withLists();
-      await issueTo(application, "phone", "alice");
-      const have = await changeOf(application);
-      const held = listen(await addDoor(application, "North"), `have=${have}`);
-      await untilHeld(application, 1);
+      const { application, have, held } = await withHeldDoor();
       await runSql(
         `WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n < ?3 - 1)
        INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, state, ended_at, change, changed_at,
@@ -362,7 +275,7 @@ describe("a door's secret (contract section 26)", () => {
         application.id,
         999 + count,
       );
-      const { body } = await call("GET", "/v1/doors", { headers: serverHeaders(application) });
+      const { body } = await callServer(application, "GET", "/v1/doors");
       expect(body.doors).toMatchObject([{ name: "North", change: have, isCurrent: false }]);
       await ringLive(application);
       await held;
@@ -370,11 +283,9 @@ describe("a door's secret (contract section 26)", () => {
   );
 
   it("a door is listed with its last call also where the object slept during that call", async () => {
-    const application = await withLists();
+    const { application, number, have } = await withBadge();
     const door = await addDoor(application, "North");
-    const { number } = await holder(application, "a");
-    const have = await changeOf(application);
-    const listed = async () => (await call("GET", "/v1/doors", { headers: serverHeaders(application) })).body.doors;
+    const listed = async () => (await callServer(application, "GET", "/v1/doors")).body.doors;
     // The storage has only this call: later ones of the next ten minutes are not written.
     await listen(door);
     const held = listen(door, `have=${have}`);
@@ -388,12 +299,10 @@ describe("a door's secret (contract section 26)", () => {
   });
 
   it("doors are listed by name with their last call and whether they are current, a page at a time", async () => {
-    const application = await withLists();
-    const { number } = await holder(application, "a");
-    const have = await changeOf(application);
+    const { application, number, have } = await withBadge();
     const doors = [await addDoor(application, "B"), await addDoor(application, "A"), await addDoor(application, "C")];
     const [b = {}, a = {}] = doors;
-    const page = async (query = "") => call("GET", `/v1/doors${query}`, { headers: serverHeaders(application) });
+    const page = async (query = "") => callServer(application, "GET", `/v1/doors${query}`);
     expect((await page()).body.doors).toMatchObject(["A", "B", "C"].map((name) => ({ name, isCurrent: false })));
     const held = [listen(a, `have=${have}`), listen(b, `have=${have}`)];
     await untilHeld(application, 2);

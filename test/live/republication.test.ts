@@ -1,26 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { reconcile } from "../allocator/support.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";
-import { claimsOf, getList } from "../badges/status-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { loseStorage, wake } from "../support/allocator.ts";
-import type { TestApplication } from "../support/application.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
-import { addDoor, deltaOf, endLive, heldCalls, listen, ringLive, untilHeld, withLists } from "./support.ts";
+import {
+  addDoor,
+  changeOf,
+  deltaOf,
+  endLive,
+  heldCalls,
+  listen,
+  ringLive,
+  untilHeld,
+  withHeldDoor,
+  withLists,
+} from "./support.ts";
 
 useQuietLog();
 
-const changeOf = async (application: TestApplication): Promise<number> =>
-  Number(claimsOf((await getList(application)).text).change);
-
 describe("doors and `reconcile --republish` (contract sections 21 and 26)", () => {
   it("doors are told at once that they need the lists, and are then held again", async () => {
-    const application = await withLists();
-    const door = await addDoor(application, "North");
-    await issueTo(application, "phone", "alice");
-    const have = await changeOf(application);
-    const held = listen(door, `have=${have}`);
-    await untilHeld(application, 1);
+    const { application, have, door, held } = await withHeldDoor();
     // Nobody rings the alarm that compares twice a minute.
     expect(await reconcile(application, { republish: true })).toMatchObject({ state: "in-sync", republished: true });
     const told = deltaOf(await held);

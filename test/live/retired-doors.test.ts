@@ -1,9 +1,17 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { issueTo, takeStep } from "../badges/life-support.ts";
-import { claimsOf, getList } from "../badges/status-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import type { TestApplication } from "../support/application.ts";
-import { addDoor, deltaOf, listen, outcomeOf, retireDoor, ringLive, untilHeld, withLists } from "./support.ts";
+import {
+  addDoor,
+  deltaOf,
+  listen,
+  outcomeOf,
+  retireDoor,
+  ringLive,
+  untilHeld,
+  withBadge,
+  withHeldDoor,
+} from "./support.ts";
 
 useQuietLog();
 
@@ -14,19 +22,9 @@ afterEach(() => {
 const pass = (milliseconds: number) =>
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + milliseconds, shouldAdvanceTime: true });
 
-/** An application with a badge, and its last change. */
-async function withBadge(): Promise<{ application: TestApplication; number: string; have: number }> {
-  const application = await withLists();
-  const number = await issueTo(application, "phone", "alice");
-  return { application, number, have: Number(claimsOf((await getList(application)).text).change) };
-}
-
 describe("a door's secret that was retired (contract section 26)", () => {
   it("a retired door's held call ends within half a minute, and its secret no longer authenticates", async () => {
-    const { application, have } = await withBadge();
-    const door = await addDoor(application, "North");
-    const held = listen(door, `have=${have}`);
-    await untilHeld(application, 1);
+    const { application, have, door, held } = await withHeldDoor();
     await retireDoor(application, "North");
     await ringLive(application);
     expect(outcomeOf(await held)).toBe("401 INVALID_CREDENTIALS");
@@ -53,10 +51,7 @@ describe("a door's secret that was retired (contract section 26)", () => {
   });
 
   it("a door's retired secret is not taken for the one that it got since, nor is a secret newer than what the object has read", async () => {
-    const { application, have } = await withBadge();
-    const old = await addDoor(application, "North");
-    const held = listen(old, `have=${have}`);
-    await untilHeld(application, 1);
+    const { application, have, held } = await withHeldDoor();
     await retireDoor(application, "North");
     const renewed = listen(await addDoor(application, "North"), `have=${have}`);
     await untilHeld(application, 2);

@@ -8,6 +8,7 @@ import { z } from "zod";
 import { makeConsoleSecret } from "../../src/shared/credentials.ts";
 import { doorSecret } from "../../src/shared/schema.ts";
 import type { Live } from "../../src/worker/live/live.ts";
+import { claimsOf, getList, holder } from "../badges/status-support.ts";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { expectDocumented } from "../support/documented.ts";
@@ -77,6 +78,26 @@ export const heldCalls = (application: { id: string }): Promise<number> =>
 /** Until the object holds so many calls. Where they are many, each look takes a while. */
 export async function untilHeld(application: { id: string }, calls: number): Promise<void> {
   while ((await heldCalls(application)) !== calls) await scheduler.wait(calls < 100 ? 5 : 100);
+}
+
+/** The last change that the application's lists have. */
+export const changeOf = async (application: { id: string }): Promise<number> =>
+  claimsOf((await getList(application)).text).change;
+
+/** An application with lists and a badge, the badge's index in list 0, and the last change that the lists have. */
+export async function withBadge() {
+  const application = await withLists();
+  const badge = await holder(application, "phone");
+  return { application, ...badge, have: await changeOf(application) };
+}
+
+/** The same, and the call of a door, which is held. */
+export async function withHeldDoor() {
+  const scene = await withBadge();
+  const door = await addDoor(scene.application, "North");
+  const held = listen(door, `have=${scene.have}`);
+  await untilHeld(scene.application, 1);
+  return { ...scene, door, held };
 }
 
 /** What the object's alarm does, whenever it is set for. */
