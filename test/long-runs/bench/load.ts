@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request } from "node:http";
 import { performance } from "node:perf_hooks";
-import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 
@@ -17,8 +16,6 @@ interface HttpResponse {
   /** 0: there was none, and `body` says why. */
   status: number;
   body: string;
-  /** The header `Retry-After`. */
-  retryAfter: string | null;
 }
 
 /** A call and what must be true of its response. */
@@ -28,49 +25,35 @@ export interface Expectation {
   check(response: HttpResponse): void | Promise<void>;
 }
 
-/** How calls are made to one server. */
-export interface Pace {
-  port: number;
-  /** Connections; each makes its next call when its last one was answered. */
-  clients: number;
-  /** Calls that become due in a second, whatever the server does; if not given, each is due when a connection is free. */
-  rate?: number;
-  /** After which a client gives up. */
-  timeoutMilliseconds?: number;
-}
-
 /** A call that was made. */
 export interface Exchange extends Expectation {
   response: HttpResponse;
-  /** From when the call was due to the last byte read. */
+  /** From the start of the call to the last byte read. */
   milliseconds: number;
 }
 
-/**
- * How long a call waits for a connection. Short, so that what is sent is young: calls whose clients leave at once would keep
- * the service busy for nobody, and that would be the generator's doing.
- */
-const CONNECTION_PATIENCE_MILLISECONDS = 1000;
+const TIMEOUT_MILLISECONDS = 60_000;
 
-/** The load generator. @returns `busy`: the share of the time in which it was busy; near 1 it is the bottleneck itself */
+/**
+ * The load generator.
+ *
+ * @param clients connections; each makes its next call when its last one was answered
+ * @returns `busy`: the share of the time in which it was busy; near 1 it is the bottleneck itself
+ */
 export async function send(
-  { port, clients, rate, timeoutMilliseconds }: Pace,
+  port: number,
+  clients: number,
   expectations: readonly Expectation[],
 ): Promise<{ exchanges: Exchange[]; seconds: number; busy: number }> {
   const exchanges: Exchange[] = [];
   const loop = performance.eventLoopUtilization();
   const startedAt = performance.now();
-  const queue = expectations.entries();
+  const queue = expectations.values();
   const client = async () => {
-    for (const [place, expectation] of queue) {
-      const dueAt = rate === undefined ? performance.now() : startedAt + (place * 1000) / rate;
-      const lateness = performance.now() - dueAt;
-      if (lateness < 0) await wait(-lateness);
-      const response =
-        lateness > CONNECTION_PATIENCE_MILLISECONDS
-          ? noResponse("no connection was free in time")
-          : await sendCall(port, expectation.call, timeoutMilliseconds);
-      exchanges.push({ ...expectation, response, milliseconds: performance.now() - dueAt });
+    for (const expectation of queue) {
+      const calledAt = performance.now();
+      const response = await sendCall(port, expectation.call);
+      exchanges.push({ ...expectation, response, milliseconds: performance.now() - calledAt });
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
@@ -81,22 +64,22 @@ export async function send(
 /** Each client has a connection, which it keeps for its next burst. */
 const agent = new Agent({ keepAlive: true, maxFreeSockets: 1024, scheduling: "fifo" });
 
-const noResponse = (why: string): HttpResponse => ({ status: 0, body: why, retryAfter: null });
+const noResponse = (why: string): HttpResponse => ({ status: 0, body: why });
 
-async function sendCall(port: number, call: Call, timeoutMilliseconds = 60_000): Promise<HttpResponse> {
-  const signal = AbortSignal.timeout(timeoutMilliseconds);
+async function sendCall(port: number, call: Call): Promise<HttpResponse> {
+  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
   const sent = request({ agent, host: "127.0.0.1", port, signal, ...call });
   try {
     sent.end(call.body);
     const [response]: IncomingMessage[] = await once(sent, "response");
     if (!response) throw new Error("no response");
     const body = Buffer.concat(await response.toArray()).toString();
-    return { status: response.statusCode ?? 0, body, retryAfter: response.headers["retry-after"] ?? null };
+    return { status: response.statusCode ?? 0, body };
   } catch (error) {
     if (signal.aborted) return noResponse("no response in time");
     // workerd closed the idle connection at the moment it was used again (Node: `request.reusedSocket`).
     const isUnsent = error instanceof Error && "code" in error && error.code === "ECONNRESET" && sent.reusedSocket;
-    return isUnsent ? sendCall(port, call, timeoutMilliseconds) : noResponse(String(error));
+    return isUnsent ? sendCall(port, call) : noResponse(String(error));
   }
 }
 

@@ -17,7 +17,7 @@ export async function newContestant(side: Side, count: number, webhookUrl: strin
 
 /** Lets so many clients make these calls. @throws Error that names the side that gave a wrong response or none */
 export async function callSide({ name, port }: Side, clients: number, expectations: readonly Expectation[]) {
-  const burst = await send({ port, clients }, expectations);
+  const burst = await send(port, clients, expectations);
   const [fault] = await faultsOf(burst.exchanges);
   if (fault !== undefined) throw new Error(`${name}: ${fault}`);
   return burst;
