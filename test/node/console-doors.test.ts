@@ -6,7 +6,8 @@ import { DeviceClient } from "../../src/client/index.ts";
 import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { consoleSteps, openConsole } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Milliseconds: a browser's work on a busy machine. */
@@ -32,9 +33,7 @@ beforeAll(async () => {
   context.setDefaultTimeout(20_000);
   watch(context, service.origin, conduct);
   page = await context.newPage();
-  await page.goto(`${service.origin}/console`);
-  await signIn(page, applicationId, applicationSecret);
-  await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
+  await openConsole(page, service, applicationSecret);
 }, LIMIT);
 
 afterAll(async () => {
@@ -54,12 +53,7 @@ async function call(name: string, have: number): Promise<number> {
   return Number(JSON.parse(Buffer.from(payload, "base64url").toString()).change);
 }
 
-async function view(hash: string, title: string): Promise<void> {
-  await page.evaluate((to) => void location.assign(`#${to}`), hash);
-  await page.getByRole("heading", { name: title, level: 1 }).waitFor();
-}
-
-const dialog = () => page.getByRole("dialog");
+const { view, row, dialog } = consoleSteps(() => page);
 const notice = () => page.locator(".notice");
 
 describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26)", { timeout: LIMIT }, () => {
@@ -119,7 +113,6 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
 
   it("the page Doors says which doors know the last change, without an axe-core violation", async () => {
     await view("doors", "Doors");
-    const row = (name: string) => page.getByRole("row").filter({ hasText: name });
     await row("North").waitFor();
     await row("South").getByText("Has never called").waitFor();
     have = await call("North", 0);
@@ -145,7 +138,8 @@ describe.skipIf(!HAS_CHROMIUM)(
   { timeout: LIMIT },
   () => {
     it("the view Today names doors that have stopped calling, but not those that never called", async () => {
-      const { origin, applicationId, applicationSecret, database, homes, submit } = await startHarness();
+      const other = await startHarness();
+      const { origin, applicationId, database, homes, submit } = other;
       await updateApplication(homes, submit, applicationId, { statusList: true });
       await addDoorSecret(database, applicationId, "Cellar");
       for (const name of ["Door 1", "Door 2", "Door 3", "Door 4", "Door 5"]) {
@@ -156,8 +150,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       context.setDefaultTimeout(30_000);
       const page = await context.newPage();
       await page.clock.install({ time: Date.now() + 2 * HOUR_MILLISECONDS });
-      await page.goto(`${origin}/console`);
-      await signIn(page, applicationId, applicationSecret);
+      await openConsole(page, other, other.applicationSecret);
       const link = page.getByRole("link", {
         name: "5 doors have not called for an hour: Door 1, Door 2, Door 3 and 2 others",
       });

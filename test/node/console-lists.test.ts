@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,7 +6,8 @@ import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { until } from "../support/until.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
+import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { consoleSteps, openConsole } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
@@ -63,23 +63,14 @@ describe.skipIf(!HAS_CHROMIUM)(
       context.setDefaultTimeout(20_000);
       watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
       page = await context.newPage();
-      await page.goto(`${service.origin}/console`);
-      await signIn(page, service.applicationId, annsSecret);
-      await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
+      await openConsole(page, service, annsSecret);
     }, LIMIT);
 
     afterAll(async () => {
       await browser?.close();
     }, LIMIT);
 
-    /** Opens a view as its address. */
-    async function view(hash: string, title: string): Promise<void> {
-      await page.evaluate((to) => void location.assign(`#${to}`), hash);
-      await page.getByRole("heading", { name: title, level: 1 }).waitFor();
-    }
-
-    const row = (name: string | RegExp) => page.getByRole("row").filter({ hasText: name });
-    const dialog = () => page.getByRole("dialog");
+    const { view, row, dialog, saveAsCsv } = consoleSteps(() => page);
     const rows = (table: string) => page.getByRole("table", { name: table }).locator("tbody tr");
     const firstCells = (table: string) => rows(table).locator("th").allInnerTexts();
     const shows = async (table: string, names: readonly string[]) =>
@@ -332,13 +323,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("button", { name: "Show", exact: true }).click();
       await until(async () => expect(await rows("entries").count()).toBe(2));
       await row("kim-1").getByText("Lost bag").waitFor();
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: "Save as CSV" }).click(),
-      ]);
-      const lines = readFileSync(await download.path(), "utf8")
-        .trim()
-        .split("\r\n");
+      const lines = (await saveAsCsv()).trim().split("\r\n");
       expect(lines).toHaveLength(3);
       expect(lines[1]).toMatch(/,badge:suspended,Signed in here: Ann,/);
       const days = page.getByRole("navigation", { name: "Days" });
@@ -405,12 +390,9 @@ describe.skipIf(!HAS_CHROMIUM)(
           sent++;
           return route.fulfill({ json: { badges }, headers: sent < pages ? { "pagination-cursor": "more" } : {} });
         });
-        const [download] = await Promise.all([
-          page.waitForEvent("download"),
-          page.getByRole("button", { name: "Save as CSV" }).click(),
-        ]);
+        const csv = await saveAsCsv();
         await page.locator(".notice").getByText(text, { exact: true }).waitFor();
-        expect(readFileSync(await download.path(), "utf8").split("\r\n")).toHaveLength(100_002);
+        expect(csv.split("\r\n")).toHaveLength(100_002);
         await page.unroute("**/v1/badges?**per_page=1000**");
       }
     });

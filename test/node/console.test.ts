@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
@@ -12,6 +11,7 @@ import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
 import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
+import { consoleSteps } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
@@ -127,16 +127,9 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
   }
 
-  /** Opens a view as its address. */
-  async function view(hash: string, title: string): Promise<void> {
-    await page.evaluate((to) => void location.assign(`#${to}`), hash);
-    await page.getByRole("heading", { name: title, level: 1 }).waitFor();
-  }
-
+  const { view, row, dialog, saveAsCsv } = consoleSteps(() => page);
   const openBadge = (user: string) => view(`badge?id=${number(user)}`, "Badge");
-  const row = (name: string | RegExp) => page.getByRole("row").filter({ hasText: name });
   const fact = (name: string) => page.locator(".field").filter({ hasText: name });
-  const dialog = () => page.getByRole("dialog");
   /** What the page says about the last step. */
   const notice = (text: string | RegExp) => page.locator(".notice").getByText(text).waitFor();
   const undo = () => page.locator(".notice").getByRole("button", { name: "Undo" }).click();
@@ -366,11 +359,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       numbers.set("a;=1+1", await issue("a;=1+1"));
       await view("badges?state=active", "Badges");
       await row("alice").waitFor();
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: "Save as CSV" }).click(),
-      ]);
-      const csv = readFileSync(await download.path(), "utf8");
+      const csv = await saveAsCsv();
       expect(csv.split("\r\n")[0]).toBe("\ufeffPerson,Name,Number,State,Issued,Ends,Last change");
       expect(csv).toContain(`alice,,${number("alice")},Active,`);
       expect(csv).toContain(`'=1+1,,${number("=1+1")},`);
@@ -397,11 +386,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         `${statement} Tom`,
         "Tom signed in here",
       ]);
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: "Save as CSV" }).click(),
-      ]);
-      const csv = readFileSync(await download.path(), "utf8");
+      const csv = await saveAsCsv();
       for (const by of [
         "The application's server,",
         `"The application's server, which says: Tom"`,
