@@ -5,7 +5,7 @@ import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from ".
 import { useQuietLog } from "../invitations/support/log.ts";
 import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge } from "../support/http.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { type BadgeStep, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
 
@@ -164,34 +164,6 @@ describe("device calls on a badge that is not active (contract section 12)", () 
     expect(await endsOf(forever)).toBeUndefined();
     await setEnd(forever, other, new Date(second + DAY + 500).toISOString());
     expect(await endsOf(forever)).toBe(86_400);
-  });
-});
-
-describe("a claim when the user device has a badge (contract section 12)", () => {
-  const withSecret = async (application: TestApplication, body: object = { expiresAt: ahead(HOUR) }) => {
-    const answer = await requestInvitation(application, body, serverHeaders(application));
-    expect(answer.status, JSON.stringify(answer.body)).toBe(201);
-    return { token: String(answer.body.id), id: String(answer.body.badgeId) };
-  };
-
-  it("a claim issues a new badge for a revoked one if the invitation was created with the secret; the old one stays revoked", async () => {
-    const application = await subscriber();
-    const old = await issueTo(application, "phone", "alice");
-    await takeStep(application, old, "revoke");
-    const { token, id } = await withSecret(application);
-    const answer = await claim(application, "phone", "alice", token);
-    expect(answer).toMatchObject({ status: 201, body: { badgeId: id } });
-    expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);
-    expect((await getBadge(application, old)).body.state).toBe("revoked");
-    const { events } = await readRows(application);
-    expect(events.map(({ event }) => event).toSorted()).toEqual(["badge:created", "badge:created", "badge:revoked"]);
-    expect(JSON.stringify(events)).not.toContain("replacedBadgeId");
-    // And so once more, with the second badge.
-    await takeStep(application, id, "revoke");
-    expect(outcome(await claim(application, "phone", "alice", token))).toBe("403 REVOKED_BADGE");
-    const third = await withSecret(application);
-    expect((await claim(application, "phone", "alice", third.token)).status).toBe(201);
-    for (const number of [old, id]) expect((await getBadge(application, number)).body.state).toBe("revoked");
   });
 });
 

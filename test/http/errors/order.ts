@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { call, requestBadge, serverHeaders } from "../../support/http.ts";
+import { requestBadge, serverHeaders } from "../../support/http.ts";
 import { useProviders } from "../../users/provider.ts";
 import { STATUS_OF_CODE } from "../support/codes.ts";
 import { type Draft, outcome, send, withHeader } from "../support/draft.ts";
@@ -249,14 +249,5 @@ describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () =>
       useless("expired", await expiredInvitation(application), "410 EXPIRED_INVITATION"),
     ]);
     await expectGranted(grantedCall, "200");
-  });
-});
-
-describe("the key set (contract section 3)", () => {
-  it("there is no key set of an application that does not exist", async () => {
-    for (const id of ["app_00000000000000000000", "constructor", "%00"]) {
-      const answer = await call("GET", `/v1/applications/${id}/jwks.json`);
-      expect(answer).toMatchObject({ status: 404, body: { error: "UNKNOWN_APPLICATION" } });
-    }
   });
 });
