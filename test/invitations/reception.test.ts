@@ -7,9 +7,8 @@ import { callWith } from "../support/bindings.ts";
 import { type Answer, call, callServer, serverHeaders, sign } from "../support/http.ts";
 import { claim, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
-import { expectConsistent } from "./support/invariants.ts";
 import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, readInvitation } from "./support/storage.ts";
+import { RECORDED_EVENTS, readInvitation, rowsInSync } from "./support/storage.ts";
 
 useQuietLog();
 useStandingClock();
@@ -46,7 +45,7 @@ describe("a visitor's name (contract section 24)", () => {
     const badges = await show(application, "/v1/badges?q=LOVE");
     expect(badges.body).toMatchObject({ badges: [{ name: "Ada Lovelace" }] });
     expect((await show(application, "/v1/changes")).body).toMatchObject({ changes: [{ name: "Ada Lovelace" }] });
-    const { events } = await expectConsistent(application);
+    const { events } = await rowsInSync(application);
     const data = { id: invited.body.badgeId, name: "Ada Lovelace", startsAt: badgeStartsAt };
     expect(events.map(({ payload }) => JSON.parse(payload).data)).toMatchObject([data]);
   });
@@ -73,7 +72,7 @@ describe("an invitation that names a user (contract section 24)", () => {
     await block(application, "ada");
     expect(outcome(await claim(application, "phone", "ada", body.id))).toBe("403 BLOCKED_USER");
     expect(await readInvitation(String(body.id))).toMatchObject({ state: "pending", claimUserId: null });
-    expect((await expectConsistent(application)).events).toEqual([]);
+    expect((await rowsInSync(application)).events).toEqual([]);
     await unblock(application, "ada");
     expect(outcome(await claim(application, "phone", "ada", body.id))).toBe("201");
     expect(outcome(await claim(application, "phone", "bob", body.id))).toBe("409 CLAIMED_INVITATION");
@@ -186,7 +185,7 @@ describe("many invitations at once (contract section 24)", () => {
     expect(again.body).toEqual(first.body);
     const changed = await askMany(application, [{ expiresAt: ahead(DAY) }, invitations[1]], key);
     expect(itemsOf(changed)).toEqual([{ error: "INVALID_IDEMPOTENCYKEY" }, itemsOf(first)[1]]);
-    expect((await expectConsistent(application)).invitations).toHaveLength(2);
+    expect((await rowsInSync(application)).invitations).toHaveLength(2);
   });
 
   it("many invitations cost one call of the application's object", async () => {

@@ -2,8 +2,9 @@ import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
-import { invitationDigestOf } from "../../../src/shared/identifiers.ts";
+import { type ApplicationId, invitationDigestOf } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
+import { expectInSync } from "../../allocator/support.ts";
 import { homeDatabase } from "../../support/home.ts";
 
 export type BadgeRow = typeof badge.$inferSelect;
@@ -39,6 +40,12 @@ export async function readRows({ id }: { id: string }): Promise<ApplicationRows>
   return { badges: JSON.parse(row.badges), invitations: JSON.parse(row.invitations), events: JSON.parse(row.events) };
 }
 
+/** The same when all is quiet: D1 then has what the allocator has, and counts it. */
+export async function rowsInSync(application: { id: ApplicationId }): Promise<ApplicationRows> {
+  await expectInSync(application);
+  return readRows(application);
+}
+
 /** The row of an invitation, by its token. */
 export async function readInvitation(token: string): Promise<InvitationRow> {
   const [row] = await orm()
@@ -56,17 +63,6 @@ export async function freedNumbers({ id }: { id: string }): Promise<number[]> {
     .bind(id)
     .all<{ number: number }>();
   return results.map(({ number }) => number);
-}
-
-/** How many fresh numbers an application has used. */
-export async function usedNumbers({ id }: { id: string }): Promise<number> {
-  const used = await homeDatabase()
-    .prepare(
-      "SELECT coalesce(sum(part.value ->> 'used'), 0) AS used FROM application_head, json_each(range_segments) AS part WHERE application_id = ?1",
-    )
-    .bind(id)
-    .first<number>("used");
-  return used ?? 0;
 }
 
 const payload = z.object({

@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import type { Request as SentRequest } from "miniflare";
 import { Response as RuntimeResponse } from "miniflare";
+import { listen } from "../listen.ts";
 import { Refusal, StandInAccount } from "./account.ts";
 import { PlatformRuntime } from "./runtime.ts";
 
@@ -95,12 +95,9 @@ export class PlatformStandIn {
         process.stderr.write(`the stand-in failed: ${error instanceof Error ? error.stack : error}\n`);
         response.destroy();
       });
-    }).listen(0, "127.0.0.1");
+    });
     this.#servers.push(server);
-    await once(server, "listening");
-    const address = server.address();
-    if (address === null || typeof address === "string") throw new Error("no port");
-    return `http://127.0.0.1:${address.port}`;
+    return listen(server);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
