@@ -6,11 +6,11 @@ import worker from "../src/worker/index.ts";
 import { Live } from "../src/worker/live/live.ts";
 import { HomeScheduler } from "../src/worker/scheduling/home-scheduler.ts";
 import { putCommand, resultOf, stateOf } from "./allocator/support.ts";
-import { issueTo, takeStep } from "./badges/life-support.ts";
+import { issueTo, takeStep, withBadge } from "./badges/life-support.ts";
 import { claimsOf, getList } from "./badges/status-support.ts";
 import { useQuietLog } from "./invitations/support/log.ts";
 import { addDoor, deltaOf, listen, liveOf, outcomeOf, ringLive, untilHeld, withLists } from "./live/support.ts";
-import { createApplication, type TestApplication } from "./support/application.ts";
+import type { TestApplication } from "./support/application.ts";
 import { boundHome, testHome } from "./support/home.ts";
 import { callServer } from "./support/http.ts";
 import { Outbox } from "./support/outbox.ts";
@@ -50,8 +50,7 @@ const DONE = { outcome: "ok", retryMessages: [] };
 
 describe("objects of a release that does not know a method of the Worker (contract section 21)", () => {
   it("objects of an earlier release carry out the script's commands after the deployment, when they cannot be woken during it", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const command = await putCommand(application, { kind: "suspend", number: Number(number) });
     const bringBack = without(Allocator.prototype, "wake");
     await homeScheduler().tick(testHome());

@@ -8,7 +8,7 @@ import {
   PRUNE_ENTRIES,
 } from "../../src/shared/limits/allocator-limits.ts";
 import { entry } from "../../src/worker/allocator/tables/schema.ts";
-import { issueTo, takeStep } from "../badges/life-support.ts";
+import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -25,8 +25,7 @@ useStandingClock();
 
 describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   it("the alarm is set for the next end of a badge or an invitation", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     await ring(application);
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(3 * HOUR) });
     await invite(application, ahead(2 * HOUR));
@@ -39,8 +38,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 
   it("the alarm records ends without a request: lists, history and D1 have them", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
     moveClock(HOUR);
     expect(await runDurableObjectAlarm(allocatorOf(application))).toBe(true);
@@ -62,8 +60,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 
   it("the alarm never throws: when D1 fails it logs, and is set again", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
     moveClock(HOUR);
     let isAway = true;
@@ -77,8 +74,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 
   it("the alarm is set again after its own error", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     await runInDurableObject(allocatorOf(application), (_, { storage }) => {
       storage.sql.exec("ALTER TABLE erasure RENAME TO away");
     });
@@ -90,8 +86,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 
   it("the alarm runs a minute after the first change, and then at the next due work", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     expect(await alarmOf(application)).toBe(Date.now() + MINUTE);
     moveClock(MINUTE);
     await ring(application);
@@ -100,8 +95,7 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
   });
 
   it("the alarm compares with D1 a minute after the last change, also if it has run meanwhile", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     const snapshot = await takeSnapshot(application);
     const number = await issueTo(application, "phone", "bob");
     moveClock(2000);
@@ -130,8 +124,7 @@ const shortened = ({ id }: TestApplication) =>
 
 describe("the log's length (contract section 21)", () => {
   it("the log keeps what D1 was at in the last 31 days: the alarm deletes older entries", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const first = await sequenceOf(application);
     moveClock(3 * DAY);
     await takeStep(application, number, "suspend");
@@ -150,8 +143,7 @@ describe("the log's length (contract section 21)", () => {
   });
 
   it("D1 may be restored to a minute ago after a pause longer than 31 days", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     moveClock(40 * DAY);
     await ring(application);
     const snapshot = await takeSnapshot(application);
@@ -165,8 +157,7 @@ describe("the log's length (contract section 21)", () => {
   });
 
   it("a full allocator drops the log's oldest entries, and D1 has since when the log is complete", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     await ring(application);
     expect((await headOf(application)).logSince).toBeNull();
     await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
@@ -181,8 +172,7 @@ describe("the log's length (contract section 21)", () => {
   });
 
   it("the log has at most 4 GB: then its oldest entries go, and a line says so once an hour", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     await takeStep(application, number, "suspend");
     const newest = await sequenceOf(application);
     const before = await loggedSequences(application);
@@ -219,8 +209,7 @@ describe("the log's length (contract section 21)", () => {
   });
 
   it("one alarm deletes a bounded number of entries, and the next alarm deletes the rest", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     const count = PRUNE_ENTRIES + 500;
     const { sequence: _, id: __, keptAt: ___, ...others } = getTableColumns(entry);
     const columns = Object.values(others).map(({ name }) => name);

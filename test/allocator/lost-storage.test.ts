@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
-import { block, issueTo, takeStep } from "../badges/life-support.ts";
+import { block, issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -56,8 +56,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
   });
 
   it("the cursors of the changes feed expire when an allocator lost its storage (section 13)", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     const { headers } = await callServer(application, "GET", "/v1/changes");
     const cursor = headers.get("pagination-cursor") ?? "";
     expect((await changesOf(application, cursor)).status).toBe(200);
@@ -67,8 +66,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
   });
 
   it("readers can read again when an allocator lost its storage, whatever flag it had set", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     await runSql("UPDATE application_head SET readable_from = 1000 WHERE application_id = ?1", application.id);
     await loseStorage(application);
     await wake(application);
@@ -76,8 +74,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
   });
 
   it("the allocator moves D1's head before it reads, so that writes of the lost instance change nothing", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const held = new HeldTrips(ENTRY);
     await aroundObjectD1(application, () => held.around);
     const suspended = takeStep(application, number, "suspend");
@@ -92,8 +89,7 @@ describe("an allocator that lost its storage (contract section 21)", () => {
   });
 
   it("the allocator skips numbers on demand that it may have issued if D1 was restored as well", async () => {
-    const application = await createApplication({ size: 5 });
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge({ size: 5 });
     await loseStorage(application);
     await wake(application);
     const { lastChange } = await headOf(application);

@@ -3,7 +3,7 @@ import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import type { Reply } from "../../src/worker/allocator/calls.ts";
 import { refused } from "../../src/worker/allocator/commands.ts";
 import { splitByNumbers } from "../../src/worker/allocator/group.ts";
-import { block, issueTo } from "../badges/life-support.ts";
+import { block, issueTo, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { BADGE, newPhone } from "../bound/support.ts";
 import { invite, outcome } from "../invitations/support/calls.ts";
@@ -154,8 +154,7 @@ describe("a number that another application takes while D1 is restored (contract
   });
 
   it("withdrawing a number changes no row of the other application", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await callServer(application, "PATCH", `/v1/badges/${number}/suspend`);
     await restore(application, snapshot);

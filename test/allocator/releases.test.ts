@@ -8,7 +8,7 @@ import { newRandomId } from "../../src/shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../src/shared/limits/allocator-limits.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type CallOutcome } from "../../src/worker/allocator/commands.ts";
-import { issueTo, takeStep } from "../badges/life-support.ts";
+import { takeStep, withBadge } from "../badges/life-support.ts";
 import { DAY, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, endAllocator, wake } from "../support/allocator.ts";
@@ -146,8 +146,7 @@ async function keysOf(application: TestApplication) {
 
 describe("a message or an entry of a later release (contract section 21)", () => {
   it("a message of a later release is not decided: the call gets 503, and changes nothing", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const sequence = await sequenceOf(application);
     const decide = Allocator.prototype.call;
     vi.spyOn(Allocator.prototype, "call").mockImplementation(async function (this: Allocator, id, message) {
@@ -161,8 +160,7 @@ describe("a message or an entry of a later release (contract section 21)", () =>
   });
 
   it("an entry of a later release is not sent to a restored D1, and nothing is lost: the release that reads it sends it", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "suspend");
     const setVersion = (version: number) =>

@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { SEND_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { Alarms } from "../../src/worker/allocator/alarms.ts";
-import { block, issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { block, issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -126,8 +126,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   });
 
   it("the alarm notices a restore, a minute after the first change since the last comparison", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     await ring(application);
     const snapshot = await takeSnapshot(application);
     moveClock(HOUR);
@@ -140,8 +139,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   });
 
   it("the alarm notices a restore also when D1 failed at the first comparison", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "revoke");
     await restore(application, snapshot);
@@ -155,8 +153,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   });
 
   it("a new instance compares itself with D1 before it decides anything", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "revoke");
     await restore(application, snapshot);
@@ -167,8 +164,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
   });
 
   it("D1 restored forward again has what it had", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "suspend");
     const later = await takeSnapshot(application);
@@ -220,8 +216,7 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
 
 describe("a comparison that is under way (contract section 21)", () => {
   it("a restore between a comparison's read and its response is noticed when the tick tells the allocator meanwhile", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "revoke");
     await endAllocator(application);
@@ -248,8 +243,7 @@ describe("a comparison that is under way (contract section 21)", () => {
 
 describe("a comparison while D1 was not restored (contract section 21)", () => {
   it("a comparison does not take an entry that was not sent yet for one that D1 has lost", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     let woken: Promise<void> | undefined;
     const ensure = vi.spyOn(Alarms.prototype, "ensureComparison").mockImplementationOnce(async () => {
       // The step is logged, and its batch not sent.
@@ -271,8 +265,7 @@ describe("a comparison while D1 was not restored (contract section 21)", () => {
 describe("while a restored D1 is behind (contract section 21)", () => {
   /** More changes than one batch sends, of which D1 has none any more; the second batch waits until it is let through. */
   async function recovering() {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const other = await issueTo(application, "tablet", "bob");
     const snapshot = await takeSnapshot(application);
     for (let change = 0; change < SEND_ENTRIES / 2 + 1; change++) {
@@ -384,8 +377,7 @@ describe("the script's commands (contract section 21)", () => {
   });
 
   it("script commands are not carried out again after a restore of D1, and undo no later call", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const command = await putCommand(application, { kind: "suspend", number: Number(number) });
     const snapshot = await takeSnapshot(application);
     await wake(application);
@@ -398,8 +390,7 @@ describe("the script's commands (contract section 21)", () => {
   });
 
   it("script commands older than an hour are not carried out, because only a restore can have brought them back", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const command = await putCommand(application, { kind: "suspend", number: Number(number) });
     await runSql("UPDATE script_command SET created_at = created_at - 3600001 WHERE id = ?1", command);
     await wake(application);

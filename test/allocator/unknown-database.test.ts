@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -58,8 +58,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
   });
 
   it("readers are stopped also when the first try to stop them fails while a caller waits", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     await runSql("UPDATE application_head SET entry = 'unknown' WHERE application_id = ?1", application.id);
     await endAllocator(application);
     let fails = 0;
@@ -106,8 +105,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     ["", 0],
     [", though the first response of the copy was lost", 1],
   ])("a republication brings back signing keys that the allocator had copied with its rows%s", async (_, losses) => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     const ofApplication = "FROM signing_key WHERE application_id = ?1";
     const { results: keys } = await runSql(`SELECT * ${ofApplication}`, application.id);
     await loseStorage(application);
@@ -164,8 +162,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
   );
 
   it("readers can read again when D1 is restored to a moment that the log knows", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const known = await takeSnapshot(application);
     await runSql("UPDATE application_head SET entry = 'nobody knows' WHERE application_id = ?1", application.id);
     await wake(application, true);
@@ -194,8 +191,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
 
 describe("a republication of what both sides have (contract sections 21 and 24)", () => {
   it("a republication keeps the history of a person who was erased and came back, and sends no delivered event again", async () => {
-    const application = await createApplication({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1 });
     await callServer(application, "PATCH", "/v1/users/alice/erase");
     moveClock(1000);
     const number = await issueTo(application, "phone", "alice");
@@ -271,8 +267,7 @@ describe("a republication (contract section 21)", () => {
   });
 
   it("a republication that D1 does not begin changes nothing, and calls continue", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     let isAway = true;
     await aroundObjectD1(
       application,
@@ -285,8 +280,7 @@ describe("a republication (contract section 21)", () => {
   });
 
   it("a republication that failed leaves D1 known, though its first batch comes late", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     let late: (() => Promise<unknown>) | undefined;
     await aroundObjectD1(application, () => async (statements, send) => {
       if (late || !isAbout(statements, "DELETE FROM status_list")) return send();
@@ -317,8 +311,7 @@ describe("a republication (contract section 21)", () => {
 
 describe("`reconcile --verify` (contract section 21)", () => {
   it("`reconcile --verify` finds no differences when both sides are equal", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     const result = await reconcile(application, { verify: true });
     expect(result).toMatchObject({ state: "in-sync", sent: 0, differences: { count: 0, first: [] } });
   });
@@ -352,8 +345,7 @@ describe("`reconcile --verify` (contract section 21)", () => {
   });
 
   it("`reconcile` says which entry each side is at, and sends what D1 lacks", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     const { sequence } = await headOf(application);
     for (const step of ["suspend", "resume"] as const) await takeStep(application, number, step);

@@ -8,7 +8,7 @@ import { createApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { callServer, requestBadge } from "../support/http.ts";
 import { Follower } from "./follower.ts";
-import { block, issueTo, runSweep, setEnd, takeStep, unblock } from "./life-support.ts";
+import { block, issueTo, runSweep, setEnd, takeStep, unblock, withBadge } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
 const BY_SERVER = { actor: { kind: "server" } } as const;
@@ -53,8 +53,7 @@ describe("GET /v1/changes (contract section 13)", () => {
   });
 
   it("the feed responds 422 to a malformed cursor or page size", async () => {
-    const application = await createApplication();
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge();
     const list = await callServer(application, "GET", "/v1/badges?per_page=1");
     expect(list.status).toBe(200);
     const follower = new Follower(application);
@@ -154,8 +153,7 @@ describe("GET /v1/changes (contract section 13)", () => {
   });
 
   it("the feed shows a recorded expiry even if the clock is behind", async () => {
-    const application = await createApplication();
-    const id = await issueTo(application, "phone", "alice");
+    const { application, number: id } = await withBadge();
     await setEnd(application, id, ahead(-SECOND));
     const { context } = testContext({ now: () => Date.now() - MINUTE });
     const { changes } = await pageChanges(context, application.id, null, 10);

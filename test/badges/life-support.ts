@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { TestApplication } from "../support/application.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
 import { type Answer, callServer, requestBadge, sign } from "../support/http.ts";
 import { sweep } from "../support/sweep.ts";
@@ -14,6 +14,12 @@ export async function issueTo(application: { id: string }, udid: string, userId:
   const { status, body } = await requestBadge(application, udid, { userId });
   expect(status, JSON.stringify(body)).toBe(201);
   return String(body.badgeId);
+}
+
+/** An application with a badge of alice on the device "phone". */
+export async function withBadge(options: Parameters<typeof createApplication>[0] = {}) {
+  const application = await createApplication(options);
+  return { application, number: await issueTo(application, "phone", "alice") };
 }
 
 export const getBadge = (application: TestApplication, number: string): Promise<Answer> =>

@@ -7,7 +7,7 @@ import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callServer, requestBadge } from "../support/http.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
-import { type BadgeStep, getBadge, issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
+import { type BadgeStep, getBadge, issueTo, runSweep, setEnd, signOn, takeStep, withBadge } from "./life-support.ts";
 
 useQuietLog();
 useStandingClock();
@@ -65,8 +65,7 @@ describe("the calls of contract section 12 refuse in the contract's order", () =
   });
 
   it("PATCH /v1/badges/{id} is checked in the order 400, 422, 404, 409", async () => {
-    const application = await createApplication();
-    const id = await issueTo(application, "phone", "alice");
+    const { application, number: id } = await withBadge();
     await takeStep(application, id, "revoke");
     const ask = async (number: string, body: unknown) =>
       outcome(await callServer(application, "PATCH", `/v1/badges/${number}`, body));
@@ -121,8 +120,7 @@ describe("a call that changes nothing (contract section 12)", () => {
 
 describe("device calls on a badge that is not active (contract section 12)", () => {
   it("device calls get 403 EXPIRED_BADGE from a badge's end on; a later end restores its state", async () => {
-    const application = await createApplication();
-    const id = await issueTo(application, "phone", "alice");
+    const { application, number: id } = await withBadge();
     await setEnd(application, id, ahead(HOUR));
     moveClock(HOUR - 1);
     expect(await deviceOutcomes(application, "phone")).toEqual(["200", "200"]);

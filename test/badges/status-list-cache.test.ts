@@ -12,7 +12,7 @@ import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
-import { issueTo, takeStep } from "./life-support.ts";
+import { issueTo, takeStep, withBadge } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn, inflate } from "./status-support.ts";
 
 /** The half second that a cache has passes when a test says so. */
@@ -70,8 +70,7 @@ const cacheThat = (behave: Partial<Pick<Cache, "match" | "put">>): Cache => ({
 
 /** An application with one badge, and what a list says of it. */
 async function tenant() {
-  const application = await createApplication({ statusList: true });
-  const number = await issueTo(application, "phone", "alice");
+  const { application, number } = await withBadge({ statusList: true });
   const { idx } = await indexOn(application, "phone");
   return { application, number, valueIn: async (jwt: string) => (await entriesOf(jwt))(idx) };
 }

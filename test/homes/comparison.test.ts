@@ -6,7 +6,7 @@ import { z } from "zod";
 import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
 import { applicationHead } from "../../src/shared/schema.ts";
 import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
-import { issueTo, signOn, takeStep } from "../badges/life-support.ts";
+import { signOn, takeStep, withBadge } from "../badges/life-support.ts";
 import { outcome, phoneWithBadge } from "../badges/near-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
@@ -68,8 +68,7 @@ async function addApplications(count: number): Promise<string[]> {
 
 describe("allocators that are to compare themselves after a restore of D1 (contract section 21)", () => {
   it("an idle allocator that could not be reached at first is told by a later tick, and its revoked badge stays revoked", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "revoke");
     const clock = useClock();

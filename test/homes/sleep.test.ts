@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it, vi } from "vitest";
-import { issueTo } from "../badges/life-support.ts";
+import { issueTo, withBadge } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
@@ -59,8 +59,7 @@ it("a home's scheduler sleeps when its tick is done: it leaves no timer, and not
 });
 
 it("an allocator sleeps when its alarm is done: it leaves no timer, and nothing to wait for (contract section 21)", async () => {
-  const application = await createApplication();
-  await issueTo(application, "phone", "alice");
+  const { application } = await withBadge();
   const pending = pendingTimers();
   await runInDurableObject(allocatorOf(application), async (allocator, state) => {
     const works = waitedFor(state);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { eventPage } from "../../src/shared/event-responses.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { block, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
+import { block, issueTo, setEnd, takeStep, unblock, withBadge } from "../badges/life-support.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
 import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
@@ -97,8 +97,7 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
   });
 
   it("a plain page of badges has state and times only where section 12 has them", async () => {
-    const application = await createApplication();
-    const id = await issueTo(application, "phone", "alice");
+    const { application, number: id } = await withBadge();
     expect((await listPage(application, "/v1/badges")).items).toEqual([{ id, userId: "alice" }]);
     await setBadge(id, "name", "Alice");
     await setBadge(id, "starts_at", Date.parse("2030-01-01T00:00:00Z"));
@@ -317,8 +316,7 @@ describe("GET /v1/events (contract section 19)", () => {
   });
 
   it("a listed event has no next attempt while the endpoint's settings prevent one", async () => {
-    const application = await createApplication(RECORDED_EVENTS);
-    await issueTo(application, "phone", "alice");
+    const { application } = await withBadge(RECORDED_EVENTS);
     expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
     const set = (sql: string) => runSql(sql, application.id);
     const dueAt = Date.now() + HOUR;
