@@ -9,7 +9,7 @@ import { isAbout } from "../support/faults.ts";
 import { callServer, requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
-import { block, getBadge, issueTo, setEnd, signOn, takeStep, unblock } from "./life-support.ts";
+import { block, getBadge, issueTo, setEnd, takeStep } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
 useQuietLog();
@@ -49,26 +49,6 @@ describe("blocking a user (contract section 12)", () => {
     expect(await listedNumbers(application)).toEqual([Number(other)]);
   });
 
-  it("a blocked user gets 403 BLOCKED_USER instead of new badges, which uses up no number", async () => {
-    const application = await createApplication({ size: 2 });
-    await block(application, "alice");
-    for (let attempt = 0; attempt < 5; attempt++) {
-      const answer = await requestBadge(application, `phone-${attempt}`, { userId: "alice" });
-      expect(outcome(answer)).toBe("403 BLOCKED_USER");
-    }
-    expect(outcome(await signOn(application, "phone-0"))).toBe("404 UNKNOWN_BADGE");
-    for (const udid of ["one", "two"]) await issueTo(application, udid, "bob");
-    expect(await badgeRows(application)).toHaveLength(2);
-  });
-
-  it("a blocked user gets 403 BLOCKED_USER even when the hour's new badges are used up (section 7)", async () => {
-    const application = await createApplication({ newBadgesPerHour: 1 });
-    await issueTo(application, "phone", "bob");
-    await block(application, "alice");
-    expect(outcome(await requestBadge(application, "tablet", { userId: "carol" }))).toBe("429 RATE_LIMITED");
-    expect(outcome(await requestBadge(application, "laptop", { userId: "alice" }))).toBe("403 BLOCKED_USER");
-  });
-
   it("a block applies to exactly that user of that application, known or unknown, with any characters in the ID", async () => {
     const application = await createApplication();
     const other = await createApplication();
@@ -81,21 +61,6 @@ describe("blocking a user (contract section 12)", () => {
       expect((await requestBadge(other, "phone", { userId })).status).toBe(201);
     }
     expect((await requestBadge(application, "phone", { userId: "Nobody yet" })).status).toBe(201);
-  });
-
-  it("an unblock allows new badges, and revoked ones stay revoked", async () => {
-    const application = await createApplication();
-    const number = await issueTo(application, "phone", "alice");
-    await block(application, "alice");
-    const unblocked = { userId: "alice", blocked: false, revoked: [] };
-    for (let time = 0; time < 2; time++) {
-      const answer = await unblock(application, "alice");
-      expect([answer.status, answer.body]).toEqual([200, unblocked]);
-    }
-    expect((await showUser(application, "alice")).body).toEqual({ userId: "alice", blocked: false });
-    expect(outcome(await requestBadge(application, "phone", { userId: "alice" }))).toBe("403 REVOKED_BADGE");
-    expect((await requestBadge(application, "another", { userId: "alice" })).status).toBe(201);
-    expect((await getBadge(application, number)).body.state).toBe("revoked");
   });
 
   it("a block is refused for an invalid user ID", async () => {

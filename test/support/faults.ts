@@ -43,16 +43,6 @@ export function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[
   return isDone ? [503, 200, 200] : [503, 201, 200];
 }
 
-/**
- * The same when it is the object's write that fails: the object repeats it for as long as the client waits, asks D1 what became
- * of it, and gives up only what D1 refuses for good.
- *
- * @param done what a write is answered
- */
-export function expectedStatusesOfWrite({ name }: Kind, moment: Moment, done = 201): number[] {
-  return name === FOR_GOOD && moment === "before" ? [503, done, 200] : [done, 200];
-}
-
 /** Fails what it is put around, as often and as the kind says; everything that follows goes through. */
 export function failing(
   { times, error }: Kind,

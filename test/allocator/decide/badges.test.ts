@@ -57,6 +57,12 @@ describe("a new badge (contract sections 1, 2, 8 and 13)", () => {
   it.each<[string, string, (open: Parameters<Parameters<typeof inAllocator>[0]>[0]) => Scene, object]>([
     ["to a blocked user", "BLOCKED_USER", (open) => blocking(open(), "alice"), {}],
     ["to one who was erased while blocked", "BLOCKED_USER", (open) => blocking(open(), "erased:1"), {}],
+    [
+      "to a blocked user when the hour's new badges are used up (contract section 7)",
+      "BLOCKED_USER",
+      (open) => blocking(open({ hour: NOW / HOUR, hourUsed: 1 }), "alice"),
+      { rules: { ...RULES, newBadgesPerHour: 1 } },
+    ],
     ["without the identity provider", "INVALID_USERTOKEN", (open) => open(), { isVerified: false }],
     [
       "when no number is left",

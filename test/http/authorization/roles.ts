@@ -83,6 +83,8 @@ describe("for whom a server calls (contract section 23)", () => {
     ["of bytes that are not UTF-8", "%ff"],
     ["with a control character", "%0A"],
     ["of 101 characters", encodeURIComponent("ä".repeat(101))],
+    ["of a blank", "%20"],
+    ["of other blanks", "%E3%80%80%C2%A0"],
   ])(
     "a name %s gets 422 INVALID_ACTOR, without a valid secret 401, and is ignored with a console secret",
     async (_, actor) => {
