@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { fillBadges } from "../allocator/support.ts";
-import { issueTo, takeStep } from "../badges/life-support.ts";
-import { ahead, DAY, HOUR, moveClock, useStandingClock } from "../invitations/support/clock.ts";
+import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
+import { invite, revoke } from "../invitations/support/calls.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
@@ -95,11 +96,15 @@ describe("GET /v1/stats (contract section 19)", () => {
   });
 
   it("statistics count a badge as expired from when the allocator records it, and numbers that rest", async () => {
-    const application = await createApplication({ size: 10, reuseAfterSeconds: 60 });
-    const number = await issueTo(application, "phone", "alice");
+    const { application, number } = await withBadge({ size: 3, reuseAfterSeconds: 60 });
     await callServer(application, "PATCH", `/v1/badges/${number}`, { expiresAt: ahead(HOUR) });
     moveClock(HOUR);
     await ring(application);
     expect((await readStatistics(application)).body).toMatchObject({ badgesByState: { active: 0, expired: 1 } });
+    await revoke(application, (await invite(application)).token);
+    const used = { size: 3, reserved: 0, coolingDown: 1, used: 2, left: 1, usedPercent: 66.6 };
+    expect((await readStatistics(application)).body).toMatchObject({ numbers: used });
+    moveClock(MINUTE);
+    expect((await readStatistics(application)).body).toMatchObject({ numbers: { coolingDown: 0, used: 1, left: 2 } });
   });
 });
