@@ -13,7 +13,6 @@ import {
   addDoor,
   changeOf,
   deltaOf,
-  endLive,
   heldCalls,
   listen,
   liveOf,
@@ -154,14 +153,6 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(first - woken).toBeLessThan(30_000);
     await takeStep(application, number, "suspend");
     expect(deltaOf(await held).entries).toHaveLength(1);
-  });
-
-  it("calls get 503 when the object ends, and continue afterwards where they were", async () => {
-    const { application, number, idx, have, door, held } = await withHeldDoor();
-    await endLive(application);
-    expect(outcomeOf(await held)).toBe("503 UNAVAILABLE");
-    await takeStep(application, number, "suspend");
-    expect(deltaOf(await listen(door, `have=${have}`)).entries).toEqual([[0, idx, 2]]);
   });
 
   it("the object finds changes in D1 without a wake-up", async () => {
