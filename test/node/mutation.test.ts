@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { draw, mutantsOf } from "../long-runs/mutation/mutants.ts";
-import { isInPages, isMutated, isSimulated, SLOW_FILES, testsOf, WORKER_TESTS } from "../long-runs/mutation/tests.ts";
+import { isInPages, isMutated, isSimulated, testsOf, WORKER_TESTS } from "../long-runs/mutation/tests.ts";
 
 const mutated = (text: string): string[] =>
   mutantsOf("file.ts", text).map(({ start, end, replacement }) => text.slice(0, start) + replacement + text.slice(end));
@@ -22,6 +22,7 @@ describe("the mutants of a text", () => {
 
   it("mutants do not change what only the compiler or a person reads", () => {
     expect(mutated('import a from "b"; type C = "d" | 1; throw new Error(e ? "f" : "g");')).toEqual([]);
+    expect(mutated('const a = "opens from its start on"; const b = `not before its start: {c}`;')).toEqual([]);
   });
 
   it("mutants of the files of limits are ten times as large or as small", () => {
@@ -61,7 +62,7 @@ describe("the files that mutants are made of", () => {
     const tests = readdirSync(join(project, "test"), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".test.ts"))
       .map((file) => `test/${file}`);
-    const named = new Set([...sources.flatMap(testsOf), ...WORKER_TESTS, ...SLOW_FILES]);
+    const named = new Set([...sources.flatMap(testsOf), ...WORKER_TESTS]);
     expect(named.size).toBeGreaterThan(30);
     expect([...named].filter((part) => !tests.some((file) => file.includes(part)))).toEqual([]);
   });

@@ -32,6 +32,9 @@ const NEVER_RUN = /^(TS(?!As|NonNull|Satisfies)|Import|ExportAll)/;
 const TELLS = /^((log|noteLost|leftToSweep)\(|new \w*Error\(|function describe)/;
 const TELLING = ["CallExpression", "NewExpression", "FunctionDeclaration"];
 
+/** Four words of a sentence, which only a person reads. */
+const PROSE = /\b[a-z]+[,:]? [a-z]+ [a-z]+ [a-z]+/;
+
 /** Each is replaced by the other; comparisons, as Stryker has them, by the one with the other bound and by the opposite. */
 const EXCHANGED = [
   ...["< <=", "< >=", "> >=", "> <=", "=== !==", "== !=", "+ -", "* /", "&& ||", "+= -=", "++ --"],
@@ -93,7 +96,7 @@ function codeChanges(node: Node, parent: Node | undefined, text: string): Change
       return literalChanges(node, parent, text);
     case "TemplateLiteral":
       if (SQL_START.test(text.slice(start + 1, node.end))) return sqlChanges(node, text);
-      return parent?.type === "TaggedTemplateExpression" ? [] : instead(node, "``");
+      return parent?.type === "TaggedTemplateExpression" || PROSE.test(textOf(node, text)) ? [] : instead(node, "``");
     case "ExpressionStatement":
     case "ContinueStatement":
     case "BreakStatement":
@@ -117,7 +120,7 @@ function literalChanges(node: Node, parent: Node | undefined, text: string): Cha
   const isName = !parent || (parent.key === node && !parent.computed) || /^(TS|Import|Export|JSX)/.test(parent.type);
   if (typeof value !== "string" || isName) return [];
   if (SQL_START.test(value)) return sqlChanges(node, text);
-  return instead(node, value === "" ? '"mutant"' : '""');
+  return PROSE.test(value) ? [] : instead(node, value === "" ? '"mutant"' : '""');
 }
 
 /** How SQL begins that is one of our statements, or a piece of one. */
