@@ -74,7 +74,9 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
       return { metadata: { metrics: { backlogCount: 0, backlogBytes: 0 } } };
     });
     expect(await replay(outbox, id)).toEqual({ id, state: "pending" });
-    await until(() => expect(woken).toEqual([{ applicationId: outbox.application.id, eventId: id }]));
+    await until(() =>
+      expect(woken).toEqual([{ applicationId: outbox.application.id, eventId: id, afterMilliseconds: 0 }]),
+    );
     expect(await outbox.event(id)).toMatchObject({ state: "pending", attempts: 0 });
     await outbox.deliver(id);
     expect(endpoint.received).toHaveLength(1);
