@@ -1,10 +1,10 @@
 import { toBase64 } from "./base64.ts";
 import { Bookmarks } from "./bookmarks.ts";
+import { DpopSigner } from "./dpop-signer.ts";
 import { KeyMismatchError } from "./errors.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
 import { pathSegment } from "./paths.ts";
 import type { ProofKey } from "./proof-key.ts";
-import { DpopSigner } from "./prover.ts";
 import { badge, object } from "./reading.ts";
 import { type Call, Transport } from "./transport.ts";
 import type { Badge, BadgeRequest, DescribedInvitation, ExistingBadge, IssuedBadge, NewBadge } from "./types.ts";

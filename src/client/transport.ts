@@ -1,9 +1,9 @@
 import { parseRetryAfter } from "../shared/retry-after.ts";
 import type { Bookmarks } from "./bookmarks.ts";
+import type { DpopSigner } from "./dpop-signer.ts";
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 import { isObject, parseJson } from "./json.ts";
 import type { CallOptions, CallSignal, ClientOptions, FetchInit, FetchResponse } from "./options.ts";
-import type { DpopSigner } from "./prover.ts";
 import { waitBeforeRetry } from "./retry.ts";
 
 const DEFAULT_MAX_TRIES = 4;

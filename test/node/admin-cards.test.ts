@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
-import { type RangeOptions, wantedNumbers } from "../../src/admin/number-range/card-range.ts";
+import { type RangeOptions, wantedNumbers } from "../../src/admin/number-range/range-options.ts";
 import { clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 

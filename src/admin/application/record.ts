@@ -7,7 +7,7 @@ import { argument } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import { bold, fieldLines } from "../command-line/output.ts";
 import { ADMIN } from "../command-line/shell.ts";
-import { formatsOfRange } from "../number-range/card-range.ts";
+import { formatsOfRange } from "../number-range/range-options.ts";
 import type { Database, Orm } from "../platform/database.ts";
 import { userFields } from "./user-options.ts";
 

@@ -6,8 +6,8 @@ import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.t
 import { application, applicationHead, applicationSecret, sealingKey, signingKey } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
-import type { WantedNumbers } from "../number-range/card-range.ts";
 import { overlapsAnother } from "../number-range/range.ts";
+import type { WantedNumbers } from "../number-range/range-options.ts";
 import { insertWhere, type Orm } from "../platform/database.ts";
 import type { Settings } from "./settings.ts";
 

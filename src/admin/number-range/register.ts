@@ -9,8 +9,8 @@ import { UserError } from "../command-line/errors.ts";
 import { ADMIN } from "../command-line/shell.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { HomeSubmitter } from "../script-command/submit.ts";
-import type { WantedNumbers } from "./card-range.ts";
 import { formatRange, overlapLine, rangeOf } from "./range.ts";
+import type { WantedNumbers } from "./range-options.ts";
 
 /**
  * Makes home 1's scheduler register numbers for an application, which gets them only afterwards.

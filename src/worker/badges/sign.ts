@@ -2,7 +2,7 @@ import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { mayUse } from "../allocator/decide/keys.ts";
-import { refusalOfState } from "../allocator/decide/refusal.ts";
+import { refusalOfState } from "../allocator/decide/refused-states.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";

@@ -4,7 +4,7 @@ import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.t
 import type { HomeCommand, HomeResult, Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS } from "../../shared/time.ts";
 import { log } from "../log.ts";
-import { findOwner, lowestFreeBlock } from "./free-numbers.ts";
+import { findOwner, lowestFreeBlock } from "./free-range.ts";
 
 /** The storage of home 1's scheduler, as the register uses it. */
 export interface RegisterStorage {

@@ -3,7 +3,7 @@ import type { IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { mayBind, mayUse } from "./keys.ts";
-import { refusalOfState } from "./refusal.ts";
+import { refusalOfState } from "./refused-states.ts";
 
 /**
  * The badge becomes its device's current one, and new metadata replaces the stored one. While the badge may be bound to
