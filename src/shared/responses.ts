@@ -334,10 +334,6 @@ export const blockedUserPage = z.object({
 });
 
 export const erasedUser = z.object({
-  userId: described(
-    z.string(),
-    "The random user ID that replaces the erased one.",
-    "erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8",
-  ),
+  userId: described(z.string(), "The random user ID that replaces the erased one.", "erased:3f9c2d51a07b4e68"),
   erased: described(z.int(), "Badges that this call erased the user from.", 2),
 });

@@ -189,7 +189,7 @@ export const eraseUser = (): Operation => ({
       description: "The user is erased.",
       headers: commonHeaders(SERVER_ROUTE),
       content: json(schemaRef("ErasedUser"), {
-        "A user with two badges": { userId: "erased:3f9c2d51a07b4e68b1c2d3e4f5a6b7c8", erased: 2 },
+        "A user with two badges": { userId: "erased:3f9c2d51a07b4e68", erased: 2 },
       }),
     },
     ...USER_ERRORS,

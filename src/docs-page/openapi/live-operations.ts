@@ -1,4 +1,5 @@
-import { LIVE_HOLD_MILLISECONDS, MAX_DELTA_CHANGES, MAX_LIVE_CALLS } from "../../shared/limits/live-limits.ts";
+import { LIVE_HOLD_MILLISECONDS, MAX_DELTA_CHANGES } from "../../shared/limits/live-limits.ts";
+import { MAX_DOOR_SECRETS } from "../../shared/limits/request-limits.ts";
 import { EXAMPLE_STATUS_DELTA } from "../../shared/openapi-examples.ts";
 import { BY_SERVER, credentialParameters } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
@@ -61,7 +62,7 @@ export const listDoors = (): Operation => ({
   operationId: "listDoors",
   tags: ["Overview"],
   summary: "List the doors that have a secret",
-  description: `By name, with when each has called last and whether it has the last change of status. At most ${MAX_LIVE_CALLS.toLocaleString("en")} doors of an application have a secret.`,
+  description: `By name, with when each has called last and whether it has the last change of status. At most ${MAX_DOOR_SECRETS.toLocaleString("en")} doors of an application have a secret.`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {

@@ -281,7 +281,7 @@ export const getStatistics = (): Operation => ({
   tags: ["Overview"],
   summary: "Read the application's statistics",
   description:
-    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome. Counting reads every row of the application, so a result is used for five minutes: `asOf` says when it was counted.",
+    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome. They are counted at each call: `asOf` is its time.",
   security: BY_SERVER,
   parameters: credentialParameters(BY_SERVER),
   responses: {
