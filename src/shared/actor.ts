@@ -3,10 +3,10 @@ export interface Actor {
   /**
    * `device`: the application on a phone; `user`: a user with a token of the identity provider (section 22); `server`:
    * the application's server; `person`: a person with a console secret; `administrator`: the script; `service`: the
-   * clock.
+   * service itself, when a time has come.
    */
   kind: ActorKind;
-  /** A server's own statement, the name of a person's console secret, or the terminal's user of an administrator. */
+  /** As the server states it, as the person's console secret names them, or the administrator's user name on their computer. */
   name?: string;
 }
 

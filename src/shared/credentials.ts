@@ -13,7 +13,7 @@ export interface Sealer {
   seal(label: SealLabel, plaintext: BufferSource): Promise<string>;
 }
 
-const DEVICE_KEY_BYTES = 32;
+const ROOT_KEY_BYTES = 32;
 
 /**
  * A new secret: its row for D1, and the secret itself, which is shown once and never stored.
@@ -39,7 +39,7 @@ export type NewSigningKey = Awaited<ReturnType<typeof makeSigningKey>>;
 
 const KEYS_OF_A_MILLISECOND = 4096;
 
-/** From the time and random bits, below 2^53 until the year 2039: an ID is never used again, also after a restoration. */
+/** From the time and random bits, below 2^53 until the year 2039: an ID is never used again, even after a restore. */
 function newSigningKeyId(now: number): number {
   const [random = 0] = crypto.getRandomValues(new Uint16Array(1));
   lastKeyId = Math.max(lastKeyId + 1, now * KEYS_OF_A_MILLISECOND + (random % KEYS_OF_A_MILLISECOND));
@@ -64,10 +64,10 @@ export async function makeSigningKey(sealer: Sealer, applicationId: ApplicationI
   };
 }
 
-/** A new sealed HMAC key, which turns udids into device IDs. */
+/** A new root key, sealed: an HMAC key, from which device IDs, number orders, nonces and invitation tokens are derived. */
 export function makeRootKey(sealer: Sealer, applicationId: ApplicationId): Promise<string> {
   const label: SealLabel = { purpose: "device-key", applicationId, id: applicationId };
-  return sealer.seal(label, crypto.getRandomValues(new Uint8Array(DEVICE_KEY_BYTES)));
+  return sealer.seal(label, crypto.getRandomValues(new Uint8Array(ROOT_KEY_BYTES)));
 }
 
 /**

@@ -13,7 +13,6 @@ export function homeOf(applicationId: ApplicationId): number {
 /** Form of the variable `HOME_<number>`, the place of the home's objects: `location=weur`, `jurisdiction=eu`. */
 export const HOME_PLACE = /^(location|jurisdiction)=([a-z-]+)$/;
 
-/** The name of the binding of a home's D1. */
 export const databaseBindingOf = (home: number): string => (home === 1 ? "DB" : `DB_${home}`);
 
 /**

@@ -29,7 +29,7 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const TIME_CHARACTERS = 10;
 const INDEX_CHARACTERS = 4;
 const RANDOM_CHARACTERS = 16;
-/** 192 bits; the condition on their text takes less than one of them. */
+/** 192 bits; `REDACTED_FORM` reduces the randomness by less than one bit. */
 const INVITATION_TOKEN_BYTES = 24;
 
 /** 100 random bits, enough to be unique: the ID is public. @param home in which the application lives for ever */
@@ -37,14 +37,14 @@ export const newApplicationId = (home = 1): ApplicationId =>
   applicationId.parse(`app${home === 1 ? "" : home}_${randomText(20)}`);
 export const newSecretId = (): string => `sec_${randomText(12)}`;
 
-/** At least two upper-case letters, lower-case letters and digits each. */
+/** At least two upper-case letters, two lower-case letters and two digits. */
 const REDACTED_FORM = /^(?=(?:[^A-Z]*[A-Z]){2})(?=(?:[^a-z]*[a-z]){2})(?:[^0-9]*[0-9]){2}/;
 
 /**
  * An invitation token from random bytes: base64url, of a form that the platform's telemetry redacts from URLs (contract section 5).
  *
  * @param bytes at least 24, as random as a token must be
- * @returns null for the three texts in a hundred that do not have the form: try other bytes
+ * @returns null for the 3 % of texts that do not have the form; the caller then tries other bytes
  */
 export function invitationTokenOf(bytes: Uint8Array): string | null {
   const text = base64Url(bytes.subarray(0, INVITATION_TOKEN_BYTES));
@@ -95,7 +95,7 @@ const ALIAS = "erased:";
 export const isAlias = (userId: string): boolean =>
   userId.startsWith(ALIAS) && userId.length === ALIAS.length + RANDOM_CHARACTERS;
 
-/** 80 random bits: the ID of a command. */
+/** 80 random bits: the ID of a call, of a script's command or of a log entry, and the feed's epoch. */
 export const newRandomId = (): string => randomText(RANDOM_CHARACTERS);
 
 function sortableText(value: number, characters: number): string {
@@ -108,13 +108,13 @@ function sortableText(value: number, characters: number): string {
   return text;
 }
 
-/** @param token of an invitation; any text, since only an invitation's token has its digest */
+/** @param token any text: one that is no invitation's token has no invitation's digest */
 export const invitationDigestOf = async (token: string): Promise<InvitationDigest> =>
   invitationDigest.parse(await digestOf(token));
 
 /**
- * SHA-256, base64url: the form in which D1 stores secrets and invitation tokens, which have at least 160 random bits, and
- * in which a proof names its udid and its body (contract section 15).
+ * SHA-256, base64url: the form in which D1 stores secrets and invitation tokens, which are too random to be guessed, and in
+ * which a proof names its udid and its body (contract section 15).
  */
 export async function digestOf(content: string | Uint8Array<ArrayBuffer>): Promise<string> {
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;

@@ -1,5 +1,6 @@
 /**
- * The variable `PUBLIC_URL` of wrangler.toml, the start of status lists' URLs (contract section 14).
+ * The variable `PUBLIC_URL` of wrangler.toml: the URL under which callers reach the service. URLs of status lists and links of
+ * invitations begin with it, and proofs must name it (contract sections 14, 15 and 27).
  *
  * @returns the URL without a slash at its end; null if the text is not an http or https URL of host, port and path only
  */

@@ -54,8 +54,8 @@ const hasAtMost = (value: string, maxCharacters: number): boolean =>
   value.length <= maxCharacters || [...value].length <= maxCharacters;
 
 /**
- * JSON Schema counts only characters, so the document has a keyword of its own for the maximum of UTF-8 bytes, of a
- * text or of all texts of an object.
+ * JSON Schema counts only characters, so `/openapi.json` has a keyword of its own for the maximum of UTF-8 bytes, of a text
+ * or of all texts of an object.
  */
 export const MAX_BYTES = "x-maxBytes";
 

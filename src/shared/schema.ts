@@ -38,7 +38,7 @@ export const application = sqliteTable(
     requireSecret: integer("require_secret", { mode: "boolean" }).notNull().default(false),
     reuseAfterSeconds: integer("reuse_after_seconds").notNull().default(0),
     signatureLifetimeSeconds: integer("signature_lifetime_seconds"),
-    /** HMAC key that turns a udid into a device ID, the `device` of other tables; sealed. */
+    /** The root key, sealed: an HMAC key, from which device IDs (the `device` of other tables) and more are derived. */
     sealedRootKey: text("sealed_root_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
@@ -164,7 +164,7 @@ export const doorSecret = sqliteTable(
 export const signingKey = sqliteTable(
   "signing_key",
   {
-    /** Never reused, also after a restoration: from the time it was made, and random bits (newSigningKeyId). */
+    /** Never reused, even after a restore: from the time it was made, and random bits (newSigningKeyId). */
     id: integer("id").primaryKey(),
     applicationId: ofApplication().references(() => application.id),
     /** Key ID in JWTs and in the JWK Set: the RFC 7638 thumbprint. */
@@ -313,14 +313,15 @@ export const blockedUser = sqliteTable(
 );
 
 /**
- * One row that the home's scheduler moves on every minute. The scheduler remembers the sequence number as well: if D1's is not ahead of
- * that, D1 was restored to an older state.
+ * One row that the home's scheduler updates every minute. The scheduler also stores the sequence number: if D1's next number is not
+ * higher, D1 was restored to an older state.
  */
 export const heartbeat = sqliteTable("heartbeat", {
   id: integer("id").primaryKey(),
   sequence: integer("sequence").notNull(),
   /**
-   * The time by which a replica proves its age. It is not updated until all allocators have compared after a restore.
+   * The time by which a replica proves its age. After a restore it is not updated until all allocators have compared, or could
+   * not be reached for ten minutes.
    */
   tickedAt: integer("ticked_at").notNull(),
   /**
@@ -332,8 +333,8 @@ export const heartbeat = sqliteTable("heartbeat", {
 });
 
 /**
- * The longest visits of each class in milliseconds; those of the last class are longer. Visits of a class that touch a
- * span begin in it, or at most the class's length before it.
+ * The maximum length of visits of each class, in milliseconds; one more class has the longer visits. A visit that overlaps a
+ * period begins in it, or at most its class's length before it.
  */
 export const VISIT_CLASSES = [1, 7, 32].map((days) => days * DAY_MILLISECONDS);
 
@@ -432,7 +433,7 @@ export const counterColumns = {
 
 /**
  * The head of an application's log in D1: the last entry that D1 has, and the counters as it left them. Every batch of the
- * allocator moves this row on from the entry before, or changes nothing (docs/architecture.md).
+ * allocator moves this row from the previous entry to the next, or changes nothing (docs/architecture.md).
  */
 export const applicationHead = sqliteTable("application_head", {
   applicationId: text("application_id").$type<ApplicationId>().primaryKey(),
@@ -440,13 +441,13 @@ export const applicationHead = sqliteTable("application_head", {
   sequence: integer("sequence").notNull(),
   entry: text("entry").notNull(),
   ...counterColumns,
-  /** Badges issued on days before the last, by day: D1 alone has them, of 90 days. */
+  /** Badges issued per day, on up to 90 days before the day in `statistics`. Only D1 has them, not the allocator. */
   pastDays: text("past_days", { mode: "json" }).$type<Record<string, number>>().notNull().default({}),
-  /** The readers' flag: after a restore, the sequence from which readers may read again; 0: they may. */
+  /** The readers' flag: after a restore, the sequence number from which D1 may be read again; 0 if it may be read. */
   readableFrom: integer("readable_from").notNull().default(0),
   /** Numbers that D1 refused because another application has them, until the allocator has withdrawn them. */
   refused: text("refused", { mode: "json" }).$type<number[]>().notNull().default([]),
-  /** Since when the log has every entry, in milliseconds, where the allocator had no room for 31 days of them; null: it always had. */
+  /** Time from which the log has every entry, in milliseconds, if the allocator once had no room for 31 days of them; else null. */
   logSince: integer("log_since"),
 });
 

@@ -83,11 +83,9 @@ const reconciliation = z.object({
   d1: count.nullable(),
   /** Entries that D1 lacked. */
   sent: count,
-  /**
-   * Time from which the log is complete, in milliseconds; null if it has only the last entry. Then the bytes of the
-   * allocator's storage.
-   */
+  /** Time from which the log is complete, in milliseconds; null if it has only the last entry. */
   logSince: z.number().nullable(),
+  /** Size of the allocator's storage. */
   bytes: count,
   republished: z.boolean(),
   skipped: count,
@@ -117,7 +115,10 @@ export type Registration = z.infer<typeof registration>;
 /** The result of a command for the scheduler. */
 export const homeResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("registered"), registration }),
-  /** Some of the numbers are another application's; `owner` is null if no block is free. */
+  /**
+   * Some of the numbers are another application's, or the range does not begin where the application's present one does;
+   * `owner` has the numbers in the way. It is null if no block is free.
+   */
   z.object({ kind: z.literal("taken"), owner: registration.nullable() }),
   /** Null: nothing was registered. */
   z.object({ kind: z.literal("released"), registration: registration.nullable() }),

@@ -127,7 +127,7 @@ function compare(one: string | null, other: string | null): number {
 /** @param day days since 1970-01-01 */
 const dayOf = (day: number): string => new Date(day * DAY_MILLISECONDS).toISOString().slice(0, 10);
 
-/** Builds selects: Drizzle's D1 of the script, or that of the Worker's statements. */
+/** The part of Drizzle that builds selects: the script runs them on D1, the Worker compiles them into statements. */
 type Builder = Pick<BaseSQLiteDatabase<"async", unknown>, "select">;
 
 /** A value, or the placeholder of one. */
@@ -164,7 +164,7 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
 /**
  * Metadata of the newest badges, one row for each, because grouping would read every row twice.
  *
- * @param after the place in the order of issue before theirs
+ * @param after the ordinal after which they were issued
  */
 export const selectMetadata = (orm: Builder, id: Bound, after: Bound) =>
   orm
@@ -175,7 +175,7 @@ export const selectMetadata = (orm: Builder, id: Bound, after: Bound) =>
         AND ${badge.ordinal} > ${after} AND ${badge.supersededAt} IS NULL`,
     );
 
-/** The place in the order of issue after which the newest badges are sampled. */
+/** The ordinal after which the newest badges are sampled. */
 export const sampledAfter = (lastOrdinal: number): number => Math.max(0, lastOrdinal - STATISTICS_SAMPLED_BADGES);
 
 export function countMetadata(rows: readonly { metadata: string | null }[]): MetadataCount[] {
@@ -185,8 +185,8 @@ export function countMetadata(rows: readonly { metadata: string | null }[]): Met
 }
 
 /**
- * Maximum of counted events per state: 10,000, and fewer if many numbers rest, so that all counts together read at most
- * 60,000 rows.
+ * Maximum of counted events per state: `STATISTICS_EVENTS_COUNTED`, and fewer if many numbers are cooling down, so that all
+ * counts together read at most 60,000 rows.
  */
 export const eventsCounted = (coolingDown: number): number => STATISTICS_EVENTS_COUNTED - Math.ceil(coolingDown / 4);
 

@@ -1,8 +1,8 @@
 import { MAX_CASED_LETTERS } from "./limits/request-limits.ts";
 
 /**
- * A text in lower case, letter by letter, as a column is compared: of a whole word, JavaScript lowers a final Σ to ς, and İ to two
- * letters.
+ * Lowers a text letter by letter, as the database lowers the columns it is compared with. `toLowerCase` of a whole text would
+ * turn a final Σ into ς, and İ into two characters.
  */
 export const inLowerCase = (text: string): string =>
   Array.from(text, (letter) => (letter.toLowerCase().length === letter.length ? letter.toLowerCase() : letter)).join(
@@ -10,7 +10,7 @@ export const inLowerCase = (text: string): string =>
   );
 
 /**
- * Letters of a text that are not ASCII and differ by case, each once, in lower case: SQLite itself lowers only ASCII.
+ * The distinct letters of a text that are not ASCII and differ by case, in lower case. SQLite itself lowers only ASCII.
  */
 export const casedLetters = (text: string): string[] => [
   ...new Set([...inLowerCase(text)].filter((letter) => letter > "\u007f" && letter.toUpperCase() !== letter)),

@@ -36,8 +36,9 @@ const LOCAL_RECEIVER = /^http:\/\/(localhost|127\.0\.0\.1)(:[1-9][0-9]*)?$/i;
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const MAX_HOST_CHARACTERS = 253;
 /**
- * Ends of names that only one machine or one network knows: RFC 6761, RFC 6762 with its appendix G, RFC 8375 (home.arpa; what else
- * is below arpa has no web servers), RFC 7686 (onion), and the names that ICANN keeps from being delegated because networks use them.
+ * Last labels of names that only one machine or one network knows: RFC 6761, RFC 6762 with its appendix G, RFC 8375 (home.arpa;
+ * other names below arpa have no web servers), RFC 7686 (onion), and the names that ICANN does not delegate because networks use
+ * them.
  * Not `test` and `invalid` (RFC 6761): the contract allows them, and no public name server has them.
  */
 const LOCAL_TOP_LABELS: ReadonlySet<string> = new Set(

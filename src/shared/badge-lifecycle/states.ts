@@ -19,7 +19,10 @@ export interface BadgeLife {
   endedAt: number | null;
 }
 
-/** A recorded expiry counts even if the clock is behind, because the feed does not report it a second time. */
+/**
+ * The state that callers see. A recorded expiry counts even if the clock is behind, because the feed would not report the
+ * expiry a second time.
+ */
 export function stateAt(
   { state, expiresAt, endedAt = null }: Pick<BadgeLife, "state" | "expiresAt"> & Partial<BadgeLife>,
   now: number,

@@ -5,7 +5,7 @@ export const CALL_DEADLINE_MILLISECONDS = 9000;
 /** Pauses between tries of a call that was lost on the way: full jitter below these, each twice the one before. */
 export const CALL_RETRY_BASE_MILLISECONDS = 100;
 export const CALL_RETRY_MAX_MILLISECONDS = 2000;
-/** Calls of one group. */
+/** Maximum of calls that are decided together, as one group. */
 export const MAX_GROUP_CALLS = 100;
 /** Characters of what an entry stores, after which a group takes no further call. */
 export const MAX_ENTRY_CHARACTERS = 128 * 1024;
@@ -69,7 +69,7 @@ export const ERASE_MENTIONS = 200;
 export const FREED_CHUNK_NUMBERS = 500;
 /** Used shares of a range, in percent, at which a warning is logged. */
 export const RANGE_WARNING_PERCENTS = [99, 90] as const;
-/** Commands of the script that are carried out at once. */
-export const SCRIPT_COMMANDS_AT_ONCE = 20;
-/** How long commands are kept. */
+/** Commands of the script that one query reads; they are carried out one after the other. */
+export const SCRIPT_COMMANDS_PER_READ = 20;
+/** How long commands of the script are kept. */
 export const SCRIPT_COMMAND_RETENTION_DAYS = 7;

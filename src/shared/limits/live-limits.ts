@@ -2,9 +2,9 @@
 
 /** How long a call is held while nothing changes. */
 export const LIVE_HOLD_MILLISECONDS = 50_000;
-/** Calls that are held for one application. */
+/** Maximum of calls held for one application; more get 503. */
 export const MAX_LIVE_CALLS = 5000;
-/** Changes of one delta. */
+/** Maximum of changes in one delta; a door that lacks more fetches the lists. */
 export const MAX_DELTA_CHANGES = 2000;
 /** Changes within this time after a wake-up are sent together. */
 export const LIVE_COALESCE_MILLISECONDS = 250;

@@ -34,7 +34,10 @@ export const MAX_YEAR = 9999;
 /** Bytes of a rejected body that are read, and the time for it, so that the connection stays usable. */
 export const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 export const MAX_DRAIN_MILLISECONDS = 2000;
-/** As in `[[ratelimits]]` of wrangler.toml, which the platform enforces; these are for the reference. */
+/**
+ * As in `[[ratelimits]]` of wrangler.toml, which the platform enforces. The first two are only for the reference; the third is
+ * also the limit of an isolate's own count (auth-failure-limiter.ts).
+ */
 export const DEVICE_CALLS_PER_MINUTE = 60;
 export const CLIENT_IP_CALLS_PER_MINUTE = 1200;
 export const REFUSED_CALLS_PER_MINUTE = 120;

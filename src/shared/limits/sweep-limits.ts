@@ -38,12 +38,12 @@ export const MAX_QUEUE_DELAY_SECONDS = 120;
 export const MAX_QUEUE_BATCH_MESSAGES = 100;
 
 // Retention (contract section 18)
-/** Defaults of the variables EVENT_RETENTION_DAYS and INVITATION_RETENTION_DAYS in wrangler.toml. */
+/** Defaults of the variables of the same names in wrangler.toml. */
 export const EVENT_RETENTION_DAYS = 30;
 export const INVITATION_RETENTION_DAYS = 365;
+export const HISTORY_RETENTION_DAYS = 400;
 /** Exhausted and held events are kept this many times as long as delivered ones. */
 export const UNDELIVERED_RETENTION_FACTOR = 3;
-export const HISTORY_RETENTION_DAYS = 400;
 /** Rows of each table that one chunk scans. */
 export const PURGE_CHUNK_ROWS = 1000;
 /** Chunks of each table that one sweep scans. */

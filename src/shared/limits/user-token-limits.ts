@@ -18,7 +18,7 @@ export const ISSUER_DEADLINE_MILLISECONDS = 5000;
 export const ISSUER_POLL_MILLISECONDS = 20;
 /** Longest discovery document or key set. Those of large providers have some 20 KB. */
 export const MAX_ISSUER_DOCUMENT_BYTES = 512 * 1024;
-/** Keys of one issuer. */
+/** Maximum of one issuer's keys; later ones are left out. */
 export const MAX_ISSUER_KEYS = 100;
 export const MAX_CACHED_ISSUERS = 500;
 /** Hours of logins that `stats` counts with `--observe`. */

@@ -1,6 +1,6 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import { newAlias, type UserDigest } from "../../shared/identifiers.ts";
-import { CALL_DEADLINE_MILLISECONDS, SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits/allocator-limits.ts";
+import { CALL_DEADLINE_MILLISECONDS, SCRIPT_COMMANDS_PER_READ } from "../../shared/limits/allocator-limits.ts";
 import {
   type AllocatorCommand,
   type AllocatorRequest,
@@ -50,7 +50,7 @@ async function readOpen(engine: Engine, { applicationId, log, openDatabase }: En
     const [heads, open] = await openDatabase().atPrimary((session) =>
       session.batch([
         SELECT_HEAD.bind(session, { applicationId }),
-        SELECT_OPEN.bind(session, { recipient: applicationId, limit: SCRIPT_COMMANDS_AT_ONCE }),
+        SELECT_OPEN.bind(session, { recipient: applicationId, limit: SCRIPT_COMMANDS_PER_READ }),
       ]),
     );
     const rows = SELECT_OPEN.rows(open);

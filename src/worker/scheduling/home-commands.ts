@@ -1,4 +1,4 @@
-import { SCRIPT_COMMANDS_AT_ONCE } from "../../shared/limits/allocator-limits.ts";
+import { SCRIPT_COMMANDS_PER_READ } from "../../shared/limits/allocator-limits.ts";
 import { HOME_RECIPIENT, homeRequest } from "../../shared/script-commands.ts";
 import { log } from "../log.ts";
 import { readCommands, storeResult } from "../storage/command-rows.ts";
@@ -15,7 +15,7 @@ import { registerCopy } from "./register-copy.ts";
 export async function carryOutHomeCommands(db: Database, register: NumberRegister): Promise<void> {
   const copy = registerCopy(db);
   for (;;) {
-    const rows = await readCommands(db, HOME_RECIPIENT, SCRIPT_COMMANDS_AT_ONCE);
+    const rows = await readCommands(db, HOME_RECIPIENT, SCRIPT_COMMANDS_PER_READ);
     if (rows.length === 0) return;
     await register.compare(copy);
     for (const { id, command } of rows) {
