@@ -68,23 +68,23 @@ export async function issueBadge(
 ): Promise<IssueResult> {
   const { invitationToken: token, ...rest } = request;
   const digest = token === null ? null : await invitationDigestOf(token);
-  // A call without a proof counts for its address with any token.
+  // A call without a proof has been counted for its address already (`requireKey`).
   const mayBeGuess = digest !== null && request.keyThumbprint !== null;
   const [{ badge: known, isFromReplica, settings, isUnchanged }, isPending] = await Promise.all([
-    look(context, application, request, digest),
+    findLogin(context, application, request, digest),
     mayBeGuess && hasPendingInvitation(context.db, application.id, digest),
   ]);
-  const unlessReplicaLacksBadge = async (refusal: unknown) => {
-    // The phone's badge may be newer than the replica: then no fresh number is drawn, and its own token is no guess.
+  const rethrowUnlessAtPrimary = async (refusal: unknown) => {
+    // The phone's badge may be newer than the replica. If so, no fresh number is drawn, and its own token is not a guess.
     const { device, userId } = request;
     const userDevice = { applicationId: application.id, device, userId };
     const badge = isFromReplica ? await findBadge(context.db, userDevice) : undefined;
     if (badge === undefined || (digest !== null && badge.invitation !== digest)) throw refusal;
   };
   if (mayBeGuess && !isPending && known?.invitation !== digest) {
-    await limits.countGuess().catch(unlessReplicaLacksBadge);
+    await limits.countGuess().catch(rethrowUnlessAtPrimary);
   }
-  if (digest === null && known === undefined) await limits.countFreshNumber().catch(unlessReplicaLacksBadge);
+  if (digest === null && known === undefined) await limits.countFreshNumber().catch(rethrowUnlessAtPrimary);
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
   const { device, userId, metadata, keyThumbprint, isVerified } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
@@ -114,10 +114,10 @@ function toIssueResult(result: Success, publicKey: string): IssueResult {
 }
 
 /**
- * Finds the badge, the settings, and whether the login is accepted without a write. The primary or a recent replica
- * decides this.
+ * Finds the user device's badge, the settings that apply, and whether the login is accepted without a write. It may be
+ * accepted from a recent replica.
  */
-async function look(
+async function findLogin(
   context: Context,
   application: Application,
   request: BadgeRequest,

@@ -17,19 +17,19 @@ export const NEWEST_BADGE_CURSOR = cursorCodec("newest-badges", z.int().nonnegat
  * A page of issued badges. With the oldest first, badges that are issued while a caller pages appear at the end, and no
  * badge appears twice.
  *
- * @param isForPerson whether search results say who last changed each badge
+ * @param isForConsoleUser whether search results say who last changed each badge
  * @returns the badges, and the ordinal after which the next page starts; null on the last page
  */
 export async function pageBadges(
   context: Context,
   query: BadgePageQuery,
-  isForPerson = false,
+  isForConsoleUser = false,
 ): Promise<{ badges: ListedView[]; next: number | null }> {
   const now = context.now();
   const isFound = !isPlain(query);
   const { items, last } = await listBadges(context.db, query, now, {
     withTimes: isFound,
-    withEntries: isFound && isForPerson,
+    withHistory: isFound && isForConsoleUser,
   });
   const view = isFound ? (badge: ListedBadge) => viewFound(badge, query.state) : viewListed;
   // A page may have fewer badges, because expiries of the last minute are not recorded yet.
@@ -68,9 +68,9 @@ function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
 }
 
 /** A login may change metadata or the key without a history row. A row older than the last change does not say who made it. */
-function viewChangedBy({ lastEntry, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
-  if (!lastEntry) return {};
-  const { at, kind, name } = lastEntry;
+function viewChangedBy({ lastHistoryRow, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
+  if (!lastHistoryRow) return {};
+  const { at, kind, name } = lastHistoryRow;
   if (at < (changedAt ?? 0)) return {};
   return { changedBy: { kind, ...(name !== null && { name }) } };
 }

@@ -84,11 +84,11 @@ async function requireSigningBadge(
   const { db } = context;
   const { thumbprint } = signer;
   const now = context.now();
-  const look = bookmark === null ? null : await findSigningBadgeAtNearest(db, signer, bookmark, now);
-  if (look?.source === "fresh-replica" && look.badge) {
-    if (mayUse(look.badge, thumbprint, application) && refusalOf(look.badge, now) === null) return look.badge;
+  const nearest = bookmark === null ? null : await findSigningBadgeAtNearest(db, signer, bookmark, now);
+  if (nearest?.source === "fresh-replica" && nearest.badge) {
+    if (mayUse(nearest.badge, thumbprint, application) && refusalOf(nearest.badge, now) === null) return nearest.badge;
   }
-  const badge = look?.source === "primary" ? look.badge : await findSigningBadge(db, signer);
+  const badge = nearest?.source === "primary" ? nearest.badge : await findSigningBadge(db, signer);
   if (!badge) throw new ApiError("UNKNOWN_BADGE");
   if (!mayUse(badge, thumbprint, application)) throw new ApiError("INVALID_PROOF");
   const code = refusalOf(badge, context.now());
@@ -115,6 +115,6 @@ async function signingKeyOf(context: Context, application: Application, id: numb
   const byId = (known: Application | undefined) => known?.signingKeys.find((key) => key.id === id);
   const key =
     byId(application) ?? byId(await context.applicationCache.reload(context.db, application.id, context.now()));
-  if (!key) throw new Error("an issued badge must name a signing key of its application");
+  if (!key) throw new Error("the badge names no signing key of its application");
   return key;
 }

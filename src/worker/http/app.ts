@@ -40,8 +40,8 @@ export const app = new Hono<HttpEnv>()
     await next();
     const drained = drainUnread(c.req.raw);
     if (drained !== undefined) await drained;
-    // Sampling weight of the log line. A door's call for a status list that does not exist yet does not count as a
-    // refusal.
+    // Every refused call is logged, except a door's call for a status list that does not exist yet. Other calls are
+    // sampled.
     const isRefused = c.res.status >= 400 && c.get("code") !== "UNKNOWN_STATUSLIST";
     const sample = isRefused ? 1 : (parseLogSample(c.env.LOG_SAMPLE) ?? 1);
     if (Math.random() * sample >= 1) return;

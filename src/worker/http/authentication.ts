@@ -10,7 +10,7 @@ import type { HttpEnv } from "./environment.ts";
 import { type CheckedProof, verifyProofOfCall } from "./proof.ts";
 import { limitAddress, limitDevice, limitInvitation, rememberAddress } from "./rate-limits.ts";
 
-/** Each run of whitespace is tried once, so long runs take no longer. */
+/** The lookbehind starts a match only at the beginning of a run of whitespace, so the time does not grow with its square. */
 const TRAILING_WHITESPACE = /(?<![\t ])[\t ]+$/;
 
 /**
@@ -74,7 +74,7 @@ export async function requireProvingDevice(
 
 /**
  * Identifies the application of a user's call, which has no device. The call counts for its address only if it is
- * refused.
+ * refused; `limitUser` counts it for its user.
  */
 export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Application> {
   const credentials = readCredentials(c);
@@ -85,7 +85,10 @@ export async function requireUserCall(c: HonoContext<HttpEnv>): Promise<Applicat
   return application;
 }
 
-/** Identifies the application and the invitation that a visitor's call names. */
+/**
+ * Identifies the application and the invitation that a visitor's call names. Counts the call for its address and for its
+ * invitation.
+ */
 export async function requireInvited(c: HonoContext<HttpEnv>): Promise<{ application: Application; token: string }> {
   const credentials = readCredentials(c);
   const application = await callers.requireApplication(c.get("context"), credentials, "INVALID_APPLICATIONID");

@@ -10,8 +10,8 @@ import { untilHangUp } from "./body.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /**
- * Refuses larger bodies. A body without a declared length is read here and kept for `readBody`. Hono's own middleware
- * does not drain a body that is too long.
+ * Refuses a body of more than `maxBytes`. A body without a declared length is read here and kept for `readBody`. Hono's
+ * own middleware would not drain a refused body.
  */
 const limitBodyTo =
   (maxBytes: number): MiddlewareHandler<HttpEnv> =>
@@ -79,20 +79,20 @@ export function drainUnread(request: Request): Promise<void> | undefined {
 
 /** Reads and discards a bounded number of bytes, so that an endless body is cut off. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  const done = new AbortController();
+  const timer = new AbortController();
   const discard = async (): Promise<void> => {
     for (let left = MAX_DRAINED_BYTES; left > 0; ) {
-      const { done: isOver, value } = await reader.read();
-      if (isOver) return;
+      const { done, value } = await reader.read();
+      if (done) return;
       left -= value.byteLength;
     }
   };
   try {
-    await Promise.race([discard(), scheduler.wait(MAX_DRAIN_MILLISECONDS, { signal: done.signal })]);
+    await Promise.race([discard(), scheduler.wait(MAX_DRAIN_MILLISECONDS, { signal: timer.signal })]);
     await reader.cancel();
   } catch {
     // The caller has disconnected.
   } finally {
-    done.abort();
+    timer.abort();
   }
 }

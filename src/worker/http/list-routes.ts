@@ -7,7 +7,7 @@ import { authenticateServer } from "./middleware.ts";
 import { readCursor, readQuery, readTime } from "./queries.ts";
 import { pageResponse } from "./response.ts";
 
-/** Routes with which an application's server lists its badges and users. */
+/** Routes with which an application's server lists its badges and blocked users. */
 export const listRoutes = new Hono<HttpEnv>()
   .get("/v1/badges", authenticateServer, readQuery(badgePageQuery), async (c) => {
     const { per_page: perPage, cursor, state = null, q: text = null, endsBefore, order } = c.req.valid("query");

@@ -28,7 +28,7 @@ export const readQuery = <Schema extends z.ZodType>(schema: Schema) =>
     if (result.success) return;
     const faulty = new Set(result.error.issues.map(({ path }) => path[0]));
     const first = Object.entries(CODES).find(([parameter]) => faulty.has(parameter));
-    if (!first) throw new Error("every parameter has a code");
+    if (!first) throw new Error("an invalid parameter has no error code");
     throw new ApiError(first[1]);
   });
 

@@ -8,8 +8,8 @@ import type { HttpEnv } from "./environment.ts";
 import type { CheckedProof } from "./proof.ts";
 
 /**
- * Limits of device calls (contract section 7), counted by the platform's rate-limit binding: per location, and
- * permissive. It stores no keys. A call with a valid secret is a server's, and not limited.
+ * Limits of device calls (contract section 7). The platform's rate-limit binding counts per location, and may admit too
+ * many calls. A call with a valid secret is a server's, and not limited.
  *
  * Each call counts for its device. Calls without a proof, and calls that would take a fresh number, also count for
  * their address. An address has a second count for calls that are refused as malformed, with INVALID_PROOF or with
@@ -48,7 +48,11 @@ export function rememberAddress(c: HonoContext<HttpEnv>, { id }: { id: string },
   c.set("limitedAddress", { key, isCounted: false, isCountedApart: false });
 }
 
-/** Counts a well-formed call without a proof, or one that would take a fresh number, for its address. @throws ApiError RATE_LIMITED */
+/**
+ * Counts a call for its address: one without a proof, one that would take a fresh number, or one about an invitation.
+ *
+ * @throws ApiError RATE_LIMITED
+ */
 export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
   if (address === undefined || address.isCounted) return;

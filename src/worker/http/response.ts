@@ -99,7 +99,8 @@ const PREFLIGHT_HEADERS = preflightHeaders(
 );
 
 /**
- * Browsers let every page send a POST (Fetch, CORS-safelisted methods), but not with an unlisted header such as `udid`.
+ * Browsers let every page send a POST, even an unlisted one (Fetch, CORS-safelisted methods). They do not let it send an
+ * unlisted header such as `udid`, which creating an invitation needs.
  */
 const READING_PREFLIGHT_HEADERS = preflightHeaders("GET", "applicationid,invitationtoken,x-request-id");
 

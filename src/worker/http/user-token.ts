@@ -17,7 +17,7 @@ function readToken(c: HonoContext<HttpEnv>): string | null {
   return token === "" || token === text ? null : token;
 }
 
-function present(c: HonoContext<HttpEnv>, proof: CheckedProof | null): PresentedUser {
+function presentedUser(c: HonoContext<HttpEnv>, proof: CheckedProof | null): PresentedUser {
   const keyThumbprint = proof?.thumbprint ?? null;
   return { token: readToken(c), keyThumbprint, hasFaultyProof: proof !== null && keyThumbprint === null };
 }
@@ -28,12 +28,11 @@ export function checkUserOfLogin(
   { application, proof }: ProvingDevice,
   userId: string,
 ): Promise<UserCheck> {
-  return checkLogin(c.get("context"), application, present(c, proof), userId);
+  return checkLogin(c.get("context"), application, presentedUser(c, proof), userId);
 }
 
 /**
- * Identifies a user by a user token, without a udid. The proof of a key-bound token has the token's `ath` (RFC 9449
- * section 4.2).
+ * Identifies a user by a user token, without a udid. `ath` of its proof covers the token instead (RFC 9449 section 4.2).
  *
  * @throws ApiError
  */
@@ -47,7 +46,7 @@ async function identify(
 ): Promise<KnownUser & { application: Application }> {
   const [token, dpop] = [readToken(c), header(c, "dpop")];
   const proof = token === null || dpop === null ? null : await verifyProofOfCall(c, dpop, { application, udid: token });
-  const user = await identifyUser(c.get("context"), application, present(c, proof));
+  const user = await identifyUser(c.get("context"), application, presentedUser(c, proof));
   await limitUser(c, application, user.userId);
   if (user.isKeyBound) await requireKey(c, { application, proof });
   return { application, ...user };

@@ -53,7 +53,6 @@ export const isCurrent = (snapshot: Snapshot, have: number): boolean =>
   have <= snapshot.lastChange &&
   have >= snapshot.floor;
 
-/** A delta without changes. */
 export const emptyDelta = (have: number): Delta => ({ since: have, change: have, changes: [] });
 
 const encoder = new TextEncoder();

@@ -4,10 +4,10 @@ import type { Context } from "../context.ts";
 import { emptyDelta, signDelta } from "./delta.ts";
 
 /**
- * Holds a call until a badge's status has changed.
+ * Holds a call until a badge's status has changed, or for `LIVE_HOLD_MILLISECONDS`.
  *
  * @param have the last change that the caller has
- * @returns a compact JWS
+ * @returns a delta as a compact JWS; it is empty if nothing has changed
  * @throws ApiError UNKNOWN_STATUSLIST; RATE_LIMITED when a later call has replaced this one; INVALID_CREDENTIALS when the secret was
  * retired meanwhile
  * @throws Unavailable

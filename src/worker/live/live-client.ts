@@ -8,7 +8,7 @@ import { type Listener, type Message, message, type SeenDoor } from "./messages.
 
 /**
  * Calls the objects that send doors the changes of a home's applications. Each call gets a new stub, because a broken
- * stub stays broken. The platform repeats a call that does not reach its object; the door repeats any other failed call.
+ * stub stays broken. A failed call is not retried: a door calls again.
  */
 export class LiveClient {
   readonly #namespace: DurableObjectNamespace<Live>;

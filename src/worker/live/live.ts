@@ -26,8 +26,8 @@ interface Waiting extends Attachment {
 
 /**
  * The listeners for changes of status in one application; the object is named by the application's ID. It has a
- * hibernating WebSocket for each call that the Worker holds, so it sleeps between changes. It always reads the changes
- * from D1, so a lost wake-up, an eviction or a restored D1 loses nothing.
+ * hibernating WebSocket for each call that the Worker holds, so it sleeps between calls and alarms. It always reads the
+ * changes from D1, so a lost wake-up, an eviction or a restored D1 loses nothing.
  */
 export class Live extends DurableObject<Env> {
   readonly #seen = new SeenDoors(this.ctx.storage.sql);
@@ -37,7 +37,7 @@ export class Live extends DurableObject<Env> {
   /** Time of the alarm in milliseconds; null if it is not set; undefined until it is read. */
   #alarmAt: number | null | undefined;
   /** Upper bound of the number of waiting listeners: the last count, plus all listeners accepted since. */
-  #most = Number.POSITIVE_INFINITY;
+  #maxWaiting = Number.POSITIVE_INFINITY;
   #doorIds: DoorIds | undefined;
 
   /** Accepts the WebSocket of a call; 503 if too many listeners wait. */
@@ -47,13 +47,13 @@ export class Live extends DurableObject<Env> {
     const { door, have } = listener.parse(JSON.parse(searchParams.get("listener") ?? "null"));
     const replaced = door === null ? [] : this.#waiting(door.id);
     if (replaced.length === 0 && this.#isFull()) return new Response(null, { status: 503 });
-    this.#most++;
+    this.#maxWaiting++;
     for (const { socket } of replaced) send(socket, { refused: "RATE_LIMITED" });
     const { 0: client, 1: socket } = new WebSocketPair();
     this.ctx.acceptWebSocket(socket, door === null ? [] : [door.id]);
     const since = Date.now();
     socket.serializeAttachment({ door, have, since } satisfies Attachment);
-    if (door !== null) this.#seen.note(door.id, { seenAt: since, have });
+    if (door !== null) this.#seen.noteStart(door.id, { seenAt: since, have });
     await this.#ensureAlarm(since + LIVE_COMPARE_MILLISECONDS);
     this.ctx.waitUntil(this.#admit(applicationId, { socket, door, have, since }));
     return new Response(null, { status: 101, webSocket: client });
@@ -117,13 +117,13 @@ export class Live extends DurableObject<Env> {
   }
 
   #end(socket: WebSocket): void {
-    this.#remember(attachment.parse(socket.deserializeAttachment()));
+    this.#noteEnd(attachment.parse(socket.deserializeAttachment()));
     close(socket);
   }
 
-  /** Notes a door's call that ends, because the object may have slept since it began. */
-  #remember({ door, have, since }: Attachment): void {
-    if (door !== null) this.#seen.remember(door.id, { seenAt: since, have });
+  /** Notes a door's call again when it ends: if the object has slept since it began, its memory of the call is lost. */
+  #noteEnd({ door, have, since }: Attachment): void {
+    if (door !== null) this.#seen.noteEnd(door.id, { seenAt: since, have });
   }
 
   /** Sends a new listener the changes that it lacks: at once, or at the alarm if D1 does not respond. */
@@ -149,7 +149,7 @@ export class Live extends DurableObject<Env> {
       const delta = deltaFor(snapshot, waiting.have);
       if (delta === null) continue;
       send(waiting.socket, { jwt: await this.#sign(applicationId, snapshot, delta) });
-      this.#remember(waiting);
+      this.#noteEnd(waiting);
     }
   }
 
@@ -207,8 +207,8 @@ export class Live extends DurableObject<Env> {
 
   /** Counts only when the upper bound reaches the limit, because counting many listeners takes long. */
   #isFull(): boolean {
-    if (this.#most >= MAX_LIVE_CALLS) this.#most = this.#sockets().length;
-    return this.#most >= MAX_LIVE_CALLS;
+    if (this.#maxWaiting >= MAX_LIVE_CALLS) this.#maxWaiting = this.#sockets().length;
+    return this.#maxWaiting >= MAX_LIVE_CALLS;
   }
 
   #open(applicationId: ApplicationId): Context {
@@ -250,7 +250,7 @@ export class Live extends DurableObject<Env> {
     try {
       await this.ctx.storage.setAlarm(at);
     } catch (error) {
-      // Nobody knows whether it is set: the next one asks.
+      // The alarm may be set or not, so the next call asks.
       this.#alarmAt = undefined;
       throw error;
     }

@@ -10,8 +10,8 @@ interface Seen {
 }
 
 /**
- * The last call of each door. It is written at most every ten minutes, because each door calls every minute. An eviction
- * loses at most ten minutes.
+ * The last call of each door, in memory. It is written at most every ten minutes, because each door calls every minute. An
+ * eviction loses at most ten minutes.
  */
 export class SeenDoors {
   readonly #sql: SqlStorage;
@@ -24,15 +24,16 @@ export class SeenDoors {
       WITHOUT ROWID`);
   }
 
-  note(id: string, { seenAt, have }: Seen): void {
+  /** Notes a call that begins, and writes it if that is due. */
+  noteStart(id: string, { seenAt, have }: Seen): void {
     const writtenAt = this.#read(id)?.writtenAt;
     const isDue = writtenAt === undefined || seenAt - writtenAt >= DOOR_SEEN_WRITE_MILLISECONDS;
     if (isDue) this.#sql.exec("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", id, seenAt, have);
     this.#known.set(id, { seenAt, have, writtenAt: isDue ? seenAt : writtenAt });
   }
 
-  /** Notes a call that ends, unless a later one is known. It is not written: it was when it began, if that was due. */
-  remember(id: string, { seenAt, have }: Seen): void {
+  /** Notes a call that ends, unless a later one is known. It writes nothing: `noteStart` did, if that was due. */
+  noteEnd(id: string, { seenAt, have }: Seen): void {
     const known = this.#read(id);
     // Without an entry, the door's secret was retired.
     if (known && known.seenAt < seenAt) this.#known.set(id, { ...known, seenAt, have });

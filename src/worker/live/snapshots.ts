@@ -24,7 +24,7 @@ export class Snapshots {
   readonly #openDatabase: () => Database;
   #newest: { snapshot: Snapshot; round: number } | undefined;
   #reading: Reading | undefined;
-  /** Incremented by every wake-up, because an earlier read may lack the change. */
+  /** Incremented by `outdate`, because a read that began before it may lack the change. */
   #round = 0;
 
   constructor(kv: SyncKvStorage, applicationId: ApplicationId, openDatabase: () => Database) {
@@ -39,7 +39,7 @@ export class Snapshots {
   }
 
   /**
-   * D1's changes, read after the last wake-up and at most `LIVE_COMPARE_MILLISECONDS` ago.
+   * D1's changes, read after the last `outdate` and at most `LIVE_COMPARE_MILLISECONDS` ago.
    *
    * @param after the caller needs the changes after this one
    * @throws Unavailable

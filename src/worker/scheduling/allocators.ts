@@ -27,7 +27,7 @@ export async function wakeForCommands(context: Context): Promise<void> {
  * After a restore of D1, makes a chunk of the home's allocators compare themselves with it.
  *
  * @param after the last application of the previous chunk
- * @returns the last application of this chunk, null when it is the last chunk; and those that may not know
+ * @returns `next`: the last application of this chunk; null if no chunk follows. `failed`: see `compareAllocators`
  * @throws Unavailable
  */
 export async function compareChunk(
@@ -46,7 +46,7 @@ export async function compareChunk(
   return { next, failed };
 }
 
-/** @returns those that may not know that they have to compare */
+/** Makes allocators compare themselves with D1. @returns those that could not be reached, and may not know of the restore */
 export const compareAllocators = (context: Context, applications: readonly ApplicationId[]): Promise<ApplicationId[]> =>
   wake(context, applications, true);
 
@@ -61,7 +61,7 @@ async function wake(
   const wakeNext = async () => {
     for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
       try {
-        // What it has begun goes on: a long recovery must not keep others from being told.
+        // At the deadline the next allocator is called, but this one continues: a long recovery must not delay others.
         await callOnce("allocator", () => context.allocator.wake(id, isInDoubt));
       } catch (error) {
         failed.push(id);

@@ -42,7 +42,10 @@ export class HomeScheduler extends DurableObject<Env> {
    */
   #registerWork: Promise<void> = Promise.resolve();
 
-  /** The last comparison. They run one after the other, so that no tick overwrites a restore that another has noticed. */
+  /**
+   * The last comparison. Comparisons run one after the other, so that no tick overwrites a restore that another has
+   * noticed.
+   */
   #comparison: Promise<void> = Promise.resolve();
 
   constructor(state: DurableObjectState, env: Env) {
@@ -54,7 +57,7 @@ export class HomeScheduler extends DurableObject<Env> {
     );
   }
 
-  /** Runs a home's due work once a minute, in bounded chunks. Everything but comparisons may be done by two ticks at once. */
+  /** Runs a home's due work once a minute, in bounded chunks. Two ticks may overlap, except in comparisons and on the register. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
     const recorded = Promise.withResolvers<void>();

@@ -55,8 +55,8 @@ export class NumberRegister {
   }
 
   /**
-   * Compares the register with D1's copy: D1 gets the registrations that a restore has removed. If this object is new,
-   * or lost its storage, it copies all registrations from D1.
+   * Compares the register with D1's copy. D1 gets the registrations that a restore has removed or changed. The register
+   * adopts registrations that only D1 has, unless they overlap its own; all of them, if the object is new or lost its storage.
    *
    * @throws Unavailable
    */
@@ -123,8 +123,8 @@ export class NumberRegister {
       this.#put(each);
       known.set(each.applicationId, each);
     }
-    const there = new Map(inD1.map((each) => [each.applicationId, each]));
-    return [...known.values()].filter((each) => !isSame(each, there.get(each.applicationId)));
+    const copied = new Map(inD1.map((each) => [each.applicationId, each]));
+    return [...known.values()].filter((each) => !isSame(each, copied.get(each.applicationId)));
   }
 
   #list(): Registration[] {

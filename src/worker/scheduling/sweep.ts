@@ -35,8 +35,8 @@ const kindsOfWork = (checkpoints: Checkpoints): Record<string, Chunk> => ({
 });
 
 /**
- * The once-a-minute work on a home's D1 that needs no object. The kinds of work run side by side, each up to a
- * limit of time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
+ * The once-a-minute work on a home's D1 that needs no object. The kinds of work run side by side, each up to a limit of
+ * time and chunks. The next sweep resumes or retries. All work may be repeated, even by two sweeps at once.
  *
  * @param checkpoints where the scans for old rows resume
  */
@@ -69,7 +69,10 @@ async function releaseEvents({ db }: Context): Promise<{ count: number; more: bo
   return { count, more: count > 0 };
 }
 
-/** Enqueues each due event once, because it stays due until it is leased. The next sweep enqueues the rest. */
+/**
+ * Gives untried events a due time, and enqueues due events in the first chunk only: they stay due until they are leased, so
+ * a second chunk would enqueue them again. The next sweep enqueues the rest.
+ */
 function enqueueEvents(): Chunk {
   let isEnqueued = false;
   return async (context) => {

@@ -40,7 +40,7 @@ const withMessages = (batch: MessageBatch, messages: readonly Message[]): Messag
   ackAll: () => batch.ackAll(),
 });
 
-/** The script also sends a message for an event that it has made due. */
+/** Wakes the allocator, and enqueues due events, because the script also sends this message when it has made an event due. */
 const wakeApplication = (context: Context | undefined, applicationId: ApplicationId) =>
   context && Promise.all([context.allocator.wake(applicationId, false), enqueueDueEvents(context)]);
 

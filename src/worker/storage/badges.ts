@@ -28,7 +28,7 @@ export interface BadgePageQuery extends BadgeFilter {
   perPage: number;
 }
 
-/** The values that a page's statement binds. */
+/** What decides the text of a page's statement. */
 type Shape = Readonly<{
   state: BadgeState | null;
   isOfUser: boolean;
@@ -38,13 +38,13 @@ type Shape = Readonly<{
   isNewestFirst: boolean;
   isFirst: boolean;
   withTimes: boolean;
-  withEntries: boolean;
+  withHistory: boolean;
 }>;
 
 type Values = Placeholders<Omit<BadgePageQuery, "isNewestFirst" | "state" | "text" | "perPage"> & { now: number }>;
 
 /** Time and actor of the newest row of a badge's history. */
-interface LastEntry {
+interface LastHistoryRow {
   at: number;
   kind: ActorKind;
   name: string | null;
@@ -54,7 +54,11 @@ type BadgeRow = typeof badge.$inferSelect;
 
 /** A badge of a list. Times are milliseconds. */
 export type ListedBadge = Pick<BadgeRow, "number" | "name" | "metadata" | "state" | "startsAt" | "expiresAt"> &
-  Partial<Pick<BadgeRow, "issuedAt" | "changedAt">> & { userId: string; ordinal: number; lastEntry?: LastEntry | null };
+  Partial<Pick<BadgeRow, "issuedAt" | "changedAt">> & {
+    userId: string;
+    ordinal: number;
+    lastHistoryRow?: LastHistoryRow | null;
+  };
 
 const scanned = alias(badge, SCANNED);
 
@@ -72,12 +76,12 @@ const FIELDS = {
 
 const TIMES = { issuedAt: scanned.issuedAt, changedAt: scanned.changedAt };
 
-/** Two rows are read for each badge. */
-const LAST_ENTRY = sql`(
+/** Reads two rows for each badge: one of the index, one of the table. */
+const LAST_HISTORY_ROW = sql`(
   SELECT json_object('at', ${history.at}, 'kind', ${history.actorKind}, 'name', ${history.actorName})
   FROM ${history} INDEXED BY history_badge
   WHERE ${history.applicationId} = ${scanned.applicationId} AND ${history.badge} = ${scanned.number}
-  ORDER BY ${history.id} DESC LIMIT 1)`.mapWith((json): LastEntry | null => JSON.parse(String(json)));
+  ORDER BY ${history.id} DESC LIMIT 1)`.mapWith((json): LastHistoryRow | null => JSON.parse(String(json)));
 
 /** The expression of the index `badge_state`. */
 const RECORDED_STATE = sql`(CASE WHEN ${badge.endedAt} IS NULL THEN ${badge.state} WHEN ${badge.state} = 'active' THEN 'expired'
@@ -97,7 +101,7 @@ const PAGES = byShape((shape: Shape) =>
     fields: {
       ...FIELDS,
       ...(shape.withTimes && TIMES),
-      ...(shape.withEntries && { lastEntry: LAST_ENTRY }),
+      ...(shape.withHistory && { lastHistoryRow: LAST_HISTORY_ROW }),
     },
   })),
 );
@@ -133,21 +137,21 @@ function conditionsOf({ state, letters, hasEnd }: Shape, p: Values): (SQL | unde
  * A page of badges. One round trip.
  *
  * @param now milliseconds
- * @param details whether each badge has the times of its issue and its last change, and the newest row of its history
+ * @param details `withTimes`: of issue and of the last change; `withHistory`: with the newest row of each badge's history
  */
 export function listBadges(
   db: Database,
   query: BadgePageQuery,
   now: number,
-  { withTimes, withEntries }: Pick<Shape, "withTimes" | "withEntries">,
+  { withTimes, withHistory }: Pick<Shape, "withTimes" | "withHistory">,
 ): Promise<ScannedPage<ListedBadge>> {
   const { perPage, text, state, isNewestFirst } = query;
   const pages = PAGES({
-    ...{ state, isNewestFirst, withTimes, withEntries, letters: searchShape(text) },
+    ...{ state, isNewestFirst, withTimes, withHistory, letters: searchShape(text) },
     isOfUser: query.userId !== null,
     hasEnd: query.endsBefore !== null,
     isFirst: query.after === null,
   });
   const values = { ...query, ...searchValues(text), now };
-  return scanPage(db, pages, values, perPage, scanLimit(perPage) - (withEntries ? perPage : 0));
+  return scanPage(db, pages, values, perPage, scanLimit(perPage) - (withHistory ? perPage : 0));
 }

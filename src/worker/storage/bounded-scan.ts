@@ -15,8 +15,8 @@ import {
 /** A page of a list: the index ranges to scan, and the conditions for rows to be listed. */
 interface Scan<Selected extends Fields> {
   /**
-   * INDEXED BY is needed where SQLite would otherwise read the whole table in the wanted order, as it does WITHOUT
-   * ROWID.
+   * INDEXED BY is needed where SQLite would otherwise read the whole table in the wanted order, as it does with tables
+   * WITHOUT ROWID.
    */
   table: SQLWrapper;
   /** The columns to scan, if not all. */
@@ -44,7 +44,7 @@ interface Limits {
 /** The statements of a page. */
 export interface ScanStatements<Values, Row> {
   page: Statement<Values & Limits, Row>;
-  /** The last scanned row of a page with conditions; null if every row is listed. */
+  /** Returns the last scanned row of a page with conditions; null if the page has none, so that every row is listed. */
   end: Statement<Values & Limits, Row> | null;
 }
 
@@ -104,7 +104,7 @@ export async function scanPage<Values extends object, Row>(
 ): Promise<ScannedPage<Row>> {
   const bound = { ...values, limit: perPage + 1, scanned };
   if (end === null) return pageOf(await db.all(page, bound), perPage, null);
-  // In one transaction. Between two, rows could change, and the next page would begin too late or too early.
+  // In one transaction: otherwise rows could change in between, and the next page would begin too late or too early.
   const [rows, last] = await db.run((d1) => d1.batch([page.bind(d1, bound), end.bind(d1, bound)]));
   return pageOf(page.rows(rows), perPage, end.rows(last)[0] ?? null);
 }

@@ -55,7 +55,7 @@ export function compileQuery(
 
 const nameOf = (source: Placeholder | Param): string => {
   const placeholder = is(source, Param) ? source.value : source;
-  if (!is(placeholder, Placeholder)) throw new Error("a constant is no parameter");
+  if (!is(placeholder, Placeholder)) throw new Error("a constant cannot be bound as a parameter");
   return placeholder.name;
 };
 

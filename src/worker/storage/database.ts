@@ -6,9 +6,9 @@ import { callOnce, retryPlatform, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
- * One home's D1, for one request, one batch of messages or one sweep. Counts round trips and retries transient
+ * One home's D1, for one request, one batch of messages or one sweep. It counts calls to the primary and retries transient
  * failures. So every write must be repeatable: it finds its work done, or does all of it in one transaction. D1 itself
- * retries a statement that only reads (D1: Retry queries), so `all` and `allAtPrimary` do not.
+ * retries a statement that only reads (D1: Retry queries), so `all` and `allAtPrimary` retry only a local lock.
  *
  * All calls go to the primary, except `allAtNearest`. Badge calls use sessions (D1: Sessions API), whose bookmarks let
  * a replica serve the device's next call (contract section 16).
@@ -67,9 +67,9 @@ export class Database {
   ): Promise<{ rows: Row[]; isPrimary: boolean }> {
     const session = this.d1.withSession(bookmark ?? "first-unconstrained");
     try {
-      const ask = () => statement.bind(session, values).all();
+      const read = () => statement.bind(session, values).all();
       // Without retries: the read at the primary is the retry.
-      const result = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, ask);
+      const result = await withDeadline("D1", NEAR_DEADLINE_MILLISECONDS, read);
       // D1 reports this with every response of a session (D1: Sessions API). The local D1, which has no replicas, does
       // not.
       const isPrimary = result.meta.served_by_primary !== false;

@@ -19,7 +19,7 @@ import { type Fields, type Placeholders, query, type RowOfStatement, type Statem
  * searches both groups.
  */
 
-/** The key of a badge (contract section 1). `device` is the keyed digest of the udid. */
+/** What identifies a badge (contract section 1). `device` is the keyed digest of the udid. */
 export interface UserDevice {
   applicationId: ApplicationId;
   device: DeviceId;
@@ -74,7 +74,7 @@ export interface NearestRead<Badge> {
 type ReadSource =
   /** Read from the primary, which decides. */
   | "primary"
-  /** From a replica that is as new as the caller's bookmark and recent: it may accept a badge if nothing is to be written. */
+  /** From a recent replica, at least as new as the caller's bookmark: it may accept a badge if nothing has to be written. */
   | "fresh-replica"
   /** From a replica that may be too old: the primary decides. */
   | "stale-replica";

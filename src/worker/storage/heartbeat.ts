@@ -5,8 +5,8 @@ import type { Database } from "./database.ts";
 import { type Placeholders, query, statement } from "./statement.ts";
 
 /**
- * D1's heartbeat, which the home's scheduler writes every minute. The scheduler stores the last sequence number: if
- * D1's is not higher, D1 was restored to an older state. A replica of D1 is at least as new as the time in its row.
+ * D1's heartbeat, which the home's scheduler writes every minute. The scheduler also stores the last sequence number: if
+ * D1's next number is not higher, D1 was restored to an older state. A replica is at least as new as its heartbeat's time.
  */
 
 /**
@@ -25,7 +25,7 @@ const [id, sequence, tickedAt] = [heartbeat.id, heartbeat.sequence, heartbeat.ti
   sql.identifier(name),
 );
 
-const TICK = statement(() =>
+const BEAT = statement(() =>
   query(
     { sequence: heartbeat.sequence },
     (columns) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
@@ -33,10 +33,10 @@ const TICK = statement(() =>
   ),
 );
 
-/** One round trip. @returns the new sequence number */
+/** Increments the heartbeat's sequence number. One round trip. @returns the new number */
 export async function beat(db: Database): Promise<number> {
-  const [row] = await db.run((d1) => TICK.all(d1, {}));
-  if (!row) throw new Error("the heartbeat is always returned");
+  const [row] = await db.run((d1) => BEAT.all(d1, {}));
+  if (!row) throw new Error("D1 did not return the heartbeat");
   return row.sequence;
 }
 

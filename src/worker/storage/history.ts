@@ -68,13 +68,13 @@ const PAGES = byShape((set: Shape) =>
   })),
 );
 
-/** SQLite would otherwise read the whole history of the application in the wanted order. */
+/** Without INDEXED BY, SQLite would read the whole history of the application in the wanted order. */
 function indexedTable({ badge, userId }: Shape): SQLWrapper {
   if (badge) return sql`${history} INDEXED BY history_badge`;
   return userId ? sql`${history} INDEXED BY history_user` : history;
 }
 
-/** Conditions without an index: a badge number has had few users, and most rows of a period match. */
+/** Conditions without an index. A badge number has had few users; a page that is filtered by actor or action may end early. */
 const conditionsOf = (set: Shape, p: Placeholders<Values>): (SQL | undefined)[] => [
   set.badge && set.userId ? eq(scanned.userId, p.userId) : undefined,
   set.actorName ? eq(scanned.actorName, p.actorName) : undefined,

@@ -85,8 +85,8 @@ const NEWEST = byShape(({ state, letters, isFirst }: Shape) =>
       state === null ? undefined : eq(invitation.state, state),
       start(sql`${invitation.createdAt}`),
     );
-    // Expiries of the last minute are not recorded yet. The plus sign keeps SQLite from walking through all pending
-    // ones.
+    // Expiries of the last minute are not recorded yet. The plus sign keeps SQLite from reading all pending
+    // invitations.
     const due = and(
       eq(invitation.applicationId, p.applicationId),
       eq(invitation.state, "pending"),
@@ -126,7 +126,7 @@ const BY_VISIT = byShape(({ state, letters, hasFrom, hasUntil, isFirst }: Shape)
     ),
     order: sql`visit_begin, rowid`,
     conditions: [
-      // An invitation may end before its visit begins.
+      // A visit without an end of its own ends with its invitation, which may be before it begins.
       hasFrom ? or(gt(visitEnd(scanned), p.from), gte(visitBegin(scanned), p.from)) : undefined,
       stateCondition(state, p.now),
       containsText([USER_ID, scanned.name], letters),

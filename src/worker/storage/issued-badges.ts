@@ -115,6 +115,6 @@ export async function listChanges(
     d1.batch([SELECT_HEAD.bind(d1, { applicationId }), SELECT_CHANGES.bind(d1, { applicationId, after, limit })]),
   );
   const [head] = SELECT_HEAD.rows(heads);
-  if (!head) throw new Error("an application is made together with its head");
+  if (!head) throw new Error("the application has no head");
   return { epoch: head.epoch, isReadable: head.isReadable, badges: SELECT_CHANGES.rows(badges) };
 }

@@ -16,7 +16,7 @@ interface ChunkValues {
 
 /** The statements of one table's chunks. */
 interface Purge<Values extends object> {
-  /** The last row of a chunk; none if it is the table's last chunk. */
+  /** Returns the last row of a chunk; no row for the table's last chunk. */
   last: Statement<ChunkValues, { applicationId: string; id: string }>;
   deleteOld: Statement<ChunkValues & Values, never>;
 }

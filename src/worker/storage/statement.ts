@@ -100,8 +100,8 @@ const typed = <Row>(rows: object[]): Row[] => rows as Row[];
 
 /**
  * An SQL text with columns of the schema, for features that Drizzle's builder lacks (INDEXED BY, json_each, RETURNING
- * of a selection). It also serves fields with a subquery that names the outer table, because a select of one table
- * drops the table's name there.
+ * of a selection). It is also for fields with a subquery that names the outer table: Drizzle's select from a single table
+ * leaves the table's name out there.
  *
  * @param write gets the fields as the list after SELECT or RETURNING, each under its own name
  */

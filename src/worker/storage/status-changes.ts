@@ -81,7 +81,7 @@ export async function readStatusChanges(
     ]),
   );
   const [head] = SELECT_HEAD.rows(heads);
-  if (!head) throw new Error("an application is made together with its head");
+  if (!head) throw new Error("the application has no head");
   const { sequence, readableFrom, ...counters } = head;
   const needed = Math.floor(head.lastOrdinal / STATUS_LIST_ENTRIES) + 1;
   if (needed > lists) return readStatusChanges(db, applicationId, after, needed);

@@ -122,7 +122,7 @@ export async function readStatusRows(
   );
   const [changed] = SELECT_CHANGED.rows(changedResult);
   const [head] = SELECT_HEAD.rows(lastResult);
-  if (!changed || !head) throw new Error("an application is made together with its head");
+  if (!changed || !head) throw new Error("the application has no head");
   requireReadable(head);
   const { active, ended, paused, through, rows } = changed;
   return {

@@ -9,9 +9,9 @@ import type { Endpoint, EndpointHealth, LeasedEvent } from "./webhook-events.ts"
 export interface CompletedAttempt {
   event: LeasedEvent;
   status: number | null;
-  /** One word. */
+  /** Such as `timeout`. */
   outcome: string;
-  /** The part of the response that `webhook list` and `webhook test` show. */
+  /** The part of the response that is stored, for lists of events. */
   response: string | null;
   milliseconds: number;
   state: EventState;
@@ -22,7 +22,7 @@ export interface CompletedAttempt {
 
 const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
-/** A member of the row of the JSON array. */
+/** A field of the attempt in the JSON array. */
 const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`)}`;
 
 /**
@@ -58,9 +58,9 @@ interface HealthValues extends EndpointHealth {
 }
 
 /**
- * A 410 holds the endpoint in any case; a success is written unless the endpoint was held since the attempts began. Another failure
- * is written only if nothing else was since then: it may have begun before a success. Nothing is written if the application's URL
- * has changed.
+ * A 410 holds an endpoint that is not held yet. A success is written unless the endpoint was held since the attempts began. Any
+ * other failure is written only if the health has not changed since then, because a later attempt may have succeeded. Nothing is
+ * written if the application's URL has changed.
  */
 const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
   const { webhookFailingSince, webhookFailures, webhookHeldAt } = application;
@@ -75,7 +75,7 @@ const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
 /**
  * Records attempts at one endpoint that ended together, and its health after them, in one transaction.
  *
- * @param health the endpoint as it was before the attempts, how it is after them, and whether the receiver responded 410
+ * @param health `endpoint`: as it was before the attempts; `after`: its health after them; `isGone`: the receiver responded 410
  * @throws Unavailable
  */
 export async function recordAttempts(

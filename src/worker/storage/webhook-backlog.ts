@@ -33,8 +33,9 @@ const SELECT_DUE = statement((p: Placeholders<{ now: number; perApplication: num
 });
 
 /**
- * Due events whose message may have been lost, or was too far ahead for the queue. Each application's longest due
- * events come first, and events due at once by age. Disabled applications' events wait. One round trip.
+ * Due events whose message may have been lost, or was too far ahead for the queue. Applications take turns. Each one's
+ * events come in the order of their due times, and events with the same due time by age. Disabled applications' events
+ * are left out. One round trip.
  *
  * @param now milliseconds
  */
@@ -98,7 +99,7 @@ const SELECT_UNTRIED_FROM = statement((_: Placeholders<Record<never, never>>) =>
   orm.select({ untriedFrom: heartbeat.untriedFrom }).from(heartbeat).where(eq(heartbeat.id, 1)),
 );
 
-/** The lowest ID, or its start, that a pending event without a due time may have. One round trip. */
+/** The checkpoint of the search for untried events: every pending event with a lower ID has a due time. One round trip. */
 export async function readUntriedFrom(db: Database): Promise<string> {
   const [row] = await db.all(SELECT_UNTRIED_FROM, {});
   return row?.untriedFrom ?? "";
@@ -112,9 +113,9 @@ const NOTE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFr
 );
 
 /**
- * Moves the checkpoint, unless D1 was restored meanwhile. One round trip.
+ * Moves the checkpoint, unless it has changed since it was read: D1 was restored, or another sweep moved it. One round trip.
  *
- * @param before as it was read
+ * @param before the checkpoint as it was read
  * @param moment milliseconds; earlier pending events have due times
  */
 export async function noteUntriedFrom(db: Database, before: string, moment: number): Promise<void> {

@@ -35,7 +35,7 @@ type Ids = Pick<Placeholders<LeaseValues>, "ids">;
 const { state, dueAt, leaseUntil, lastOutcome } = webhookEvent;
 const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
-const isAsked = ({ ids }: Ids): SQL =>
+const isInBatch = ({ ids }: Ids): SQL =>
   sql`(${webhookEvent.applicationId}, ${webhookEvent.id}) IN (SELECT value ->> 0, value ->> 1 FROM ${eachOf(ids)})`;
 
 const isPending = sql`${state} = 'pending'`;
@@ -58,7 +58,7 @@ const HOLD = statement((p: Placeholders<Pick<LeaseValues, "ids" | "now">>) => {
     OR ${application.webhookHeldAt} IS NOT NULL AND NOT ${isTest})`;
   return sql`UPDATE ${webhookEvent} SET ${nameOf(state)} = iif(${isTest}, 'exhausted', 'held'),
       ${nameOf(lastOutcome)} = iif(${isTest}, 'no-url', ${lastOutcome})
-    WHERE ${isAsked(p)} AND ${isPending} AND ${isDue(p)} AND ${isEnabled(hasNoEndpoint)}`;
+    WHERE ${isInBatch(p)} AND ${isPending} AND ${isDue(p)} AND ${isEnabled(hasNoEndpoint)}`;
 });
 
 const FIELDS = {
@@ -79,7 +79,7 @@ const LEASE = statement((p: Placeholders<LeaseValues>) =>
   query(
     FIELDS,
     (fields) => sql`UPDATE ${webhookEvent} SET ${nameOf(leaseUntil)} = ${p.leaseUntil}
-      WHERE ${isAsked(p)} AND ${isPending} AND ${dueAt} <= ${p.now}
+      WHERE ${isInBatch(p)} AND ${isPending} AND ${dueAt} <= ${p.now}
         AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil}) AND ${isEnabled()}
       RETURNING ${fields}`,
   ),
@@ -93,11 +93,11 @@ const SELECT_UNTRIED = statement((p: Placeholders<Pick<LeaseValues, "ids">>) =>
   query(
     FIELDS,
     (fields) => sql`SELECT ${fields} FROM ${webhookEvent}
-      WHERE ${isAsked(p)} AND ${isPending} AND ${dueAt} IS NULL AND ${isEnabled()}`,
+      WHERE ${isInBatch(p)} AND ${isPending} AND ${dueAt} IS NULL AND ${isEnabled()}`,
   ),
 );
 
-/** An event that is to be sent. No other sender takes it before its lease ends. */
+/** An event to send. No other sender takes it before its lease ends. An untried event has no lease (`SELECT_UNTRIED`). */
 export type LeasedEvent = RowOfStatement<typeof LEASE>;
 
 interface Secret {
@@ -170,7 +170,7 @@ export async function leaseEvents(
 const MARK_DEAD_LETTERED = statement(
   (p: Placeholders<Pick<LeaseValues, "ids">>) =>
     sql`UPDATE ${webhookEvent} SET ${nameOf(lastOutcome)} = 'dead-lettered'
-      WHERE ${isAsked(p)} AND ${isPending}`,
+      WHERE ${isInBatch(p)} AND ${isPending}`,
 );
 
 /** Records that events' messages reached the dead-letter queue. They stay pending, so the tick finds them. One round trip. */

@@ -59,7 +59,7 @@ const PAGES = byShape(({ state, isFirst, areFewPending }: EventShape) => {
       payload: scanned.payload,
       state: scanned.state,
       attempts: scanned.attempts,
-      /** Time of the next attempt. If one is running, the time of its retry if its result is lost. */
+      /** Time of the next attempt. While an attempt runs, the time at which the event is due again if its result is lost. */
       dueAt: sql<number>`max(coalesce(${scanned.dueAt}, 0), ${scanned.leaseUntil})`,
       lastStatus: scanned.lastStatus,
       lastOutcome: scanned.lastOutcome,
@@ -93,14 +93,14 @@ export async function listEvents(
 }
 
 /**
- * No index has pending events by ID. If there are few, all are read and sorted. If there are many, the newest events
- * include enough of them.
+ * No index has pending events by ID. If there are few, all are read and sorted. If there are many, all events are
+ * scanned, newest first.
  */
 const COUNT_PENDING = statement((p: Placeholders<{ applicationId: ApplicationId; limit: number }>) =>
   query({ rows: pendingEventRows(p.applicationId, p.limit) }, (fields) => sql`SELECT ${fields}`),
 );
 
-/** The number of rows with all of an application's pending events, counted up to twice the limit. */
+/** The number of rows that have to be read to find all of an application's pending events, counted up to twice the limit. */
 async function countPending(db: Database, applicationId: ApplicationId, limit: number): Promise<number> {
   const [row] = await db.all(COUNT_PENDING, { applicationId, limit });
   return row?.rows ?? 0;

@@ -42,11 +42,11 @@ export async function enqueueDueEvents({ db, queue, now }: Context): Promise<num
 }
 
 /**
- * Gives one chunk of untried events a due time. It scans events by creation time up to now. D1 stores the progress, so
- * events are found after any outage of the scheduler or the queue. Each tick scans the last ten minutes again, because
- * an event may reach D1 late.
+ * Gives one chunk of untried events a due time. It scans events by creation time, up to those that are
+ * `UNTRIED_MILLISECONDS` old. D1 stores the progress, so events are found after any outage of the scheduler or the
+ * queue. Each tick scans the last ten minutes again, because an event may reach D1 late.
  *
- * @returns whether the scan has reached the present
+ * @returns whether the scan has reached its end
  * @throws Unavailable
  */
 export async function findUntriedEvents({ db, now }: Context): Promise<boolean> {

@@ -22,8 +22,8 @@ export const consumeDeliveries = (contextOf: ContextOf, batch: MessageBatch): Pr
   });
 
 /**
- * Handles messages that the queue gave up on because D1 failed for too long. The tick finds their events in D1; this
- * logs the failure.
+ * Handles messages that the queue gave up on because D1 failed for too long. This only logs and records the failure: the
+ * tick finds their events in D1.
  */
 export const consumeDeadLetters = (contextOf: ContextOf, batch: MessageBatch): Promise<void> =>
   inEachHome(contextOf, batch, async ({ db }, ids) => {

@@ -23,8 +23,8 @@ export async function deliverEvents(context: Context, ids: readonly EventId[]): 
   }
 }
 
-/** An attempt, and what follows for its event. */
-interface Result {
+/** An attempt, and the next step of its event. */
+interface SentEvent {
   event: LeasedEvent;
   attempt: Attempt;
   step: NextStep;
@@ -33,18 +33,18 @@ interface Result {
 /** Sends each event once and records the results in one write. */
 async function deliverToEndpoint(context: Context, endpoint: Endpoint, events: readonly LeasedEvent[]): Promise<void> {
   try {
-    const sent = await Promise.all(events.map((event) => attempt(context, endpoint, event)));
-    const results = sent.filter((result) => result !== null);
-    if (results.length === 0) return;
+    const all = await Promise.all(events.map((event) => attemptEvent(context, endpoint, event)));
+    const sent = all.filter((each) => each !== null);
+    if (sent.length === 0) return;
     const now = context.now();
-    const steps = results.map(({ step }) => step);
+    const steps = sent.map(({ step }) => step);
     await recordAttempts(
       context.db,
-      results.map((result) => completedAttempt(result, now)),
+      sent.map((each) => completedAttempt(each, now)),
       { endpoint, after: healthAfter(endpoint, steps, now), isGone: steps.some(({ kind }) => kind === "gone") },
     );
-    for (const result of results) logResult(result);
-    await enqueueDelayed(context.queue, results.flatMap(retryMessage));
+    for (const each of sent) logAttempt(each);
+    await enqueueDelayed(context.queue, sent.flatMap(retryMessage));
   } catch (error) {
     for (const { applicationId, eventId } of events) {
       log("error", { event: "delivery-not-recorded", application: applicationId, eventId, error });
@@ -53,11 +53,11 @@ async function deliverToEndpoint(context: Context, endpoint: Endpoint, events: r
 }
 
 /** @returns null if a secret cannot be opened; nothing was sent then, and the tick retries */
-async function attempt(
+async function attemptEvent(
   { unsealedKeys, isLocal, now }: Context,
   endpoint: Endpoint,
   event: LeasedEvent,
-): Promise<Result | null> {
+): Promise<SentEvent | null> {
   const { applicationId, eventId } = event;
   const body = new TextEncoder().encode(event.payload);
   try {
@@ -67,18 +67,18 @@ async function attempt(
     }));
     const timestampSeconds = Math.floor(now() / 1000);
     const headers = await signWebhook({ eventId, timestampSeconds, body, secrets: await Promise.all(secrets) });
-    const made = await attemptDelivery({ url: endpoint.url, headers, body, isLocal });
+    const attempt = await attemptDelivery({ url: endpoint.url, headers, body, isLocal });
     const { attempts: attemptsBefore } = event;
     const maxAttempts = maxAttemptsOf(event.event);
-    const step = nextStepAfter({ attemptsBefore, outcome: made.outcome, random: Math.random(), maxAttempts });
-    return { event, attempt: made, step };
+    const step = nextStepAfter({ attemptsBefore, outcome: attempt.outcome, random: Math.random(), maxAttempts });
+    return { event, attempt, step };
   } catch (error) {
     log("error", { event: "webhook-secret-unusable", application: applicationId, eventId, error });
     return null;
   }
 }
 
-function completedAttempt({ event, attempt, step }: Result, now: number): CompletedAttempt {
+function completedAttempt({ event, attempt, step }: SentEvent, now: number): CompletedAttempt {
   const { outcome, response, milliseconds } = attempt;
   return {
     event,
@@ -102,7 +102,7 @@ function stateAfter({ event }: LeasedEvent, step: NextStep): CompletedAttempt["s
   }
 }
 
-function logResult({ event, attempt, step }: Result): void {
+function logAttempt({ event, attempt, step }: SentEvent): void {
   log("info", {
     event: "delivery",
     application: event.applicationId,
@@ -124,7 +124,7 @@ function outcomeLabel(outcome: AttemptOutcome): string {
 }
 
 /** The message for a retry. Empty if the retry is too far ahead for the queue; the tick then enqueues it when it is due. */
-function retryMessage({ event: { applicationId, eventId }, step }: Result): DelayedMessage[] {
+function retryMessage({ event: { applicationId, eventId }, step }: SentEvent): DelayedMessage[] {
   if (step.kind !== "retry") return [];
   // Rounded up, because a message before the due time has no effect.
   const delaySeconds = Math.ceil(step.afterMilliseconds / 1000);

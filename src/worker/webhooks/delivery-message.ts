@@ -25,8 +25,8 @@ export interface DelayedMessage {
 }
 
 /**
- * Lets the deliveries of one application begin one after the other, 50 a second, because each batch of them writes D1 (contract
- * section 21).
+ * Spreads the deliveries of one application, so that `DELIVERIES_PER_SECOND` begin each second: each batch of them writes D1
+ * (contract section 21).
  */
 export class DeliveryPace {
   #nextAt = 0;
@@ -58,7 +58,7 @@ export function enqueueDeliveries(
   return enqueueDelayed(queue, pace.messagesFor(ids, Date.now()));
 }
 
-/** Like `enqueueDeliveries`, with a delay for each message. */
+/** Enqueues messages with their delays, best effort. If a batch fails, that is logged and the next one is sent. */
 export async function enqueueDelayed(
   queue: Queue<DeliveryMessage>,
   messages: readonly DelayedMessage[],

@@ -112,8 +112,8 @@ export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt
 
 /**
  * The endpoint's health after attempts that ended together. They count as one: a 410 if there is one, else a success,
- * else a failure. A success resets the health and ends a hold. A 410 holds the endpoint at once; so do at least
- * `HOLD_AFTER_ATTEMPTS` failures without a success in `HOLD_AFTER_SECONDS`.
+ * else a failure. A success resets the health and ends a hold. A 410 holds the endpoint at once. Otherwise it is held
+ * after `HOLD_AFTER_SECONDS` without a success, if at least `HOLD_AFTER_ATTEMPTS` attempts have failed.
  */
 export function healthAfter(
   health: EndpointHealth,

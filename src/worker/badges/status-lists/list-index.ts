@@ -15,7 +15,6 @@ import { LruCache } from "../../lru-cache.ts";
 /** The number of the list that contains an ordinal. */
 export const listOf = (ordinal: number): number => Math.floor(ordinal / STATUS_LIST_ENTRIES);
 
-/** @returns the first ordinal of a list */
 export const firstOrdinalOf = (list: number): number => list * STATUS_LIST_ENTRIES;
 
 /** The common start of an application's list URLs. @param publicUrl `PUBLIC_URL` */
@@ -29,7 +28,7 @@ export const listUri = (publicUrl: string, applicationId: ApplicationId, list: n
 /** Maps an ordinal's offset in its list to the badge's index there. */
 type IndexOf = (offset: number) => number;
 
-/** Index maps by application and list. Their keys never change, so an entry never expires. */
+/** Index maps by application and list. The root key that they are derived from never changes, so no map expires. */
 export class StatusIndexes extends LruCache<IndexOf> {
   constructor() {
     super(MAX_CACHED_STATUS_INDEXES);
