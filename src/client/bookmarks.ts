@@ -8,8 +8,8 @@ interface Begun {
 }
 
 /**
- * The bookmark of a device's last response: sent back, it lets the nearest replica serve the
- * call, if that replica has everything the device has seen.
+ * The bookmark of a device's last response. Sent back, it lets the nearest replica serve the call, if that replica has
+ * everything the device has seen.
  */
 export class Bookmarks {
   #current: string | undefined;

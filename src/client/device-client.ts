@@ -14,9 +14,9 @@ export interface DeviceClientOptions extends ClientOptions {
   /** Identifies the device for good: 1 to 255 printable ASCII characters that cannot be guessed. */
   udid: string;
   /**
-   * Binds the badge to this key, which is used for nothing else: `webCryptoProofKey`, or a key of
-   * the platform's key store. Keep the key, and pass it from the first `requestBadge` on. Every request that is sent
-   * needs a signature by it, retries too, so it should not ask its user each time. Default: the badge is not bound.
+   * Binds the badge to this key, which is used for nothing else: `webCryptoProofKey`, or a key of the platform's key store.
+   * Keep the key, and pass it from the first `requestBadge` on. Every request that is sent needs a signature by it, retries
+   * too, so it should not ask its user each time. Default: the badge is not bound.
    */
   proofKey?: ProofKey | undefined;
   /**
@@ -53,32 +53,31 @@ export interface SignOptions extends CallOptions {
 export class DeviceClient {
   readonly #transport: Transport;
   readonly #udid: string;
-  readonly #proverOf: (bearer: string) => DpopSigner | null;
-  readonly #prover: DpopSigner | null;
+  readonly #signerFor: (bearer: string) => DpopSigner | null;
+  readonly #dpopSigner: DpopSigner | null;
   readonly #requireBound: boolean;
   readonly #bookmarks: Bookmarks;
-  /** Of the last login; undefined before it, when the service chooses. */
+  /** Number of the last login's badge. While it is undefined, the service chooses the badge that signs. */
   #badgeId: string | undefined;
   /**
-   * The error of the last login, whose unbound badge was rejected. Without a bound badge the service would choose it
-   * for signing.
+   * The error of the last login if `requireBound` rejected its badge. `sign` throws it if there is no other badge, because the
+   * service would choose the rejected one.
    */
   #unbound: KeyMismatchError | null = null;
 
   constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
     this.#udid = udid;
-    this.#proverOf = (bearer) =>
+    this.#signerFor = (bearer) =>
       proofKey === undefined ? null : new DpopSigner(proofKey, options.applicationId, bearer, options.now ?? Date.now);
-    this.#prover = this.#proverOf(udid);
+    this.#dpopSigner = this.#signerFor(udid);
     this.#requireBound = requireBound;
     this.#bookmarks = new Bookmarks(bookmark);
   }
 
   /**
-   * Lets a nearby replica serve the next call. The client keeps and sends it. An app that wants
-   * its next client to continue with it stores it after each call. If it is undefined, as after a call without a
-   * response, delete the stored one.
+   * Lets a nearby replica serve the next call. The client keeps and sends it. If the app's next client is to continue with it,
+   * store it after each call. If it is undefined, as after a call without a response, delete the stored one.
    */
   get bookmark(): string | undefined {
     return this.#bookmarks.current;
@@ -99,7 +98,7 @@ export class DeviceClient {
       path: "/v1/badge",
       headers: { udid: this.#udid, ...(userToken !== undefined && bearer(userToken)) },
       body: { userId, metadata, invitationToken },
-      prover: this.#prover,
+      dpopSigner: this.#dpopSigner,
       bookmarks: this.#bookmarks,
       read: ({ status, body }) => readIssuedBadge(status, body),
       signal,
@@ -118,7 +117,7 @@ export class DeviceClient {
       this.#unbound = new KeyMismatchError(badgeId, null);
       throw this.#unbound;
     }
-    if (keyThumbprint !== (await this.#prover?.thumbprint())) throw new KeyMismatchError(badgeId, keyThumbprint);
+    if (keyThumbprint !== (await this.#dpopSigner?.thumbprint())) throw new KeyMismatchError(badgeId, keyThumbprint);
   }
 
   /**
@@ -127,7 +126,7 @@ export class DeviceClient {
    * @param clientSignature as the building defines it, at most 4,096 bytes: as bytes, or as base64 with padding
    * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active), NoResponseError or the signal's reason
-   * @throws KeyMismatchError if the only badge that was requested was refused with it, because of `requireBound`
+   * @throws KeyMismatchError if `requireBound` has rejected the only badge that was requested
    */
   async sign(
     clientSignature: string | Uint8Array,
@@ -140,7 +139,7 @@ export class DeviceClient {
       path: "/v1/badge/sign",
       headers: { udid: this.#udid },
       body: { base64, badgeId },
-      prover: this.#prover,
+      dpopSigner: this.#dpopSigner,
       bookmarks: this.#bookmarks,
       read: ({ body }) => signed(body)?.signature ?? null,
       signal,
@@ -148,7 +147,7 @@ export class DeviceClient {
   }
 
   /**
-   * Returns the visitor's name, place and times of an invitation. It consumes nothing; `requestBadge` claims.
+   * Returns the visitor's name, place and times of an invitation, without claiming it; `requestBadge` does that.
    *
    * @param token the invitation's `id`
    * @throws BadgeServiceError (UNKNOWN_INVITATION), NoResponseError or the signal's reason
@@ -170,7 +169,7 @@ export class DeviceClient {
    * reason
    */
   ownBadges({ userToken, signal }: UserCallOptions): Promise<Badge[]> {
-    return this.#callAsPerson(userToken, {
+    return this.#callAsUser(userToken, {
       method: "GET",
       path: "/v1/user/badges",
       read: ({ body }) => ownBadges(body)?.badges ?? null,
@@ -184,10 +183,10 @@ export class DeviceClient {
    *
    * @returns the badge afterwards
    * @throws BadgeServiceError (`isRefusedUserToken` if a new user token is needed; UNKNOWN_BADGE, also of another
-   * person's; ENDED_BADGE), NoResponseError or the signal's reason
+   * user's; ENDED_BADGE), NoResponseError or the signal's reason
    */
   suspendOwn(badgeId: string, { userToken, signal }: UserCallOptions): Promise<Badge> {
-    return this.#callAsPerson(userToken, {
+    return this.#callAsUser(userToken, {
       method: "PATCH",
       path: `/v1/user/badges/${pathSegment(badgeId)}/suspend`,
       read: ({ body }) => badge(body),
@@ -196,8 +195,8 @@ export class DeviceClient {
   }
 
   /** Sends a proof for the token, which may be bound to the device's key. */
-  #callAsPerson<T>(userToken: string, call: Call<T>): Promise<T> {
-    return this.#transport.call({ ...call, headers: bearer(userToken), prover: this.#proverOf(userToken) });
+  #callAsUser<T>(userToken: string, call: Call<T>): Promise<T> {
+    return this.#transport.call({ ...call, headers: bearer(userToken), dpopSigner: this.#signerFor(userToken) });
   }
 }
 

@@ -2,10 +2,10 @@ import { sha256 } from "./jws.ts";
 import { createDpopProof } from "./proof.ts";
 import type { ProofKey } from "./proof-key.ts";
 
-/** For how long the service takes a nonce (contract section 15). */
+/** How long the service accepts a nonce (contract section 15). */
 const NONCE_LIFETIME_SECONDS = 300;
 
-/** One sending of a call. */
+/** A request that is about to be sent. */
 interface OutgoingRequest {
   method: string;
   /** As called. */
@@ -22,7 +22,7 @@ interface Response {
   error: unknown;
 }
 
-/** Makes the proofs of one device, or for one user token. The service's latest nonce is kept in memory alone. */
+/** Makes the proofs of one device, or for one user token. It keeps the service's latest nonce, only in memory. */
 export class DpopSigner {
   readonly #key: ProofKey;
   readonly #applicationId: string;
@@ -43,9 +43,9 @@ export class DpopSigner {
   }
 
   /**
-   * Makes the value of the `DPoP` header for one sending of a request; sending it again takes another one.
+   * Makes the value of the `DPoP` header for one sending of a request; each retry needs a new one.
    *
-   * @throws RangeError if the key's `sign` returns anything but 64 bytes; whatever it throws
+   * @throws RangeError if the key's `sign` does not return 64 bytes; also errors of `sign`
    */
   prove(request: OutgoingRequest): Promise<string> {
     const now = this.#now();
@@ -67,8 +67,10 @@ export class DpopSigner {
   }
 
   /**
-   * Whether the service wants a proof with the nonce that it offers (RFC 9449 section 8), because the device's clock is
-   * wrong or the request took long. The next proof has it.
+   * Stores the nonce of a response that demands one (RFC 9449 section 8), because the device's clock is wrong or the request
+   * took long. The next proof has it.
+   *
+   * @returns whether the response demands one
    */
   takeNonce({ status, headers, error }: Response): boolean {
     const value = headers.get("dpop-nonce");
@@ -77,7 +79,7 @@ export class DpopSigner {
     return true;
   }
 
-  /** An old nonce would be refused, where the clock may have been set right since. */
+  /** Undefined once the nonce has expired: a proof without one may be accepted, because the clock may have been corrected. */
   #nonceAt(now: number): string | undefined {
     if (this.#nonce === null) return undefined;
     const ageSeconds = (now - this.#nonce.takenAt) / 1000;

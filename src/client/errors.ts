@@ -44,12 +44,12 @@ export class BadgeServiceError extends Error {
 }
 
 /**
- * The reasons why a user device gets neither its badge nor a signature: every code of 403 except that of people's
- * secrets.
+ * The reasons why a user device gets neither its badge nor a signature: every code of 403 except those of people's and
+ * doors' secrets.
  */
 export type RefusedBadgeCode = Exclude<CodeOfStatus<403>, "READ_ONLY" | "DOOR_ONLY">;
 
-/** Tell the user. A `switch` over `code` is checked by the compiler. */
+/** An error to tell the user about. The compiler checks a `switch` over its `code`. */
 export interface RefusedBadgeError extends BadgeServiceError {
   readonly code: RefusedBadgeCode;
 }
@@ -62,8 +62,8 @@ export function isRefusedBadge(error: unknown): error is RefusedBadgeError {
 }
 
 /**
- * Whether the service needs a user token, or a different one. If so, have the identity provider's
- * library refresh it, or let the user log in again; then call once more.
+ * Whether the service needs a user token, or a different one. If so, have the identity provider's library refresh it, or let
+ * the user log in again; then call once more.
  */
 export function isRefusedUserToken(
   error: unknown,

@@ -165,15 +165,15 @@ export interface Statistics {
     size: number;
     /** Numbers of badges that have not been replaced. */
     issued: number;
-    /** By pending invitations. */
+    /** Numbers that pending invitations reserve. */
     reserved: number;
-    /** Of replaced badges. */
+    /** Numbers of replaced badges. */
     retired: number;
     /** Numbers of ended invitations, until the reuse delay has passed. */
     coolingDown: number;
-    /** Can be issued. */
+    /** Numbers that can be issued. */
     left: number;
-    /** All others. */
+    /** Numbers that cannot be issued. */
     used: number;
     /** Rounded down to a tenth. */
     usedPercent: number;
@@ -190,6 +190,6 @@ export interface Statistics {
   deliveries: { state: EventState; outcome: string | null; events: number }[];
   /** Logins of the last day by the validity of their user tokens, counted while tokens are only observed. */
   logins: { withToken: number; withoutToken: number; withWrongToken: number };
-  /** When this was counted: now. */
+  /** When this was counted: at the time of the call. */
   asOf: string;
 }

@@ -25,9 +25,9 @@ export interface ProvenRequest {
 
 /**
  * Makes a proof of possession (RFC 9449, contract section 15): the value of the `DPoP` header of this one request. A
- * request that is sent again takes a new proof.
+ * request that is sent again needs a new proof.
  *
- * @throws RangeError if the key's `sign` returns anything but 64 bytes; whatever it throws
+ * @throws RangeError if the key's `sign` does not return 64 bytes; also errors of `sign`
  */
 export async function createDpopProof(request: ProvenRequest): Promise<string> {
   const { key, applicationId, method, url, udid, body = "", nonce, now = Date.now() } = request;

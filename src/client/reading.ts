@@ -1,16 +1,16 @@
 import { isObject } from "./json.ts";
 import type { Badge } from "./types.ts";
 
-/** A field that is checked: of this type, or an array. */
+/** What a checked field has to be. */
 type FieldKind = "string" | "number" | "boolean" | "array";
 
 /** Reads parsed JSON; null if it is not what the service sends. */
 export type Reader<T> = (value: unknown) => T | null;
 
 /**
- * An object of the service. Only the fields are checked without which a caller would do the wrong thing, such as store
- * "undefined" as a badge number: what else it has is the service's word, as its schemas say (`/openapi.json`). The log-in page of
- * a hotel network, or another service at that address, does not get past this.
+ * Reads an object of the service. It checks only fields whose absence would make a caller do the wrong thing, such as store
+ * "undefined" as a badge number. The other fields are trusted to follow the service's schemas (`/openapi.json`). The log-in page
+ * of a hotel network, or another service at that address, fails this check.
  *
  * @param required the fields that it must have
  */

@@ -1,12 +1,12 @@
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 
-/** Upper bound of the wait before the first retry; it doubles with every further one. */
+/** Upper bound of the wait before the first retry. It doubles with every further retry, up to the cap. */
 export const BACK_OFF_BASE_MILLISECONDS = 250;
 export const BACK_OFF_CAP_MILLISECONDS = 8_000;
 
 /**
- * Decides what to do after a failed try. Every call can be repeated: it returns what the first try made, or sets what
- * that has set already.
+ * Decides what to do after a failed try. Every call is safe to repeat: it returns what the first try created, or sets the same
+ * state again.
  *
  * @param failure.tries tries made so far, from 1
  * @param failure.maxRetryAfterSeconds a longer `Retry-After` is left to the caller

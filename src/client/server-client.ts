@@ -58,7 +58,7 @@ export interface ListQuery extends PageOptions {
   userId?: string;
 }
 
-/** What a list of badges is searched, filtered and ordered by. */
+/** Search, filter and order of a list of badges. */
 export interface BadgeSearch extends PageOptions {
   /** Absent: active and suspended badges. */
   state?: BadgeState | undefined;
@@ -79,25 +79,25 @@ export interface HistoryQuery extends PageOptions {
   since?: string | Date | undefined;
   /** Only what was done before this time. */
   until?: string | Date | undefined;
-  /** Only what somebody of exactly this name did. */
+  /** Only what an actor of exactly this name did. */
   actor?: string | undefined;
   /** Only this action, such as `badge:suspended`. */
   action?: string | undefined;
 }
 
-/** Of a call that changes something. */
+/** Options of a call that changes something. */
 export interface ActingOptions extends CallOptions {
-  /** For whom your server calls, such as the name of who has signed in: 1 to 100 characters. The history has it. */
+  /** Name of the person for whom your server calls: 1 to 100 characters. The history records it. */
   actor?: string | undefined;
 }
 
 export interface ChangeOptions extends ActingOptions {
-  /** Why: 1 to 500 characters. The history has it. */
+  /** Why: 1 to 500 characters. The history records it. */
   reason?: string | undefined;
 }
 
 export interface BadgeStepOptions extends ChangeOptions {
-  /** The `change` of the badge that was read: if it has changed since, the call throws CHANGED_BADGE and does nothing. */
+  /** The `change` of the badge as you read it. If the badge has changed since, the call throws CHANGED_BADGE and does nothing. */
   ifChange?: number | undefined;
 }
 
@@ -344,7 +344,7 @@ export class ServerClient {
   /**
    * Like `createInvitation`, up to 100 at once. Each is created or refused by itself; retries get the same invitations.
    *
-   * @returns one for each that was given, in the same order
+   * @returns the result of each, in the same order
    */
   async createInvitations(
     invitations: readonly InvitationInput[],
@@ -357,8 +357,8 @@ export class ServerClient {
   /**
    * Revokes an invitation that has not been claimed, and releases its number.
    *
-   * @param id the invitation token: repeating it returns the same result. Or the badge number, while it is reserved: after
-   *   a lost response a retry throws UNKNOWN_INVITATION
+   * @param id the invitation token; a repeated call then returns the same result. Or the badge number, while it is reserved; if
+   *   the response was lost, a retry then throws UNKNOWN_INVITATION
    */
   async revokeInvitation(id: string, options: ChangeOptions = {}): Promise<RevokedInvitation> {
     return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, bodyAs(revokedInvitation), options);
@@ -436,7 +436,7 @@ export class ServerClient {
     return this.#get("/v1/application", application, signal);
   }
 
-  /** Counted at most every 5 minutes. */
+  /** The application's statistics, counted now. */
   async getStatistics({ signal }: CallOptions = {}): Promise<Statistics> {
     return this.#get("/v1/stats", statistics, signal);
   }
@@ -535,7 +535,7 @@ const bodyAs =
 
 const dateTime = (time: Date | string): string => (typeof time === "string" ? time : time.toISOString());
 
-/** No header for no actor. A name is percent-encoded, because headers are ASCII. */
+/** Without an actor there is no header. A name is percent-encoded, because headers are ASCII. */
 const actorHeader = (actor: string | undefined): Record<string, string> =>
   actor === undefined ? {} : { actor: percentEncode(actor) };
 

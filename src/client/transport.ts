@@ -9,7 +9,7 @@ import { waitBeforeRetry } from "./retry.ts";
 const DEFAULT_MAX_TRIES = 4;
 const DEFAULT_TIMEOUT_MILLISECONDS = 15_000;
 /** Covers the service's own `Retry-After`: 2 s with UNAVAILABLE, 60 s with RATE_LIMITED. */
-const DEFAULT_LONGEST_WAIT_SECONDS = 60;
+const DEFAULT_MAX_RETRY_AFTER_SECONDS = 60;
 /** Just below what a timer can hold: a longer one would fire at once. */
 const LONGEST_TIMER_SECONDS = 24 * 86_400;
 
@@ -21,8 +21,8 @@ export interface Call<T> extends CallOptions {
   headers?: Record<string, string>;
   body?: unknown;
   /** Makes a `DPoP` header for each request that is sent. */
-  prover?: DpopSigner | null;
-  /** Has the `bookmark` header of each request that is sent. */
+  dpopSigner?: DpopSigner | null;
+  /** Where the `bookmark` header of each request comes from. */
   bookmarks?: Bookmarks;
   /** Reads a 2xx response; null if it violates the contract. */
   read: (response: JsonResponse) => T | null;
@@ -57,7 +57,7 @@ export class Transport {
         LONGEST_TIMER_SECONDS * 1000,
       ),
       maxRetryAfterSeconds: Math.min(
-        atLeast(0, options.maxRetryAfterSeconds ?? DEFAULT_LONGEST_WAIT_SECONDS, "maxRetryAfterSeconds"),
+        atLeast(0, options.maxRetryAfterSeconds ?? DEFAULT_MAX_RETRY_AFTER_SECONDS, "maxRetryAfterSeconds"),
         LONGEST_TIMER_SECONDS,
       ),
       // Wrapped, because browsers throw when `fetch` is called as a method of another object.
@@ -69,6 +69,8 @@ export class Transport {
   }
 
   /**
+   * Sends a call, and repeats it after temporary failures.
+   *
    * @throws BadgeServiceError for a response that refuses the call or is not the service's
    * @throws NoResponseError if there was no response
    * @throws the signal's reason after it aborted
@@ -129,7 +131,7 @@ export class Transport {
     try {
       const response = await this.#sendProven(call, init);
       // Only once, because a third proof would be refused like the second.
-      return call.prover?.takeNonce(response) ? await this.#sendProven(call, init) : response;
+      return call.dpopSigner?.takeNonce(response) ? await this.#sendProven(call, init) : response;
     } catch (error) {
       if (error instanceof NoResponseError) call.bookmarks?.drop();
       throw error;
@@ -138,12 +140,12 @@ export class Transport {
 
   /** Sends one request, with a bookmark if there is one, and with a proof of its own if the call needs one. */
   async #sendProven(call: Call<unknown>, prepared: PreparedRequest): Promise<JsonResponse> {
-    const { path, prover, bookmarks, signal } = call;
+    const { path, dpopSigner, bookmarks, signal } = call;
     const url = `${this.#baseUrl}${path}`;
     const bookmark = bookmarks?.current;
     const init = bookmark === undefined ? prepared : { ...prepared, headers: { ...prepared.headers, bookmark } };
-    if (!prover) return this.#send(url, init, signal);
-    const dpop = await prover.prove({ ...init, url });
+    if (!dpopSigner) return this.#send(url, init, signal);
+    const dpop = await dpopSigner.prove({ ...init, url });
     // The key may have asked its user.
     throwIfAborted(signal);
     return this.#send(url, { ...init, headers: { ...init.headers, dpop } }, signal);

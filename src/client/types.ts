@@ -57,8 +57,8 @@ export interface ListedBadge {
   issuedAt?: string | undefined;
   changedAt?: string | undefined;
   /**
-   * In such a list, for a person's secret: the actor of the last change. Absent if it was a device's login, or is not
-   * kept any more.
+   * The actor of the last change, in such a list for a person's secret. Absent if the last change was a device's login, or if
+   * the history no longer has it.
    */
   changedBy?: HistoryActor | undefined;
 }

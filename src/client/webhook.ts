@@ -2,7 +2,7 @@ import { fromBase64 } from "./base64.ts";
 import { parseJson } from "./json.ts";
 import { readWebhookBody, type WebhookBody } from "./webhook-body.ts";
 
-/** As in the Standard Webhooks libraries. The service signs each attempt again, so retries are never too old. */
+/** The default of the Standard Webhooks libraries. The service signs each attempt anew, so retries are never too old. */
 const DEFAULT_TOLERANCE_SECONDS = 300;
 /** The service sends one for each live secret, at most two; the limit bounds the work for a forged header. */
 const MAX_SIGNATURES = 8;
@@ -14,7 +14,7 @@ export interface WebhookToVerify {
   headers: { get(name: string): string | null } | Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The body as it was received, bytes or text: JSON that was parsed and serialized again has another signature. */
   body: Uint8Array | ArrayBuffer | string;
-  /** The application's secret; both, while two are live. */
+  /** The application's secret, or both while two are live. */
   secrets: string | readonly string[];
   /** Allowed difference of `webhook-timestamp` from `now`, in both directions. Default 300. */
   toleranceSeconds?: number;

@@ -35,7 +35,7 @@ const MAX_STATUS_LISTS = 1000;
 const MAX_CHALLENGES = 10_000;
 /** Deltas are kept until all lists contain them, which takes half a minute unless no list can be downloaded. */
 const MAX_DELTAS = 1000;
-/** A data centre's lists may be half a minute old. Until they have a change, downloading them again at once is useless. */
+/** A data centre's lists may be half a minute old. Downloading them at once again is useless, because they may lack the change. */
 const LISTS_WAIT_SECONDS = 10;
 /** A list whose content has not changed is written only this often, because flash memory wears out. */
 const SAVE_UNCHANGED_SECONDS = 600;
@@ -48,7 +48,7 @@ export interface DoorOptions {
   secret?: string | null;
   /** Stores what was downloaded. */
   file: string;
-  /** Reports what goes wrong, one line each. */
+  /** Prints one line about each problem and each change. */
   log: (line: string) => void;
   fetch?: (
     url: string,
@@ -56,14 +56,14 @@ export interface DoorOptions {
   ) => Promise<Response>;
   /** Milliseconds since 1970-01-01 UTC. */
   now?: () => number;
-  /** Milliseconds since any moment, for intervals: a clock that is set back must not delay a refresh. */
+  /** Milliseconds since any fixed moment, for intervals: a clock that is set back must not delay a refresh. */
   elapsed?: () => number;
 }
 
 /** The caller's expectations; the door adds those from what it has downloaded. */
 type OwnExpectations = Partial<Omit<Expectations, "keys" | "applicationId" | "now" | "statusLists">>;
 
-/** How far the clocks of service and door may differ; less, if a signature may not even be that old (see `ageLimits`). */
+/** Maximum difference between the clocks of service and door. It is less if the maximum age of a signature is less (`ageLimits`). */
 const CLOCK_TOLERANCE_SECONDS = 60;
 
 /**
@@ -80,9 +80,9 @@ export function ageLimits(
 /** A list as the door uses it, and as it was downloaded. */
 interface KeptList {
   jwt: string;
-  /** With the deltas since then. */
+  /** The list with the deltas received since. */
   list: StatusList;
-  /** The last change of the list as it was downloaded; null if it does not say. */
+  /** The last change of the list as it was downloaded; null if the list does not name it. */
   change: number | null;
 }
 
@@ -96,7 +96,7 @@ export class DoorControl {
   #areKeysDue = true;
   #keysRefreshedAt = 0;
   readonly #lists = new Map<string, KeptList>();
-  /** Since the oldest list, oldest first. */
+  /** Deltas since the oldest list, oldest first. */
   #deltas: { jwt: string; delta: StatusDelta }[] = [];
   /** The verifier's input; built again when a list changes, not for each badge. */
   #statusLists: Record<string, StatusList> = {};
@@ -105,11 +105,11 @@ export class DoorControl {
   #savedAt = Number.NEGATIVE_INFINITY;
   #saving: Promise<void> = Promise.resolve();
   #refreshing: Promise<boolean> | null = null;
-  /** Whether the log has that there is no status list to begin with. */
+  /** Whether it was logged that there is no status list to start from. */
   #isListMissing = false;
   /**
-   * Challenges that wait for a response, oldest first. There are several, so that a request for another one, or nonsense,
-   * does not invalidate the one to which a phone is just responding.
+   * Challenges that wait for a response, oldest first. There are several, so that a request for another challenge, or a
+   * malformed response, does not invalidate the one to which a phone is just responding.
    */
   readonly #challenges = new Set<string>();
   readonly #stopped = new AbortController();
@@ -146,7 +146,7 @@ export class DoorControl {
 
   /** Verifies a badge signature with what the door knows now. */
   async check(jwt: string, expected: OwnExpectations = {}): Promise<VerifiedBadgeSignature | RefusedBadgeSignature> {
-    return this.#noteNewKey(await verifyBadgeSignature(jwt, this.#expectations(expected)));
+    return this.#noteUnknownKey(await verifyBadgeSignature(jwt, this.#expectations(expected)));
   }
 
   /**
@@ -174,7 +174,7 @@ export class DoorControl {
     // Before the first await, so that only one of two simultaneous presentations gets the challenge.
     const challenge = this.#challenges.delete(named) ? named : "";
     const all = { ...this.#expectations(expected), doorId, challenge };
-    return this.#noteNewKey(await verifyPossession(presented, all));
+    return this.#noteUnknownKey(await verifyPossession(presented, all));
   }
 
   #expectations(expected: OwnExpectations): Expectations {
@@ -188,7 +188,7 @@ export class DoorControl {
   }
 
   /** The next refresh downloads the keys after a JWT with an unknown key, because a new key may have been published. */
-  #noteNewKey<T extends { ok: boolean; reason?: string }>(result: T): T {
+  #noteUnknownKey<T extends { ok: boolean; reason?: string }>(result: T): T {
     if (result.reason === "unknown-key") this.#areKeysDue = true;
     return result;
   }
@@ -265,7 +265,7 @@ export class DoorControl {
     }
   }
 
-  /** Not while the lists are being downloaded, and once. */
+  /** Logs once that there are no lists, unless they are being downloaded. */
   #noteMissingList(): void {
     if (this.#isListMissing || this.#lists.size > 0 || this.#refreshing !== null) return;
     this.#isListMissing = true;
@@ -293,7 +293,7 @@ export class DoorControl {
     return delta.change === 0 ? LISTS_WAIT_SECONDS : "received";
   }
 
-  /** The last change that all lists have; null if the service's lists do not say, or there are none. */
+  /** The last change that all lists have; null if a list does not name it, or there are no lists. */
   #lastChange(): number | null {
     const changes = [...this.#lists.values()].map(({ list }) => list.change);
     return changes.reduce((least: number | null, change) => {

@@ -2,7 +2,7 @@ import { type JwkSet, readStatusDelta, type StatusDelta } from "../verify/index.
 
 /** The service responds after 50 seconds at the latest (contract section 26). */
 const WAIT_SECONDS = 65;
-/** After a refusal: another door has this secret, or the secret is wrong, so there is no hurry. */
+/** Wait after a refusal: another door has this secret, or the secret is wrong, so there is no hurry. */
 const REFUSED_WAIT_SECONDS = 60;
 
 /** A response of the service, or why there was none. */

@@ -38,15 +38,16 @@ from badge_verify import (  # noqa: E402
 # Half of the `ttl` of status lists, so that a revoked badge is refused within two minutes.
 REFRESH_SECONDS = 30
 START_WAIT_SECONDS = 3
-# How far the clocks of service and door may differ; less, if a signature may not even be that old.
+# Maximum difference between the clocks of service and door. It is less if --max-age is less.
 CLOCK_TOLERANCE_SECONDS = 60
 # Lists whose content has not changed are written only this often, because flash memory wears out.
 SAVE_UNCHANGED_SECONDS = 600
 DOWNLOAD_TIMEOUT_SECONDS = 10
 # The service responds after 50 seconds at the latest.
 LIVE_TIMEOUT_SECONDS = 65
-# After a refusal: another door has the secret, or it is wrong. Also while cached lists are older than the changes.
+# After a refusal: another door has this secret, or the secret is wrong, so there is no hurry.
 REFUSED_WAIT_SECONDS = 60
+# While cached lists are older than the changes.
 LISTS_WAIT_SECONDS = 10
 MAX_RETRY_SECONDS = 60
 # Deltas are kept until all lists contain them.
@@ -82,20 +83,20 @@ class Door:
         self._lists: "dict[str, StatusList]" = {}
         # As they were downloaded, for the file.
         self._texts: "dict[str, str]" = {}
-        # The last change of each, as it was downloaded.
+        # The last change of each list, as it was downloaded.
         self._changes: "dict[str, int]" = {}
-        # Since the oldest list, oldest first, as received and read.
+        # Deltas since the oldest list, oldest first, as received and as read.
         self._deltas: "list[tuple[str, StatusDelta]]" = []
-        # Guards all this, which two threads change.
+        # Guards the fields above, which two threads change.
         self._lock = threading.RLock()
         try:
             self._load()
         except Exception as error:
             print(f"{file} is ignored: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        # At first there is nothing to write.
+        # So the content of the file is not written again at once.
         self._saved = self._content()
         self._saved_at = -math.inf
-        # Whether it was printed that there is no status list to begin with.
+        # Whether it was printed that there is no status list to start from.
         self._is_list_missing = False
 
     def decide(self, jwt: str) -> str:
@@ -208,7 +209,7 @@ class Door:
         return LISTS_WAIT_SECONDS if (self._last_change() or 0) < delta.since else 0
 
     def _last_change(self) -> "int | None":
-        """The last change that all lists have; None if there is no list, or one does not say."""
+        """The last change that all lists have; None if there is no list, or one does not name it."""
         with self._lock:
             changes = [each.change for each in self._lists.values()]
         known = [change for change in changes if change is not None]

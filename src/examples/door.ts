@@ -75,7 +75,7 @@ interface Decision {
 }
 
 /** Handles input: a line of the terminal, or the body of a request. */
-interface Desk {
+interface InputHandler {
   /** Null if this door does not challenge. */
   challenge: (() => string) | null;
   decide: (presented: string) => Promise<Decision>;
@@ -129,7 +129,7 @@ async function main(): Promise<void> {
 }
 
 /** Takes badge signatures only from programs on this computer, because there is no TLS. */
-async function listen(port: number, { challenge, decide }: Desk): Promise<void> {
+async function listen(port: number, { challenge, decide }: InputHandler): Promise<void> {
   async function respond(request: IncomingMessage): Promise<Response> {
     const refusal = refuseForeign(request);
     if (refusal !== null) return refusal;

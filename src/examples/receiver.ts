@@ -2,9 +2,9 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 
 /**
- * A webhook receiver to start from, with only Node's own modules. It verifies each webhook, responds at
- * once, skips events that it has had already, and prints each event on one line (Node 22.18 or newer; without types it
- * runs on older ones):
+ * A webhook receiver to start from, with only Node's own modules. It verifies each webhook, responds at once, skips events
+ * that it has had already, and prints each event on one line. It needs Node 22.18 or newer; without its types it runs on
+ * older versions:
  *
  *   APPLICATION_SECRET=bdss_… PORT=4000 node src/examples/receiver.ts
  *
