@@ -178,7 +178,7 @@ export interface Statistics {
     /** Rounded down to a tenth. */
     usedPercent: number;
   };
-  /** By metadata, of those that are sampled. */
+  /** The sampled badges by metadata. */
   badges: Record<MetadataField, ValueCounts>;
   /** The number of newest badges whose metadata is counted: at most 20,000. */
   sampled: number;
@@ -186,7 +186,7 @@ export interface Statistics {
   badgesByState: Record<BadgeState, number>;
   /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
   badgesPerDay: { day: string; badges: number }[];
-  /** By state and last outcome (null before the first attempt), most frequent first. */
+  /** Events by state and last outcome (null before the first attempt), most frequent first. */
   deliveries: { state: EventState; outcome: string | null; events: number }[];
   /** Logins of the last day by the validity of their user tokens, counted while tokens are only observed. */
   logins: { withToken: number; withoutToken: number; withWrongToken: number };

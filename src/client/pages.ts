@@ -43,7 +43,7 @@ export class BadgePages extends Pages<BadgePage> {
   }
 }
 
-/** By name. */
+/** The people with a console secret, by name. */
 export class AccessPages extends Pages<AccessPage> {
   /** Iterates over the people of all pages. */
   async *people(): AsyncGenerator<ConsolePerson, void, void> {
@@ -51,7 +51,7 @@ export class AccessPages extends Pages<AccessPage> {
   }
 }
 
-/** By name. */
+/** The doors with a secret, by name. */
 export class DoorPages extends Pages<DoorPage> {
   /** Iterates over the doors of all pages. */
   async *doors(): AsyncGenerator<ConnectedDoor, void, void> {
@@ -67,7 +67,7 @@ export class InvitationPages extends Pages<InvitationPage> {
   }
 }
 
-/** In the order in which they were blocked. */
+/** The blocked users, in the order in which they were blocked. */
 export class BlockedUserPages extends Pages<BlockedUserPage> {
   /** Iterates over the users of all pages. */
   async *users(): AsyncGenerator<ListedBlockedUser, void, void> {

@@ -26,7 +26,7 @@ const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   operator: ["read", "invite", "change"],
 };
 
-/** Whether a role has a permission. Other calls get 403 READ_ONLY. */
+/** Whether a role has a permission. A call without it gets 403 READ_ONLY. */
 export const roleAllows = (role: Role, permission: Permission): boolean => ROLE_PERMISSIONS[role].includes(permission);
 
 /** The history's data about a call, apart from the change. */

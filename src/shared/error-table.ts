@@ -3,7 +3,7 @@ import { RATE_LIMIT_WINDOW_SECONDS, UNAVAILABLE_RETRY_SECONDS } from "./limits/p
 /** For a call with a wrong user token (RFC 6750 section 3.1). */
 export const WRONG_TOKEN_CHALLENGE = 'Bearer error="invalid_token"';
 
-/** The only table that knows statuses and public codes (contract section 6). */
+/** The only table of public codes and their statuses (contract section 6). */
 const TABLE = {
   INVALID_JSON: { status: 400 },
   INVALID_APPLICATIONID: { status: 401 },

@@ -19,7 +19,7 @@ export interface HeadStatistics {
   newBadges: DayCount;
 }
 
-/** As they are stored: lists of numbers. With names they would take half of an entry of the log. */
+/** The stored form: lists of numbers. With names, the counts would take half of a log entry. */
 type StoredStatistics = [
   badges: [active: number, suspended: number, revoked: number, expired: number, replaced: number],
   invitations: [pending: number, claimed: number, revoked: number, expired: number],

@@ -91,7 +91,7 @@ export const newAlias = (): string => `${ALIAS}${randomText(RANDOM_CHARACTERS)}`
 
 const ALIAS = "erased:";
 
-/** Whether a user ID is the pseudonym of an erased user: nobody has it. */
+/** Whether a user ID has the form of an erased user's pseudonym. */
 export const isAlias = (userId: string): boolean =>
   userId.startsWith(ALIAS) && userId.length === ALIAS.length + RANDOM_CHARACTERS;
 

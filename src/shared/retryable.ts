@@ -27,7 +27,7 @@ export function isRetryable(error: unknown): boolean {
   return false;
 }
 
-/** Whether the local database was locked. Deployed, D1 repeats reads itself (D1: Retry queries); locally nobody else does. */
+/** Whether the local database was locked. A deployed D1 retries reads itself (D1: Retry queries); the local one does not. */
 export function isLocked(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { message } = cause;

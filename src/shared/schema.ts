@@ -200,7 +200,7 @@ export const badgeColumns = {
   /** Device ID: the keyed hash of the udid (src/worker/applications/derived-ids.ts). */
   device: text("device").$type<DeviceId>(),
   userId: text("user_id"),
-  /** From the invitation that the badge was claimed from. */
+  /** The visitor's name, from the claimed invitation. */
   name: text("name"),
   /** JSON with the known fields in one order, so that equal metadata is equal text. */
   metadata: text("metadata"),
@@ -214,11 +214,11 @@ export const badgeColumns = {
   /** Digest of the invitation token that reserved this number. */
   invitation: text("invitation").$type<InvitationDigest>(),
   issuedAt: integer("issued_at"),
-  /** Without expiry, which the clock decides. Meaningless for a reservation. */
+  /** The stored state. It does not include expiry, which the clock decides. Meaningless for a reservation. */
   state: text("state", { enum: STORED_STATES }).notNull().default("active"),
   /** Time from which the badge is expired; null if it has no end. */
   expiresAt: integer("expires_at"),
-  /** Before this time it cannot sign; null if it has begun. */
+  /** Before this time the badge cannot sign; null if it can from its issue on. */
   startsAt: integer("starts_at"),
   /** When the badge left the lists: it was revoked or replaced, or its expiry was recorded. A later end clears it. */
   endedAt: integer("ended_at"),
@@ -291,7 +291,7 @@ export const badge = sqliteTable("badge", { ...badgeColumns, applicationId: ofAp
     .where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),
 ]);
 
-/** Blocked users, who get no badge, even if they never had one. D1's columns and the allocator's. */
+/** Blocked users, who get no badge. A user without any badge can be blocked, too. D1's columns and the allocator's. */
 export const blockedUserColumns = {
   /** The user ID; of a user who was erased while blocked, the alias. */
   userId: text("user_id").notNull(),

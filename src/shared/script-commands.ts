@@ -11,7 +11,7 @@ import { badgeView } from "./responses.ts";
 const number = z.number().int().positive();
 const count = z.number().int().nonnegative();
 
-/** For an application's allocator. */
+/** Commands for an application's allocator. */
 const allocatorCommand = z.discriminatedUnion("kind", [
   z.object({ kind: z.enum(["suspend", "resume", "revoke", "rebind"]), number }),
   /** Milliseconds; null: the badge has no end. */
@@ -25,7 +25,7 @@ const allocatorCommand = z.discriminatedUnion("kind", [
 ]);
 export type AllocatorCommand = z.infer<typeof allocatorCommand>;
 
-/** For home 1's scheduler, which keeps the register of number ranges. */
+/** Commands for home 1's scheduler, which keeps the register of number ranges. */
 export const homeCommand = z.discriminatedUnion("kind", [
   /** Registers numbers for an application, or more of them. */
   z.object({

@@ -57,7 +57,7 @@ async function applyTransition(
   return badgeResponse(c, await changeBadge(c.get("context"), c.get("caller").id, change, auditContext(c, reason)));
 }
 
-/** Unlike in other calls, null is a value here: no end for `expiresAt`, already begun for `startsAt`. */
+/** Unlike in other calls, null is a value here: no end for `expiresAt`, the badge's issue for `startsAt`. */
 async function readTimes(c: HonoContext<HttpEnv>): Promise<{ transition: Transition; reason: string | null }> {
   const body = await readWholeBody(c);
   for (const name of ["expiresAt", "startsAt", "reason"]) {

@@ -91,7 +91,7 @@ export async function signDelta(
     .sign(await context.unsealedKeys.signingKey(application.id, key.kid, key));
 }
 
-/** As in the lists (contract section 14). */
+/** The badge's value, as in the status lists (contract section 14). */
 function statusAt(change: StatusChange, now: number) {
   const state = stateAt(change, now);
   if (state === "active") return VALID;

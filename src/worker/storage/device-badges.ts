@@ -188,7 +188,7 @@ const SIGNING_FIELDS = {
   // Columns of an issued badge; only issued badges sign.
   ordinal: sql<number>`${badge.ordinal}`,
   keyThumbprint: badge.keyThumbprint,
-  /** Null if it has begun. */
+  /** Null if the badge can sign from its issue on. */
   startsAt: badge.startsAt,
 };
 
