@@ -262,7 +262,10 @@ class Door:
             raise SystemExit(f"{self._file} is of another application: give another --file")
         self._keys = _key_set(stored["keys"])
         for text in stored.get("deltas", []):
-            self._deltas.append((text, read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")))
+            try:
+                self._deltas.append((text, read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")))
+            except Refused:
+                continue  # Its key may no longer be published. The lists are good without it.
         for uri, text in stored["statusLists"].items():
             self._keep(uri, text)
 
