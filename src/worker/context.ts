@@ -1,4 +1,4 @@
-import { parsePublicUrl } from "../shared/public-url.ts";
+import { parsePublicUrl } from "../shared/service-url.ts";
 import { AllocatorClient } from "./allocator/allocator-client.ts";
 import { ApplicationCache } from "./applications/application-cache.ts";
 import { AuthFailureLimiter } from "./applications/auth-failure-limiter.ts";

@@ -5,8 +5,8 @@ import { base64url, createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVeri
 import { describe, expect, it } from "vitest";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
-import { parsePublicUrl } from "../../src/shared/public-url.ts";
 import { application as applications, signingKey } from "../../src/shared/schema.ts";
+import { parsePublicUrl } from "../../src/shared/service-url.ts";
 import { createPermutation } from "../../src/worker/allocator/permutation.ts";
 import {
   INVALID,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parsePublicUrl } from "../../src/shared/public-url.ts";
+import { parsePublicUrl } from "../../src/shared/service-url.ts";
 import { callUrls, normalizeUrl } from "../../src/worker/dpop/url.ts";
 import { makeProof, outcomeOf } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { checkWebhookUrl, describeUrlRefusal, type UrlRefusal } from "../../src/shared/webhook-url.ts";
+import { checkOutboundUrl, describeUrlRefusal, type UrlRefusal } from "../../src/shared/outbound-url.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 
@@ -122,7 +122,7 @@ const LOCAL = words(`http://localhost:8787/ http://localhost:8787/a/b?c=d http:/
 
 describe("a webhook is sent only to a public https receiver (contract section 8)", () => {
   test.each(REFUSED)("$heading: $url", ({ url, reason }) => {
-    for (const local of [false, true]) expect(checkWebhookUrl(url, { local })).toEqual({ ok: false, reason });
+    for (const local of [false, true]) expect(checkOutboundUrl(url, { local })).toEqual({ ok: false, reason });
   });
 
   it("the check of webhook URLs is tested with at least 150 different URLs", () => {
@@ -134,7 +134,7 @@ describe("a webhook is sent only to a public https receiver (contract section 8)
     fc.assert(
       fc.property(fc.nat(0xff_ff_ff_ff), fc.constantFrom("", ".", "/", "?a", ":8443"), (address, rest) => {
         for (const host of [address.toString(), `0x${address.toString(16)}`, `0${address.toString(8)}`]) {
-          const check = checkWebhookUrl(`https://${host}${rest}`, { local: false });
+          const check = checkOutboundUrl(`https://${host}${rest}`, { local: false });
           expect(check, host).toEqual({ ok: false, reason: "ip-literal" });
         }
       }),
@@ -144,15 +144,15 @@ describe("a webhook is sent only to a public https receiver (contract section 8)
 
 /** A URL that was accepted when it was set is accepted when it is called. */
 function expectNormalisedIsAccepted(text: string): void {
-  const check = checkWebhookUrl(text, { local: true });
-  expect(check.ok && checkWebhookUrl(check.url.href, { local: true })).toEqual(check);
+  const check = checkOutboundUrl(text, { local: true });
+  expect(check.ok && checkOutboundUrl(check.url.href, { local: true })).toEqual(check);
   expect(check.ok).toBe(true);
 }
 
 describe("a public https receiver is accepted (contract section 8)", () => {
   test.each(ALLOWED)("allows %s", (text) => {
     for (const local of [false, true]) {
-      const check = checkWebhookUrl(text, { local });
+      const check = checkOutboundUrl(text, { local });
       expect(check.ok && check.url.href).toBe(new URL(text).href);
     }
     expectNormalisedIsAccepted(text);
@@ -162,7 +162,7 @@ describe("a public https receiver is accepted (contract section 8)", () => {
 describe("a receiver on this machine is accepted only while the service runs locally (contract section 8)", () => {
   test.each(LOCAL)("%s", (text) => {
     expectNormalisedIsAccepted(text);
-    expect(checkWebhookUrl(text, { local: false })).toEqual({ ok: false, reason: "local-only" });
+    expect(checkOutboundUrl(text, { local: false })).toEqual({ ok: false, reason: "local-only" });
   });
 });
 
@@ -170,7 +170,7 @@ it("a webhook URL check never throws, and accepts only https on port 443 of a do
   fc.assert(
     fc.property(fc.oneof(fc.webUrl({ withFragments: true }), fc.string({ unit: "binary" })), (text) => {
       for (const candidate of [text, `https://${text}`]) {
-        const check = checkWebhookUrl(candidate, { local: false });
+        const check = checkOutboundUrl(candidate, { local: false });
         if (check.ok) expect(check.url.href).toMatch(/^https:\/\/[a-z0-9_-]+(\.[a-z0-9_-]+)+\.?\/[^#]*$/);
       }
     }),
@@ -180,7 +180,7 @@ it("a webhook URL check never throws, and accepts only https on port 443 of a do
 
 describe("a refused URL gets a reason (contract section 8)", () => {
   const reasons = [...REFUSED.map(({ url }) => url), ...LOCAL].flatMap((url) => {
-    const check = checkWebhookUrl(url, { local: false });
+    const check = checkOutboundUrl(url, { local: false });
     return check.ok ? [] : [check.reason];
   });
 

@@ -1,9 +1,9 @@
 import { SUBSCRIBABLE_EVENTS } from "../../shared/events.ts";
 import { DEFAULT_NEW_BADGES_PER_HOUR } from "../../shared/limits/request-limits.ts";
 import { MIN_STATUS_LIFETIME_SECONDS } from "../../shared/limits/status-list-limits.ts";
-import { parsePublicUrl } from "../../shared/public-url.ts";
+import { checkOutboundUrl, describeUrlRefusal } from "../../shared/outbound-url.ts";
 import type { application } from "../../shared/schema.ts";
-import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
+import { parsePublicUrl } from "../../shared/service-url.ts";
 import { eventList, MAX_SECONDS, seconds, timeOrNever, wholeNumber } from "../command-line/arguments.ts";
 import { negatable, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
@@ -107,7 +107,7 @@ export const requiredSecretError = (): UserError =>
 
 /** The URL is stored as given, not normalized. */
 function assertWebhookUrl(url: string, isLocal: boolean): void {
-  const check = checkWebhookUrl(url, { local: isLocal });
+  const check = checkOutboundUrl(url, { local: isLocal });
   if (!check.ok) throw new UserError(describeUrlRefusal(check.reason));
 }
 

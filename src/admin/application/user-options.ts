@@ -1,7 +1,7 @@
 import { DEFAULT_USER_CLAIM, ISSUER_DEADLINE_MILLISECONDS } from "../../shared/limits/user-token-limits.ts";
 import { ProviderError } from "../../shared/openid/fetch-json.ts";
 import { discoverKeySet } from "../../shared/openid/provider.ts";
-import { checkWebhookUrl, describeUrlRefusal } from "../../shared/webhook-url.ts";
+import { checkOutboundUrl, describeUrlRefusal } from "../../shared/outbound-url.ts";
 import { negatable, type OptionValues, option } from "../command-line/command.ts";
 import { UserError } from "../command-line/errors.ts";
 import type { ShownApplication } from "./record.ts";
@@ -41,7 +41,7 @@ export async function readUserOptions(options: OptionValues<typeof USER_OPTIONS>
     throw new UserError("Give --user-audience too: for ID tokens it is the app's client ID.");
   }
   if (userClaim.trim() === "") throw new UserError("The name of a claim must not be blank: correct --user-claim.");
-  const check = checkWebhookUrl(userIssuer, { local });
+  const check = checkOutboundUrl(userIssuer, { local });
   if (!check.ok) throw new UserError(describeUrlRefusal(check.reason).replaceAll("webhook URL", "issuer's URL"));
   if (check.url.search !== "")
     throw new UserError("An issuer's URL must not have a query: leave out the question mark.");
@@ -53,7 +53,7 @@ async function checkIssuer(issuer: string, local: boolean): Promise<void> {
   try {
     const signal = AbortSignal.timeout(ISSUER_DEADLINE_MILLISECONDS);
     const keySetUrl = await discoverKeySet(issuer, { local, signal });
-    const check = checkWebhookUrl(keySetUrl, { local });
+    const check = checkOutboundUrl(keySetUrl, { local });
     if (!check.ok) throw new ProviderError("refused-url", keySetUrl, check.reason);
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;

@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { parseLogSample } from "../../shared/log-sample.ts";
-import { parsePublicUrl } from "../../shared/public-url.ts";
 import { application } from "../../shared/schema.ts";
+import { parsePublicUrl } from "../../shared/service-url.ts";
 import { counted } from "../command-line/output.ts";
 import type { Session } from "../command-line/session.ts";
 import { DEPLOY } from "../command-line/shell.ts";

@@ -1,6 +1,6 @@
 import { USER_AGENT } from "../identifiers.ts";
 import { MAX_ISSUER_DOCUMENT_BYTES } from "../limits/user-token-limits.ts";
-import { checkWebhookUrl } from "../webhook-url.ts";
+import { checkOutboundUrl } from "../outbound-url.ts";
 
 /** The fault of an OpenID provider's document. */
 type ProviderFault =
@@ -43,7 +43,7 @@ export interface FetchRules {
  * @throws ProviderError
  */
 export async function fetchJson(url: string, { local, signal }: FetchRules): Promise<unknown> {
-  const check = checkWebhookUrl(url, { local });
+  const check = checkOutboundUrl(url, { local });
   if (!check.ok) throw new ProviderError("refused-url", url, check.reason);
   try {
     const headers = { accept: "application/json", "user-agent": USER_AGENT };

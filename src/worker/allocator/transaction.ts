@@ -23,7 +23,7 @@ import { NetChanges } from "./net-changes.ts";
 import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";
 import type { Tables } from "./tables/tables.ts";
-import { withoutUser } from "./without-user.ts";
+import { withoutUser } from "./text-without-user.ts";
 
 /** What decisions need besides rows. */
 export interface Sources {

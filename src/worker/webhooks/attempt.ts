@@ -4,8 +4,8 @@ import {
   MAX_RESPONSE_READ_BYTES,
   MAX_STORED_RESPONSE_BYTES,
 } from "../../shared/limits/webhook-limits.ts";
+import { checkOutboundUrl } from "../../shared/outbound-url.ts";
 import { parseRetryAfter } from "../../shared/retry-after.ts";
-import { checkWebhookUrl } from "../../shared/webhook-url.ts";
 import type { AttemptOutcome } from "./retry-policy.ts";
 
 export interface Attempt {
@@ -29,7 +29,7 @@ export async function attemptDelivery(request: {
     response,
     milliseconds: Date.now() - startedAt,
   });
-  const checked = checkWebhookUrl(url, { local: isLocal });
+  const checked = checkOutboundUrl(url, { local: isLocal });
   if (!checked.ok) return finish({ kind: "refused", reason: checked.reason });
   const signal = AbortSignal.timeout(DELIVERY_TIMEOUT_MILLISECONDS);
   try {

@@ -6,8 +6,8 @@ import {
   RETRY_JITTER,
   SLOW_RETRY_SECONDS,
 } from "../../shared/limits/webhook-limits.ts";
+import type { UrlRefusal } from "../../shared/outbound-url.ts";
 import type { webhookEvent } from "../../shared/schema.ts";
-import type { UrlRefusal } from "../../shared/webhook-url.ts";
 import type { EndpointHealth } from "../storage/webhook-events.ts";
 
 /**

@@ -4,7 +4,7 @@ import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
 import type { ErasedHistory } from "../entry.ts";
-import { withoutUser } from "../without-user.ts";
+import { withoutUser } from "../text-without-user.ts";
 import type { SearchedChunk } from "./erase-events.ts";
 
 const isInChunk = (p: Placeholders<SearchedChunk>) =>

@@ -1,8 +1,8 @@
 import { MAX_WEBHOOK_URL_CHARACTERS } from "./limits/webhook-limits.ts";
 
 /**
- * The rules for webhook URLs (contract section 8). Checked when a URL is set and again before every attempt. Runs on
- * Workers and on Node.
+ * The rules for URLs that the service fetches: webhooks and OpenID providers (contract sections 8 and 22). Checked when a URL is
+ * set and again before every attempt. Runs on Workers and on Node.
  *
  * The WHATWG URL parser normalizes hosts: it decodes percent-encoding, maps look-alike characters (UTS #46) and turns
  * every spelling of an IPv4 address into four decimal numbers. The rules check the normalized host. The resolution of
@@ -46,11 +46,11 @@ const LOCAL_TOP_LABELS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Checks a webhook URL.
+ * Checks the URL of a webhook or of an OpenID provider.
  *
  * @param local whether the service runs locally: only then may a receiver be `http://localhost` or `http://127.0.0.1`
  */
-export function checkWebhookUrl(text: string, { local }: { local: boolean }): UrlCheck {
+export function checkOutboundUrl(text: string, { local }: { local: boolean }): UrlCheck {
   if (text.length > MAX_WEBHOOK_URL_CHARACTERS) return { ok: false, reason: "too-long" };
   const authority = AUTHORITY.exec(text)?.[1];
   const url = URL.parse(text);
