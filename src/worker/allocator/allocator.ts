@@ -117,7 +117,7 @@ export class Allocator extends DurableObject<Env> {
         return new Database(found.d1);
       },
       enqueue: (eventIds: readonly string[]): void => {
-        if (eventIds.length > 0) void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds, this.#pace);
+        void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds, this.#pace);
       },
       // Not waited for: what gets lost is found within half a minute (src/worker/live/live.ts).
       notify: (): void => {
