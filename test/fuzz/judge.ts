@@ -34,6 +34,9 @@ export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): st
   return faults;
 }
 
+/** An invitation is revoked, and a lost phone's badge suspended, whatever the body says (contract sections 5 and 23). */
+const WHATEVER_THE_BODY = ["revokeInvitation", "suspendOwnBadge"];
+
 /** What the service granted although it must not: a form that the document does not allow, or wrong credentials. */
 function faultsOfGranted(
   { sent: { path, headers, body }, body: response }: FuzzExchange,
@@ -56,8 +59,7 @@ function faultsOfGranted(
     return refused.map((text) => `granted with ${parameter.name}=${text}`);
   });
   const schema = requestBody?.content["application/json"]?.schema;
-  // An invitation is revoked whatever the body says (contract section 5).
-  if (schema && operationId !== "revokeInvitation") {
+  if (schema && !WHATEVER_THE_BODY.includes(operationId)) {
     // Of several invitations in one call, of at most 256 KiB, each is granted or refused (contract section 24).
     const isOfMany = operationId === "createInvitations";
     if (body.byteLength > (isOfMany ? 256 * 1024 : MAX_BODY_BYTES)) wrong.push(`granted with ${body.byteLength} bytes`);

@@ -201,38 +201,42 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
   it.each([
     ["be told of a restore", true],
     ["compare itself with a restored D1", false],
-  ])("a copy near the caller is not trusted while an allocator could not %s", async (_, isUnreached) => {
-    const { application, d1, phone, badgeId } = await phoneWithBadge();
-    const { bookmark } = phone;
-    const clock = useClock();
-    let isAway = false;
-    const wake: Wake = async (_, isInDoubt) => {
-      if (isAway && isUnreached) throw LOST;
-      await allocatorOf(application).wake(application.id, isInDoubt);
-    };
-    await aroundObjectD1(application, () => async ([{ sql } = { sql: "" }, ...others], send) => {
-      if (isAway && !isUnreached && others.length === 0 && sql.includes(getTableName(applicationHead))) throw LOST;
-      return send();
-    });
-    await withScheduler(wake, async (scheduler) => {
-      await scheduler.tick(testHome());
-      const snapshot = await takeSnapshot(application);
-      await takeStep(application, badgeId, "revoke");
-      clock.pass(30 * MINUTE);
-      await runSql("UPDATE heartbeat SET sequence = 0, ticked_at = ticked_at - 60000");
-      await restore(application, snapshot);
-      isAway = true;
-      await scheduler.tick(testHome());
-      await d1.catchUp();
-      clock.pass(MINUTE);
-      isAway = false;
-      await scheduler.tick(testHome());
-    });
-    const outcomes = [];
-    for (const near of [null, bookmark]) {
-      phone.bookmark = near;
-      outcomes.push(outcome(await phone.sign()));
-    }
-    expect(outcomes).toEqual(["403 REVOKED_BADGE", "403 REVOKED_BADGE"]);
-  });
+  ])(
+    "a copy near the caller is not trusted while an allocator could not %s",
+    { timeout: 120_000 },
+    async (_, isUnreached) => {
+      const { application, d1, phone, badgeId } = await phoneWithBadge();
+      const { bookmark } = phone;
+      const clock = useClock();
+      let isAway = false;
+      const wake: Wake = async (_, isInDoubt) => {
+        if (isAway && isUnreached) throw LOST;
+        await allocatorOf(application).wake(application.id, isInDoubt);
+      };
+      await aroundObjectD1(application, () => async ([{ sql } = { sql: "" }, ...others], send) => {
+        if (isAway && !isUnreached && others.length === 0 && sql.includes(getTableName(applicationHead))) throw LOST;
+        return send();
+      });
+      await withScheduler(wake, async (scheduler) => {
+        await scheduler.tick(testHome());
+        const snapshot = await takeSnapshot(application);
+        await takeStep(application, badgeId, "revoke");
+        clock.pass(30 * MINUTE);
+        await runSql("UPDATE heartbeat SET sequence = 0, ticked_at = ticked_at - 60000");
+        await restore(application, snapshot);
+        isAway = true;
+        await scheduler.tick(testHome());
+        await d1.catchUp();
+        clock.pass(MINUTE);
+        isAway = false;
+        await scheduler.tick(testHome());
+      });
+      const outcomes = [];
+      for (const near of [null, bookmark]) {
+        phone.bookmark = near;
+        outcomes.push(outcome(await phone.sign()));
+      }
+      expect(outcomes).toEqual(["403 REVOKED_BADGE", "403 REVOKED_BADGE"]);
+    },
+  );
 });

@@ -16,6 +16,7 @@ import { aroundAllocators } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
 import { contextOf, testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
+import { LOST } from "../support/faults.ts";
 import { boundHome, homeDatabase, testHome } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -116,6 +117,20 @@ describe("a restore of D1 (contract section 21)", () => {
     expect(linesOf(lines.warn)).toEqual([]);
     expect((await tick({ sequence: 1_000_000 })).compareAfter).toBe("");
     expect(linesOf(lines.warn)).toMatchObject([{ event: "restore-noticed", home: testHome() }]);
+  });
+
+  it("a restore by one beat is assumed when the response of the next beat was lost, which makes up for it", async () => {
+    const { context } = testContext();
+    const { sequence } = await recordTick(context, undefined);
+    let losses = 1;
+    const d1 = aroundD1(homeDatabase(), async (_, send) => {
+      const response = await send();
+      if (losses-- > 0) throw LOST;
+      return response;
+    });
+    const known = { sequence: sequence + 1, tickedAt: Date.now(), compareAfter: null };
+    const tick = await recordTick({ ...context, db: new Database(d1) }, known);
+    expect(tick).toMatchObject({ sequence: known.sequence + 1, compareAfter: "" });
   });
 
   it("after a restore every allocator of the home compares itself, whichever of them hangs", async () => {

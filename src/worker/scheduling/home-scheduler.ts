@@ -10,7 +10,7 @@ import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
 import type { Checkpoints } from "./old-rows.ts";
 import { registerCopy } from "./register-copy.ts";
-import { recordTick, type Tick } from "./restores.ts";
+import { BEATING, recordTick, type Tick } from "./restores.ts";
 import { sweepHome } from "./sweep.ts";
 
 const checkpoint = z.tuple([z.string(), z.string()]).nullable();
@@ -62,7 +62,11 @@ export class HomeScheduler extends DurableObject<Env> {
     const context = this.#open(home);
     const recorded = Promise.withResolvers<void>();
     const recordAndCompare = async () => {
-      const record = async () => this.#write(home, await recordTick(context, this.#read()));
+      const record = async () => {
+        const before = this.#read();
+        if (before) this.#write(home, { ...before, sequence: BEATING });
+        this.#write(home, await recordTick(context, before));
+      };
       const isRecorded = await attempt(home, "tick", record);
       recorded.resolve();
       await attempt(home, "compare", () => this.#compare(context, isRecorded));

@@ -5,7 +5,7 @@ import { beat } from "../storage/heartbeat.ts";
 
 /** A home's last tick, as its scheduler stores it. */
 export interface Tick {
-  /** Sequence number of D1's heartbeat. */
+  /** Sequence number of D1's heartbeat; `BEATING` until the response of a beat has come. */
   sequence: number;
   /** Milliseconds. */
   tickedAt: number;
@@ -13,9 +13,12 @@ export interface Tick {
   compareAfter: string | null;
 }
 
+/** Below every sequence number, so that the next tick finds D1 too far ahead. */
+export const BEATING = -1;
+
 /**
- * Increments D1's heartbeat. If its sequence number is too low, D1 was restored to an older state. If it is too high, or ticks were
- * missed, D1 may have been restored. In these cases every allocator of the home compares itself with D1. Replicas are not trusted
+ * Increments D1's heartbeat. If its sequence number is too low, D1 was restored to an older state. If it is too high, the response of
+ * a beat was lost, or ticks were missed, D1 may have been restored. In these cases every allocator of the home compares itself with D1. Replicas are not trusted
  * until all have, or could not be reached for ten minutes.
  *
  * @param before undefined for the first tick, and after the object lost its storage
@@ -23,12 +26,12 @@ export interface Tick {
  */
 export async function recordTick({ db, home, now }: Context, before: Tick | undefined): Promise<Tick> {
   const tickedAt = now();
-  const sequence = await beat(db);
+  const { sequence, isRepeated } = await beat(db);
   const isBehind = before !== undefined && sequence <= before.sequence;
   if (isBehind) log("warn", { event: "restore-noticed", home, sequence, expected: before.sequence + 1 });
   const wasAway = !before || Math.abs(tickedAt - before.tickedAt) > TICK_GAP_MILLISECONDS;
-  // This also happens when the response of the last beat was lost.
-  const isAhead = before !== undefined && sequence > before.sequence + 1;
-  const compareAfter = isBehind || isAhead || wasAway ? "" : before.compareAfter;
+  // Beats whose responses were lost can make up for those that a restore has undone.
+  const isUnsure = isRepeated || (before !== undefined && sequence > before.sequence + 1);
+  const compareAfter = isBehind || isUnsure || wasAway ? "" : before.compareAfter;
   return { sequence, tickedAt, compareAfter };
 }

@@ -33,11 +33,19 @@ const BEAT = statement(() =>
   ),
 );
 
-/** Increments the heartbeat's sequence number. One round trip. @returns the new number */
-export async function beat(db: Database): Promise<number> {
-  const [row] = await db.run((d1) => BEAT.all(d1, {}));
+/**
+ * Increments the heartbeat's sequence number. One round trip.
+ *
+ * @returns the new number, and whether an earlier try may have incremented it, too
+ */
+export async function beat(db: Database): Promise<{ sequence: number; isRepeated: boolean }> {
+  let tries = 0;
+  const [row] = await db.run((d1) => {
+    tries++;
+    return BEAT.all(d1, {});
+  });
   if (!row) throw new Error("D1 did not return the heartbeat");
-  return row.sequence;
+  return { sequence: row.sequence, isRepeated: tries > 1 };
 }
 
 const STAMP = statement(
