@@ -33,7 +33,7 @@ describe("which failures of the platform are repeated (contract section 21)", ()
     }
   });
 
-  it("a local lock is told from other failures", () => {
+  it("a locked local database is not confused with other failures", () => {
     expect(isLocked(wrapped(new Error("database is locked")))).toBe(true);
     expect(isLocked(new Error("Network connection lost"))).toBe(false);
   });

@@ -34,8 +34,8 @@ export function faultsOf(exchange: FuzzExchange, route: Route, known: Known): st
   return faults;
 }
 
-/** An invitation is revoked, and a lost phone's badge suspended, whatever the body says (contract sections 5 and 23). */
-const WHATEVER_THE_BODY = ["revokeInvitation", "suspendOwnBadge"];
+/** Calls that succeed even if their body is invalid (contract sections 5 and 23). */
+const ACCEPT_ANY_BODY = ["revokeInvitation", "suspendOwnBadge"];
 
 /** What the service granted although it must not: a form that the document does not allow, or wrong credentials. */
 function faultsOfGranted(
@@ -59,7 +59,7 @@ function faultsOfGranted(
     return refused.map((text) => `granted with ${parameter.name}=${text}`);
   });
   const schema = requestBody?.content["application/json"]?.schema;
-  if (schema && !WHATEVER_THE_BODY.includes(operationId)) {
+  if (schema && !ACCEPT_ANY_BODY.includes(operationId)) {
     // Of several invitations in one call, of at most 256 KiB, each is granted or refused (contract section 24).
     const isOfMany = operationId === "createInvitations";
     if (body.byteLength > (isOfMany ? 256 * 1024 : MAX_BODY_BYTES)) wrong.push(`granted with ${body.byteLength} bytes`);

@@ -35,7 +35,7 @@ const addApplications = (count: number) =>
   );
 
 describe("due events of many applications (contract section 8)", () => {
-  it("a sweep enqueues events of every application, whatever the backlog of one", async () => {
+  it("a sweep enqueues events of every application, even if one has a large backlog", async () => {
     const [dead, other] = [
       await Outbox.open({ webhookUrl: receiver().url }),
       await Outbox.open({ webhookUrl: receiver().url }),

@@ -5,7 +5,14 @@ import {
   EXAMPLE_OTHER_BADGE,
 } from "../../shared/openapi-examples.ts";
 import { userId } from "../../shared/requests.ts";
-import { ACTOR_PARAMETER, BADGE_ID, BY_SERVER, credentialParameters, IF_MATCH_PARAMETER } from "./components.ts";
+import {
+  ACTOR_PARAMETER,
+  BADGE_ID,
+  BY_SERVER,
+  credentialParameters,
+  IF_MATCH_PARAMETER,
+  REASON_BODY,
+} from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
 import { commonHeaders, headerRef, json, serverErrors } from "./parts.ts";
@@ -42,13 +49,6 @@ function badgeResponse(examples: Record<string, Json>): ResponseObject {
     content: json(schemaRef("BadgeView"), examples),
   };
 }
-
-/** The optional body of a call that needs none. */
-export const REASON: NonNullable<Operation["requestBody"]> = {
-  description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
-  required: false,
-  content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "Lost his phone" } }),
-};
 
 export const getBadge = (): Operation => ({
   operationId: "getBadge",
@@ -109,7 +109,7 @@ const step = (operationId: string, summary: string, description: string, badge: 
   description,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID, ACTOR_PARAMETER, IF_MATCH_PARAMETER],
-  requestBody: REASON,
+  requestBody: REASON_BODY,
   responses: {
     "200": badgeResponse({ "The badge afterwards": badge }),
     ...serverErrors("READ_ONLY", "INVALID_JSON", "UNKNOWN_BADGE", "CHANGED_BADGE", "ENDED_BADGE", "PAYLOAD_TOO_LARGE"),
@@ -164,7 +164,7 @@ const blocking = (operationId: string, summary: string, description: string, use
   description,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
-  requestBody: REASON,
+  requestBody: REASON_BODY,
   responses: {
     "200": {
       description: "The user afterwards.",
@@ -183,7 +183,7 @@ export const eraseUser = (): Operation => ({
     "Revokes the user's badges, then puts a random user ID in place of this one everywhere, and deletes metadata, names, and the payloads of the events of those badges. The numbers stay taken. It shows in changes and in the history, without the `reason`, and cannot be undone. The database's own backups have the data for up to 61 days more. Repeated, it erases nothing more: `erased` is 0.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
-  requestBody: REASON,
+  requestBody: REASON_BODY,
   responses: {
     "200": {
       description: "The user is erased.",

@@ -12,7 +12,8 @@ import {
   EXAMPLE_UDID,
 } from "../../shared/openapi-examples.ts";
 import { REQUEST_ID, udid } from "../../shared/requests.ts";
-import { jsonSchema } from "./json-schemas.ts";
+import { jsonSchema, schemaRef } from "./json-schemas.ts";
+import { json } from "./parts.ts";
 import type { Header, Operation, Parameter, Schema, SecurityScheme } from "./types.ts";
 
 const REQUEST_ID_SCHEMA = { type: "string", pattern: REQUEST_ID.source } as const;
@@ -233,4 +234,11 @@ export const BADGE_ID: Parameter = {
   required: true,
   schema: { type: "string", minLength: 1 },
   example: EXAMPLE_BADGE,
+};
+
+/** The optional body of a call that needs none. */
+export const REASON_BODY: NonNullable<Operation["requestBody"]> = {
+  description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+  required: false,
+  content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "Lost his phone" } }),
 };

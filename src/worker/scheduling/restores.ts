@@ -17,9 +17,9 @@ export interface Tick {
 export const BEATING = -1;
 
 /**
- * Increments D1's heartbeat. If its sequence number is too low, D1 was restored to an older state. If it is too high, the response of
- * a beat was lost, or ticks were missed, D1 may have been restored. In these cases every allocator of the home compares itself with D1. Replicas are not trusted
- * until all have, or could not be reached for ten minutes.
+ * Increments D1's heartbeat. If its sequence number is too low, D1 was restored to an older state. If it is too high, the response
+ * of a beat was lost, or ticks were missed, D1 may have been restored. In these cases every allocator of the home compares itself
+ * with D1. Replicas are not trusted until all have, or could not be reached for ten minutes.
  *
  * @param before undefined for the first tick, and after the object lost its storage
  * @throws Unavailable

@@ -22,7 +22,7 @@ import { isInPages, isInWorker, isMutated, isSimulated, testsOf, WORKER_TESTS } 
 const PROJECT = join(import.meta.dirname, "../../..");
 /** The share of mutants that the tests must notice. */
 const WANTED_SHARE = 0.85;
-/** A mutant with which a run takes so many times as long as all likely tests without it never ends. */
+/** A run is stopped when it takes this many times as long as all likely tests without a mutant. */
 const PATIENCE = 2;
 const WHOLE_RUN_SECONDS = 900;
 

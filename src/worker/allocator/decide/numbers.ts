@@ -42,8 +42,8 @@ function takeFreed(transaction: Transaction, { reuseAfterSeconds }: Rules): numb
 }
 
 /**
- * Takes a number for a new badge, or for an invitation without the secret; `--new-badges-per-hour` limits these per clock hour (contract section
- * 7).
+ * Takes a number for a new badge, or for an invitation without the secret. `--new-badges-per-hour` limits these per clock hour
+ * (contract section 7).
  *
  * @returns why there is none
  */
