@@ -10,10 +10,11 @@ export const MAX_GROUP_CALLS = 100;
 /** Characters of what an entry stores, after which a group takes no further call. */
 export const MAX_ENTRY_CHARACTERS = 128 * 1024;
 /**
- * Characters after which a large command continues in another entry. Chosen by `npm run simulate -- --isolation`, because other
- * applications wait for such a batch.
+ * Characters after which a large command continues in another entry, and the pause after each of its batches, as a multiple of the
+ * batch's time. Chosen by `npm run simulate -- --isolation`, because other applications wait for such a batch.
  */
 export const MAX_PIECE_CHARACTERS = 24 * 1024;
+export const SEND_PAUSES = 3;
 /** Sum of the pauses of one command while its caller waits; the rest then goes in batches of this size. */
 export const MAX_COMMAND_PAUSES_MILLISECONDS = 2000;
 export const MAX_BATCH_CHARACTERS = 256 * 1024;

@@ -8,6 +8,7 @@ import {
   MIN_TRY_PAUSE_MILLISECONDS,
   RETRY_ALARM_MILLISECONDS,
   SEND_CHARACTERS,
+  SEND_PAUSES,
 } from "../../shared/limits/allocator-limits.ts";
 import type { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import { log as logLine } from "../log.ts";
@@ -253,7 +254,7 @@ export class Engine {
 
   /** Leaves D1 to other applications between two batches. @param batch how long the first one took, in milliseconds */
   async #pause(batch: number): Promise<void> {
-    const pause = Math.min(batch, MAX_SEND_PAUSE_MILLISECONDS);
+    const pause = Math.min(SEND_PAUSES * batch, MAX_SEND_PAUSE_MILLISECONDS);
     this.#paused += pause;
     await scheduler.wait(pause);
   }
