@@ -32,6 +32,9 @@ const NEVER_RUN = /^(TS(?!As|NonNull|Satisfies)|Import|ExportAll)/;
 const TELLS = /^((log|noteLost|leftToSweep)\(|new \w*Error\(|function describe)/;
 const TELLING = ["CallExpression", "NewExpression", "FunctionDeclaration"];
 
+/** Fields of a schema that only the reference shows. */
+const SHOWN = ["description", "examples"];
+
 /** Four words of a sentence, which only a person reads. */
 const PROSE = /\b[a-z]+[,:]? [a-z]+ [a-z]+ [a-z]+/;
 
@@ -56,7 +59,7 @@ export function mutantsOf(file: string, text: string): Mutant[] {
     const tells = TELLING.includes(node.type) && TELLS.test(textOf(node, text));
     if (tells || NEVER_RUN.test(node.type)) return;
     changes.push(...changesOf(node, parent, text));
-    for (const value of Object.values(node).flat()) if (isNode(value)) walk(value, node);
+    for (const value of runParts(node)) if (isNode(value)) walk(value, node);
   };
   const tree: unknown = parseAst(text, { lang: file.endsWith("x") ? "tsx" : "ts" });
   if (!isNode(tree)) throw new TypeError("the parser returned no tree");
@@ -65,6 +68,14 @@ export function mutantsOf(file: string, text: string): Mutant[] {
   return changes
     .map((change) => ({ file, line: lineOf(change), original: textOf(change, text), ...change }))
     .sort((one, other) => one.start - other.start || one.end - other.end);
+}
+
+/** What is inside a node, without the texts of the reference. */
+function runParts(node: Node): unknown[] {
+  const { type, callee, key, arguments: given } = node;
+  if (type === "Property" && isNode(key) && SHOWN.some((name) => name === key.name)) return [];
+  const isDescribed = type === "CallExpression" && isNode(callee) && callee.name === "described";
+  return isDescribed && Array.isArray(given) ? given.slice(0, 1) : Object.values(node).flat();
 }
 
 const textOf = ({ start, end }: Place, text: string): string => text.slice(start, end);
