@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { ListedBadge } from "../../client/index.ts";
 import { DoorsKnow } from "../doors/doors-know.tsx";
 import { useDoorCounts } from "../doors/knowing.ts";
-import { Ask, Stopped } from "../parts/ask.tsx";
+import { ConfirmDialog, Stopped } from "../parts/confirm-dialog.tsx";
 import { useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import { type Notice, useNotify } from "../parts/notice.tsx";
@@ -76,7 +76,7 @@ export function BulkDialog(props: {
   };
   const isOver = outcomes !== null && outcomes.length === badges.length;
   return (
-    <Ask
+    <ConfirmDialog
       title={`${TITLES[step]} ${counted(badges.length, "badge")}`}
       action={isOver ? null : `${TITLES[step]} ${counted(badges.length, "badge")}`}
       isFinal={step === "revoke"}
@@ -99,7 +99,7 @@ export function BulkDialog(props: {
       ) : (
         <Outcomes outcomes={outcomes} of={badges.length} />
       )}
-    </Ask>
+    </ConfirmDialog>
   );
 }
 

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Badge, CurrentBadge } from "../../client/index.ts";
 import { DoorsKnow } from "../doors/doors-know.tsx";
 import { useDoorCounts } from "../doors/knowing.ts";
-import { Ask, Stopped } from "../parts/ask.tsx";
+import { ConfirmDialog, Stopped } from "../parts/confirm-dialog.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import type { Notice } from "../parts/notice.tsx";
@@ -52,7 +52,7 @@ export function StepDialog(props: {
   };
   const action = hasChanged && !step.isFinal ? `${step.action} anyway` : step.action;
   return (
-    <Ask
+    <ConfirmDialog
       title={`${step.label}: badge ${grouped(id)}`}
       action={badge !== undefined && isPossible ? action : null}
       isFinal={step.isFinal ?? false}
@@ -76,7 +76,7 @@ export function StepDialog(props: {
           </>
         )}
       </Show>
-    </Ask>
+    </ConfirmDialog>
   );
 }
 

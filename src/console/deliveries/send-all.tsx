@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ListedEvent } from "../../client/index.ts";
-import { Ask } from "../parts/ask.tsx";
+import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import type { Notice } from "../parts/notice.tsx";
 import { eachOf } from "../parts/pages.ts";
@@ -58,7 +58,7 @@ function SendAllDialog({ onDone, onClose }: { onDone: () => void; onClose: () =>
   };
   const number = problems.value?.length ?? 0;
   return (
-    <Ask
+    <ConfirmDialog
       title="Send all deliveries with problems again?"
       action={number === 0 ? null : `Send ${counted(number, "delivery", "deliveries")} again`}
       act={act}
@@ -80,6 +80,6 @@ function SendAllDialog({ onDone, onClose }: { onDone: () => void; onClose: () =>
           </>
         )}
       </Show>
-    </Ask>
+    </ConfirmDialog>
   );
 }

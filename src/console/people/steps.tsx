@@ -1,7 +1,7 @@
 import { doorsAfterEnd } from "../badges/doors.ts";
 import { DoorsKnow } from "../doors/doors-know.tsx";
 import { useDoorCounts } from "../doors/knowing.ts";
-import { Ask } from "../parts/ask.tsx";
+import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import { Plainly } from "../parts/identity.tsx";
 import type { Notice } from "../parts/notice.tsx";
@@ -62,7 +62,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
     return notice;
   };
   return (
-    <Ask
+    <ConfirmDialog
       title={title}
       action={action}
       isFinal={step !== "unblock"}
@@ -82,7 +82,7 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
         <p key={sentence}>{sentence}</p>
       ))}
       {step !== "unblock" && <p>{doorsAfterEnd(application, doors)}</p>}
-    </Ask>
+    </ConfirmDialog>
   );
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Invitation, InvitationState, ListedInvitation, ServerClient } from "../../client/index.ts";
-import { Ask } from "../parts/ask.tsx";
+import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { type Day, dayOf } from "../parts/days.ts";
 import { type Loaded, useList, useLoaded, useSession } from "../parts/hooks.ts";
 import { type OpenList, pagesOf } from "../parts/pages.ts";
@@ -100,7 +100,7 @@ export function Visitors({ params }: { params: Params }) {
         empty={emptyWords(day, state !== undefined || q !== undefined)}
       />
       {revoking !== null && (
-        <Ask
+        <ConfirmDialog
           title={`Revoke the invitation of ${revoking.name ?? `number ${grouped(revoking.badgeId)}`}?`}
           action="Revoke invitation"
           isFinal
@@ -109,7 +109,7 @@ export function Visitors({ params }: { params: Params }) {
         >
           <p>Its code gives nobody a badge any more, and the number becomes free again.</p>
           <p>This cannot be undone. You can create another invitation.</p>
-        </Ask>
+        </ConfirmDialog>
       )}
     </>
   );

@@ -8,7 +8,7 @@ import { explain } from "./problems.ts";
  * Asks before an action, and does it. The browser's own dialog keeps the focus inside, closes on Escape, and returns the
  * focus to the button that opened it.
  */
-export function Ask(props: {
+export function ConfirmDialog(props: {
   title: string;
   /** The button that does it, such as `Suspend badge`; null if it cannot be done. */
   action: string | null;
