@@ -1,8 +1,8 @@
 import { BadgeServiceError, NoResponseError } from "./errors.ts";
 
 /** Upper bound of the wait before the first retry. It doubles with every further retry, up to the cap. */
-export const BACK_OFF_BASE_MILLISECONDS = 250;
-export const BACK_OFF_CAP_MILLISECONDS = 8_000;
+const BACK_OFF_BASE_MILLISECONDS = 250;
+const BACK_OFF_CAP_MILLISECONDS = 8_000;
 
 /**
  * Decides what to do after a failed try. Every call is safe to repeat: it returns what the first try created, or sets the same

@@ -1,12 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { getTableColumns } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import {
-  DUE_CHUNK_ROWS,
-  MAX_LOG_BYTES,
-  MAX_STORED_BYTES,
-  PRUNE_ENTRIES,
-} from "../../src/shared/limits/allocator-limits.ts";
+import { DUE_CHUNK_ROWS, MAX_STORED_BYTES, PRUNE_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
 import { entry } from "../../src/worker/allocator/tables/schema.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
@@ -19,6 +14,9 @@ import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { crowded, expectInSync, headOf, loggedSequences, sequenceOf, stateOf } from "./support.ts";
+
+/** Contract section 21. */
+const MAX_LOG_BYTES = 4_000_000_000;
 
 const log = useQuietLog();
 useStandingClock();

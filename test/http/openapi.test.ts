@@ -106,6 +106,49 @@ describe("the headers with credentials (contract sections 2 to 5)", () => {
   });
 });
 
+describe("what the reference tells an integrator", () => {
+  const reference = JSON.stringify(openApi);
+
+  it("every description, example and value of the reference says something", () => {
+    const empty: string[] = [];
+    JSON.stringify(openApi, (key, value: unknown) => {
+      // A receiver may answer without a body.
+      if (value === "" && key !== "lastResponse") empty.push(key);
+      return value;
+    });
+    expect(empty).toEqual([]);
+  });
+
+  it("the example of an application has the first default range (contract section 1)", () => {
+    expect(openApi.components.schemas.Application?.properties).toMatchObject({
+      firstNumber: { examples: [1_000_000_000] },
+      lastNumber: { examples: [1_009_999_999] },
+    });
+  });
+
+  it.each([
+    ["1", ["decimal, without leading zeros, at most 9007199254740991"]],
+    ["4", ["`per_page` | 100 by default, at most 1,000 |"]],
+    ["5", ["in the future, at most 365 days ahead, at most 40 characters"]],
+    ["7", ["body | 16 KiB |", "`udid` | 1 to 255 printable", "`userId` | 1 to 255 characters and at most 512 bytes"]],
+    ["7", ["each at most 256 characters, together at most 1,024 bytes", "any time of the years 1970 to 9999"]],
+    ["7", ["each key of it | 60 a minute", "a new badge | 1,200 a minute", "from one address | 120 a minute"]],
+    ["7", ["fresh numbers in a clock hour (10,000 unless"]],
+    ["8", ["within 15 seconds", "14 attempts over 77 hours", "after 60 seconds or later", "honoured up to 10 hours"]],
+    ["8", ["only failed for 120 hours"]],
+    ["12", ["at most 3,650 days ahead", "`Idempotency-Key` | 1 to 255 printable"]],
+    ["14", ["`ttl`: 60 seconds after", "the 131,072 entries", "public, max-age=60"]],
+    ["15", ["was given at most 300 s ago", "within 60 s of the service's clock", "a window of 24 hours"]],
+    ["15", ["`DPoP` | 4,096 characters", "`jti` | a random text of 1 to 256 characters"]],
+    ["22", ["60 s of leeway", "a JWT; at most 16,384 characters"]],
+    ["23", ["`reason` is not a string of 1 to 500 characters", "`actor` of a history, is not 1 to 100 characters"]],
+    ["24", ["not a list of 1 to 100.", "At most 256 KiB.", "in any case: at least 2 characters"]],
+    ["26", ["else after 50 seconds", "more than 2,000 changes", "At most 5,000 doors"]],
+  ])("the reference states the numbers of contract section %s: %j", (_section, numbers) => {
+    expect(numbers.filter((text) => !reference.includes(text))).toEqual([]);
+  });
+});
+
 // What is taken at these lengths and refused beyond: errors/fields.ts.
 describe("the shapes of requests (contract sections 2, 3, 5 and 7)", () => {
   const schemas = openApi.components.schemas;

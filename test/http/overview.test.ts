@@ -177,7 +177,12 @@ describe("GET /v1/stats (contract section 19)", () => {
 
   it("GET /v1/stats is exact at once", async () => {
     const application = await createApplication();
-    expect(await stats(application)).toMatchObject({ asOf: ahead(0), numbers: { issued: 0 } });
+    expect(await stats(application)).toMatchObject({
+      asOf: ahead(0),
+      numbers: { issued: 0, reserved: 0, retired: 0, used: 0 },
+      invitations: { pending: 0, claimed: 0, revoked: 0, expired: 0 },
+      badgesByState: { active: 0, suspended: 0, revoked: 0, expired: 0, replaced: 0 },
+    });
     await issue(application, "phone");
     expect(await stats(application)).toMatchObject({ asOf: ahead(0), numbers: { issued: 1 } });
   });

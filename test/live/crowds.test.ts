@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { MAX_LIVE_CALLS } from "../../src/shared/limits/live-limits.ts";
 import { takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import type { TestApplication } from "../support/application.ts";
@@ -21,6 +20,8 @@ import {
 
 useQuietLog();
 
+/** Contract section 26. */
+const MAX_CALLS = 5000;
 const LIMIT = { timeout: 120_000 };
 
 /** Connects to the object as the Worker does for a server's call, so that many are quick. @returns the client's side */
@@ -39,8 +40,8 @@ describe("more calls than are held for one application (contract section 26)", (
     async () => {
       const { application, number, have, door, held: own } = await withHeldDoor();
       const sockets: WebSocket[] = [];
-      while (sockets.length < MAX_LIVE_CALLS - 1) {
-        const some = Array.from({ length: Math.min(500, MAX_LIVE_CALLS - 1 - sockets.length) });
+      while (sockets.length < MAX_CALLS - 1) {
+        const some = Array.from({ length: Math.min(500, MAX_CALLS - 1 - sockets.length) });
         sockets.push(...(await Promise.all(some.map(() => connect(application, have)))));
       }
       const refused = await listen(serverHeaders(application), `have=${have}`);
@@ -48,21 +49,21 @@ describe("more calls than are held for one application (contract section 26)", (
       expect(outcomeOf(await listen(await addDoor(application, "South"), `have=${have}`))).toBe("503 UNAVAILABLE");
       const next = listen(door, `have=${have}`);
       expect(outcomeOf(await own)).toBe("429 RATE_LIMITED");
-      expect(await heldCalls(application)).toBe(MAX_LIVE_CALLS);
+      expect(await heldCalls(application)).toBe(MAX_CALLS);
       // Another application has its own.
       const other = await withLists();
       const elsewhere = listen(serverHeaders(other), "have=1");
       sockets[0]?.close(1000);
-      await untilHeld(application, MAX_LIVE_CALLS - 1);
+      await untilHeld(application, MAX_CALLS - 1);
       const last = listen(serverHeaders(application), `have=${have}`);
-      await untilHeld(application, MAX_LIVE_CALLS);
+      await untilHeld(application, MAX_CALLS);
       const told = new Set<WebSocket>();
       for (const socket of sockets) socket.addEventListener("message", () => void told.add(socket));
       await takeStep(application, number, "suspend");
       expect(deltaOf(await next).entries).toHaveLength(1);
       expect(deltaOf(await last).entries).toHaveLength(1);
       await untilHeld(application, 0);
-      while (told.size < MAX_LIVE_CALLS - 2) await scheduler.wait(5);
+      while (told.size < MAX_CALLS - 2) await scheduler.wait(5);
       await elsewhere;
     },
   );

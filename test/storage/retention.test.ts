@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { historyId } from "../../src/shared/history.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { MAX_PURGE_CHUNKS, PURGE_CHUNK_ROWS } from "../../src/shared/limits/sweep-limits.ts";
 import { readRetention } from "../../src/worker/scheduling/retention-days.ts";
@@ -12,7 +13,7 @@ import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
 import { bindObject, ring } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { runSql } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
 import { sweep } from "../support/sweep.ts";
@@ -109,6 +110,35 @@ describe("events (contract section 18)", () => {
     expect(await events(application)).toEqual(["delivered"]);
     const failed = log.lines().filter(({ event }) => event === "sweep-task-failed");
     expect(failed.map(({ task }) => task)).toEqual(Array.from({ length: 5 }, () => "eventsDeleted"));
+  });
+});
+
+describe("the history (contract section 23)", () => {
+  it("rows of the history are deleted after 400 days, or after HISTORY_RETENTION_DAYS", async () => {
+    const application = await createApplication();
+    const rows = () =>
+      homeDatabase()
+        .prepare("SELECT count(*) AS rows FROM history WHERE application_id = ?1")
+        .bind(application.id)
+        .first<number>("rows");
+    const addRow = () =>
+      runSql(
+        "INSERT INTO history (application_id, id, at, action, actor_kind) VALUES (?1, ?2, ?3, 'key:rotated', 'server')",
+        application.id,
+        historyId(Date.now()),
+        Date.now(),
+      );
+    await addRow();
+    moveClock(400 * DAY);
+    await sweepWith();
+    expect(await rows()).toBe(1);
+    moveClock(1);
+    await sweepWith();
+    expect(await rows()).toBe(0);
+    await addRow();
+    moveClock(10 * DAY + 1);
+    await sweepWith({ HISTORY_RETENTION_DAYS: "10" });
+    expect(await rows()).toBe(0);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { statistics } from "../../src/shared/statistics-response.ts";
 import { fillBadges } from "../allocator/support.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { invite, revoke } from "../invitations/support/calls.ts";
@@ -10,7 +11,7 @@ import { billOf } from "../support/bill.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { callServer, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
 
 useQuietLog();
 useStandingClock();
@@ -68,6 +69,19 @@ describe("GET /v1/stats (contract section 19)", () => {
     expect(events.map(({ state }) => state).toSorted()).toEqual(["delivered", "pending"]);
     for (const { events: each } of events) expect(each).toBeLessThanOrEqual(10_000);
     expect(rowsRead).toBeLessThan(60_000);
+  });
+
+  it("statistics list the 15 most frequent values of a metadata field, and count the badges with others", async () => {
+    const application = await createApplication();
+    // Two badges with each of 15 systems, then one with each of two others.
+    for (let place = 0; place < 32; place++) {
+      const metadata = { os: `OS ${place < 30 ? place % 15 : place}` };
+      await requestBadge(application, `phone ${place}`, { userId: "alice", metadata });
+    }
+    const { os } = statistics.parse((await readStatistics(application)).body).badges;
+    expect(os.values).toHaveLength(15);
+    expect(os.values[0]).toEqual({ value: "OS 0", badges: 2 });
+    expect(os.others).toBe(2);
   });
 
   it("statistics count new badges by day for 90 days, with gaps", async () => {

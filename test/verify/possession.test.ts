@@ -64,6 +64,13 @@ describe("a door that challenges (contract section 15)", () => {
     },
   );
 
+  it("a door accepts a challenge until the last millisecond before its expiry", async () => {
+    const expected = { ...expectationsOf(good), clockToleranceSeconds: 60 };
+    expect(await verifyPossession(good, { ...expected, now: NOW + 9999 })).toMatchObject({ ok: true });
+    const after = await verifyPossession(good, { ...expected, now: NOW + 10_000 });
+    expect(after).toEqual({ ok: false, reason: "expired-challenge" });
+  });
+
   it("a door accepts no challenge for more than a minute, even if its clock is set back", async () => {
     const expected = { ...expectationsOf(good), clockToleranceSeconds: 1e9 };
     expect(await verifyPossession(good, { ...expected, now: NOW - 50_000 })).toMatchObject({ ok: true });

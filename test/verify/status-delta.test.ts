@@ -1,3 +1,4 @@
+import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
 import { applyStatusDelta, readStatusDelta } from "../../src/verify/status-delta.ts";
 import { readStatusList, statusAt } from "../../src/verify/status-list.ts";
@@ -28,6 +29,15 @@ describe("a delta of statuses (contract section 26)", () => {
       actual: outcomeOf,
       expected: ({ expected, change, statuses }) => (expected === "ok" ? { expected, change, statuses } : { expected }),
     });
+  });
+
+  it("a delta of statuses has its time in milliseconds", async () => {
+    const good = STATUS_DELTAS.find(({ expected }) => expected === "ok");
+    if (good === undefined) throw new Error("no delta");
+    const { iat = 0 } = decodeJwt(good.jwt);
+    expect(iat).toBeGreaterThan(0);
+    const read = await readStatusDelta(good.jwt, { keys: good.publicKeys, uri: good.uri });
+    expect(read).toMatchObject({ ok: true, delta: { issuedAt: iat * 1000 } });
   });
 
   it("some vector has a delta that is refused for each reason", () => {

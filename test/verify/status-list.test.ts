@@ -1,8 +1,17 @@
+import { CompactSign, decodeJwt, decodeProtectedHeader, importJWK } from "jose";
 import { describe, expect, it } from "vitest";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { readStatusList, statusAt, unpackStatuses } from "../../src/verify/status-list.ts";
 import { expectEach, nameOf } from "./each-case.ts";
-import { CASES, expectationsOf, LIST_OUTCOMES, resultOf, STATUS_LIST_ENCODINGS, type Vector } from "./vectors.ts";
+import {
+  CASES,
+  expectationsOf,
+  LIST_OUTCOMES,
+  resultOf,
+  SIGNING_KEY,
+  STATUS_LIST_ENCODINGS,
+  type Vector,
+} from "./vectors.ts";
 
 /** The only list of a case, with its URI. */
 function onlyList({ statusLists = {} }: Vector): { uri: string; jwt: string } {
@@ -52,6 +61,25 @@ describe("a status list that is read separately (contract section 14)", () => {
       ok: true,
       list: { uri, issuedAt: 1_800_000_000_000, expiresAt: 1_800_086_400_000, ttlSeconds: 60 },
     });
+  });
+});
+
+describe("the last change that a status list has (contract section 26)", () => {
+  it.each<[change: unknown, expected: object]>([
+    [7, { ok: true, list: { change: 7 } }],
+    [undefined, { ok: true, list: { change: null } }],
+    [-1, { ok: false, reason: "malformed" }],
+    [0.5, { ok: false, reason: "malformed" }],
+    ["7", { ok: false, reason: "malformed" }],
+  ])("a status list with the change %j is read or refused", async (change, expected) => {
+    const [good] = WITH_STATUS;
+    if (good === undefined) throw new Error("no list");
+    const { uri, jwt } = onlyList(good);
+    const payload = new TextEncoder().encode(JSON.stringify({ ...decodeJwt(jwt), change }));
+    const header = { ...decodeProtectedHeader(jwt), alg: "ES256" };
+    const key = await importJWK(SIGNING_KEY.privateJwkForTestsOnly, "ES256");
+    const signed = await new CompactSign(payload).setProtectedHeader(header).sign(key);
+    expect(await readStatusList(signed, { keys: { publicKey: SIGNING_KEY.spki }, uri })).toMatchObject(expected);
   });
 });
 

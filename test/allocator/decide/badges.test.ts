@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { REBIND_WINDOW_HOURS } from "../../../src/shared/limits/key-limits.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import type { Transition } from "../../../src/worker/allocator/decide/states.ts";
 import { decideTransition } from "../../../src/worker/allocator/decide/transition.ts";
@@ -290,7 +289,7 @@ describe("a change of a badge's state (contract sections 12, 15 and 24)", () => 
       const scene = open();
       scene.loadBadge({ rebindUntil: NOW - 1 });
       take(scene, { kind: "rebind" });
-      const columns = { rebindUntil: NOW + REBIND_WINDOW_HOURS * HOUR };
+      const columns = { rebindUntil: NOW + 24 * HOUR };
       expect(scene.changes("badge").updated).toEqual([{ key: 1001, columns }]);
       expect([scene.counters.lastChange, scene.events, scene.actions]).toEqual([40, [], ["badge:rebound"]]);
     }));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_ENTRY_CHARACTERS, MAX_USER_BADGES } from "../../../src/shared/limits/allocator-limits.ts";
+import { MAX_ENTRY_CHARACTERS } from "../../../src/shared/limits/allocator-limits.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import { decideBlock, decideUnblock } from "../../../src/worker/allocator/decide/block.ts";
 import { decideErase } from "../../../src/worker/allocator/decide/erase.ts";
@@ -109,7 +109,7 @@ describe("a user's ten thousand badges that have not ended (contract section 7)"
   it("a user has at most 10,000 badges: another login or claim is refused until one is revoked", () =>
     inAllocator((open) => {
       const scene = open();
-      for (let place = 1; place <= MAX_USER_BADGES; place++) {
+      for (let place = 1; place <= 10_000; place++) {
         scene.loadBadge({ number: 10_000 + place, ordinal: place, device: device(`${place}`), state: "suspended" });
       }
       scene.loadInvitation();
