@@ -59,7 +59,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     "node/admin- node/output node/home-numbers",
   ],
   [/docs-page\//, "http/openapi node/docs."],
-  [/client\//, "client/"],
+  [/client\//, "client/ node/client-timers"],
   [/console\//, "node/console"],
   [/pass\//, "node/pass"],
   [/admin\/(home|number-range)\//, "node/home- node/admin-applications node/admin-cards"],
