@@ -20,6 +20,22 @@ describe("what an isolate remembers (its memory is shared by all applications)",
     expect(["one", "two", "three"].map((key) => cache.get(key))).toEqual([3, undefined, 4]);
   });
 
+  it("a cache loses nothing to look-ups of what it does not have", () => {
+    const cache = new LruCache<number>(2);
+    cache.set("one", 1);
+    for (let count = 0; count < 10; count++) expect(cache.get(`missing ${count}`)).toBeUndefined();
+    cache.set("two", 2);
+    expect(["one", "two"].map((key) => cache.get(key))).toEqual([1, 2]);
+  });
+
+  it("a cache no longer has what was deleted, and keeps the rest", () => {
+    const cache = new LruCache<number>(2);
+    cache.set("one", 1);
+    cache.set("two", 2);
+    cache.delete("one");
+    expect(["one", "two"].map((key) => cache.get(key))).toEqual([undefined, 2]);
+  });
+
   it("a cache never exceeds its limit", () => {
     const cache = new LruCache<number>(10);
     for (let count = 0; count < 1000; count++) cache.set(`key ${count}`, count);

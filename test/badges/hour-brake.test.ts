@@ -11,6 +11,9 @@ describe("an application that has used up its new badges of the hour (contract s
     const application = await createApplication({ newBadgesPerHour: 1 });
     const lines = () => linesOf(warned).filter((line) => line.application === application.id);
     expect(outcome(await requestBadge(application, "one", { userId: "ada" }))).toBe("201");
+    const unknown = { userId: "ada", invitationToken: "inv_unknown" };
+    expect(outcome(await requestBadge(application, "one", unknown))).toBe("404 UNKNOWN_INVITATION");
+    // Another refusal is none of the limit.
     expect(lines()).toEqual([]);
     for (const udid of ["two", "three"]) {
       expect(outcome(await requestBadge(application, udid, { userId: "ada" }))).toBe("429 RATE_LIMITED");

@@ -211,6 +211,7 @@ describe("rate limits (contract sections 7 and 15)", () => {
     expect(again).toBe(byKey);
     expect(byKey).toContain(await phone.thumbprint());
     expect(new Set([plain, byKey, otherKey, ofStale]).size).toBe(4);
+    expect(ofStale).toContain(await phone.thumbprint());
     expect(plain).not.toContain(phone.udid);
     const byServer = { applicationsecret: application.secret, ...(await proved(phone)) };
     expect((await sendTo(bindings, phone, byServer)).status).toBe(200);

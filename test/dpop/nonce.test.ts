@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { base64Url } from "../../src/shared/identifiers.ts";
 import { checkNonce, makeNonce } from "../../src/worker/dpop/nonce.ts";
+import { deriveBytes } from "../../src/worker/keys/derivation.ts";
 import { NONCE_KEY, NOW_SECONDS, newNonceKey } from "./support.ts";
 
 const now = NOW_SECONDS * 1000;
@@ -22,6 +24,11 @@ describe("a nonce (contract section 15)", () => {
     const nonce = await makeNonce(NONCE_KEY, now);
     expect(await checkNonce(NONCE_KEY, nonce, now - 10_000)).toBe(true);
     expect(await checkNonce(NONCE_KEY, nonce, now - 11_000)).toBe(false);
+  });
+
+  it("a nonce is the same in each release, because two releases serve a deployment", async () => {
+    const mac = await deriveBytes(NONCE_KEY, "dpop-nonce", String(NOW_SECONDS));
+    expect(await makeNonce(NONCE_KEY, now)).toBe(`${NOW_SECONDS}.${base64Url(mac.subarray(0, 16))}`);
   });
 
   it("a nonce of one application is invalid for another", async () => {

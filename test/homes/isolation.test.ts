@@ -4,7 +4,7 @@ import { eventPage } from "../../src/shared/event-responses.ts";
 import { databaseBindingOf } from "../../src/shared/homes.ts";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
 import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts";
-import { queueOf } from "../../src/worker/homes.ts";
+import { homesOf, objectPlace, queueOf } from "../../src/worker/homes.ts";
 import { tickHome } from "../../src/worker/scheduling/scheduler-client.ts";
 import { outcome } from "../http/support/draft.ts";
 import { NOTHING, ROUTES, requestOf } from "../http/support/routes.ts";
@@ -175,6 +175,15 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
     }
   });
 
+  it("objects can be made in every place that Cloudflare has (Durable Objects: Data location)", () => {
+    const placeOf = (place: string) => Object.entries(objectPlace({ number: 2, place }));
+    for (const hint of ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"]) {
+      expect(placeOf(`location=${hint}`)).toEqual([["locationHint", hint]]);
+    }
+    for (const name of ["eu", "us", "fedramp"])
+      expect(placeOf(`jurisdiction=${name}`)).toEqual([["jurisdiction", name]]);
+  });
+
   it.each(["weur", "location=moon", "jurisdiction=weur", "location=weur,jurisdiction=eu"])(
     "objects are made nowhere while the home's variable says %s: a wrong place would be for ever",
     async (place) => {
@@ -183,10 +192,34 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
   );
 });
 
+it("the homes are those with a D1 bound under their name, in the order of their numbers, each with its place (contract section 17)", () => {
+  const { d1 } = boundHome(2);
+  const none = { DB_4: "a text", DB_5: null, DB_6: {}, DB_7: { prepare: d1.prepare }, DB_8: { batch: d1.batch } };
+  const bound = Object.assign({}, env, {
+    DB_10: d1,
+    DB_3: d1,
+    ...none,
+    HOME_1: "location=enam",
+    HOME_3: "location=oc",
+  });
+  const places = homesOf(bound).map(({ number, place }) => [number, place]);
+  expect(places.filter(([number]) => number !== 2)).toEqual([
+    [1, "location=enam"],
+    [3, "location=oc"],
+    [10, undefined],
+  ]);
+});
+
 it("a home in a jurisdiction sends to its own queue, any other home to home 1's (contract sections 17 and 25)", () => {
   const own = { send: () => {}, sendBatch: () => {} };
   // Where such a home is deployed, the types have its queue.
-  const bound = Object.assign({}, env, { WEBHOOKS_2: own });
-  expect([1, 2, 3].map((home) => queueOf(bound, home) === env.WEBHOOKS)).toEqual([true, false, true]);
+  const none = {
+    WEBHOOKS_4: "a text",
+    WEBHOOKS_5: null,
+    WEBHOOKS_6: { send: own.send },
+    WEBHOOKS_7: { sendBatch: own.send },
+  };
+  const bound = Object.assign({}, env, { WEBHOOKS_2: own, ...none });
+  for (const home of [1, 3, 4, 5, 6, 7]) expect(queueOf(bound, home)).toBe(env.WEBHOOKS);
   expect(queueOf(bound, 2)).toBe(own);
 });

@@ -1,5 +1,7 @@
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
-import { isFirstOfHour, warnIfHomeFills } from "../../src/worker/home-size.ts";
+import { warnIfHomeFills } from "../../src/worker/home-size.ts";
+import worker from "../../src/worker/index.ts";
 import { homeDatabase } from "../support/home.ts";
 import { linesOf } from "../support/log-lines.ts";
 
@@ -29,14 +31,19 @@ describe("a home's D1 that fills up (contract section 17)", () => {
   it("a home's D1 with 70 % of the 10 GB is logged", async () => {
     for (const bytes of [1, 6_999_999_999]) await warnIfHomeFills({ number: 7, d1: d1Of(bytes) });
     expect(lines()).toEqual([]);
-    await warnIfHomeFills({ number: 7, d1: d1Of(7_100_000_000) });
-    expect(lines()).toMatchObject([{ level: "warn", event: "home-fills-up", home: 7, usedPercent: 71 }]);
+    await warnIfHomeFills({ number: 7, d1: d1Of(7_000_000_000) });
+    expect(lines()).toMatchObject([{ level: "warn", event: "home-fills-up", home: 7, usedPercent: 70 }]);
   });
 
-  it("a home's D1 is measured once an hour, by the first tick", () => {
+  it("a home's D1 is measured once an hour, by the first tick", async () => {
     const hour = Date.UTC(2031, 0, 1, 5);
-    expect([hour, hour + 59_999].map(isFirstOfHour)).toEqual([true, true]);
-    expect([hour - 1, hour + 60_000].map(isFirstOfHour)).toEqual([false, false]);
+    const isMeasured = async (scheduledTime: number) => {
+      warned.mockClear();
+      await worker.scheduled({ scheduledTime, cron: "* * * * *", noRetry() {} }, { ...env, DB: d1Of(8_000_000_000) });
+      return linesOf(warned).some(({ event, home }) => event === "home-fills-up" && home === 1);
+    };
+    for (const time of [hour, hour + 59_999]) expect(await isMeasured(time)).toBe(true);
+    for (const time of [hour - 1, hour + 60_000]) expect(await isMeasured(time)).toBe(false);
   });
 
   it("a home's D1 that cannot be measured stops nothing else", async () => {

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { DatabaseHealth } from "../../src/worker/database-health.ts";
 import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { outcome } from "./support/draft.ts";
@@ -13,6 +14,7 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 /** Health checks of one isolate, whose round trips to D1 are counted. */
@@ -48,6 +50,17 @@ describe("/health (contract section 7)", () => {
     expect(answers.map(outcome)).toEqual(Array(3).fill("503 UNAVAILABLE"));
     for (const { headers } of answers) expect(headers.get("retry-after")).toBe("2");
     expect(asked()).toBe(1);
+  });
+
+  it("a call of /health that waits for another's query gets 503 when that has not ended within 3 s", async () => {
+    let waited = 0;
+    vi.spyOn(scheduler, "wait").mockImplementation(async (milliseconds) => {
+      waited += milliseconds;
+    });
+    const health = new DatabaseHealth();
+    void health.check(now, () => new Promise(() => {}));
+    expect(await health.check(now, async () => {})).toBe(false);
+    expect(waited).toBe(3000);
   });
 
   it("/health names the deployed release in a header, so that a deployment sees its own respond (contract section 25)", async () => {

@@ -1,3 +1,4 @@
+import { base64url } from "jose";
 import { describe, expect, it } from "vitest";
 import { eventPage } from "../../src/shared/event-responses.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
@@ -212,6 +213,27 @@ describe("queries of lists (contract sections 4, 19 and 24)", () => {
       expect(`${query} ${refused}`).toBe(`${query} 422 INVALID_${code}`);
     }
   });
+});
+
+describe("the cursor of another release (contract sections 4 and 13)", () => {
+  it.each([
+    ["/v1/badges", ["badges", 1], "200"],
+    ["/v1/badges?order=newest", ["newest-badges", 1], "200"],
+    ["/v1/users?state=blocked", ["blocked-users", { userId: "alice", blockedAt: 1 }], "200"],
+    ["/v1/invitations", ["invitations", { at: 1, rowid: 1 }], "200"],
+    ["/v1/invitations?from=2030-01-01T00:00:00Z", ["visits", { at: 1, rowid: 1 }], "200"],
+    ["/v1/access", ["access", "Ann"], "200"],
+    ["/v1/doors", ["doors", "North"], "200"],
+    ["/v1/events", ["events", "evt_1"], "200"],
+    ["/v1/history", ["history", "his_1"], "200"],
+    ["/v1/changes", ["changes", { epoch: "0".repeat(32), change: 1 }], "410 EXPIRED_CURSOR"],
+  ])(
+    "a cursor of %s that one release made is known in the next, since two serve a deployment",
+    async (list, position, expected) => {
+      const path = `${list}${list.includes("?") ? "&" : "?"}cursor=${base64url.encode(JSON.stringify(position))}`;
+      expect(outcome(await callServer(await createApplication(), "GET", path))).toBe(expected);
+    },
+  );
 });
 
 describe("GET /v1/users?state=blocked (contract section 24)", () => {

@@ -3,7 +3,9 @@ import { createApplication, type TestApplication } from "../support/application.
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { call, serverHeaders } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
+import { NOTHING, ROUTES, requestOf } from "./support/routes.ts";
 
 let written: Mock;
 let application: TestApplication;
@@ -101,6 +103,21 @@ describe("a status list that is not needed yet (contract section 14)", () => {
       expect((await callWith(withSample("50"), request)).status).toBe(404);
     }
     expect(lines()).toMatchObject([{ status: 404, code: "UNKNOWN_STATUSLIST", sample: 50 }]);
+  });
+});
+
+describe("the line of a call (docs/operations.md, Watch)", () => {
+  it.each(ROUTES.filter(({ by }) => by !== null))("the line of $name names the application", async (route) => {
+    const id = crypto.randomUUID();
+    requestIds.add(id);
+    const { path, body } = requestOf(route, { ...NOTHING, application: application.id });
+    const names = { invitationtoken: "inv_unknown", udid: "phone", "x-request-id": id };
+    const headers = {
+      ...(route.by === "device" ? { applicationid: application.id } : serverHeaders(application)),
+      ...names,
+    };
+    await call(route.method, path, { headers, ...(body && { body }) });
+    expect(lines()).toMatchObject([{ application: application.id }]);
   });
 });
 

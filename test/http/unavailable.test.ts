@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { retryPlatform, Unavailable } from "../../src/worker/platform.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
@@ -158,5 +159,22 @@ describe("an unexpected error (contract section 6)", () => {
     const log = logged.join("\n");
     expect(log).toContain("request-failed");
     for (const kept of [application.secret, invitation.id, "new phone", "old phone"]) expect(log).not.toContain(kept);
+  });
+});
+
+describe("a dependency that does not respond in time (contract section 11)", () => {
+  it("a call that fails after its deadline is not tried again, since nobody waits for it", async () => {
+    const pause = vi.spyOn(scheduler, "wait").mockResolvedValue();
+    onTestFinished(() => pause.mockRestore());
+    const tries: PromiseWithResolvers<never>[] = [];
+    const call = () => {
+      tries.push(Promise.withResolvers());
+      return tries.at(-1)?.promise ?? Promise.reject();
+    };
+    await expect(retryPlatform("D1", call, 1, () => true)).rejects.toThrow(Unavailable);
+    tries[0]?.reject(new Error("Network connection lost."));
+    // After whatever follows from that at once.
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(tries).toHaveLength(1);
   });
 });

@@ -19,6 +19,6 @@ export const eventRoutes = new Hono<HttpEnv>()
   })
 
   .post("/v1/events/:id/replay", limitBody, authenticateServer, async (c) => {
-    const eventId = c.req.param("id") ?? "";
+    const eventId = c.req.param("id");
     return jsonResponse(c, await replay(c.get("context"), c.get("caller").id, eventId, auditContext(c)), 202);
   });

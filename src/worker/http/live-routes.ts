@@ -27,9 +27,9 @@ export const liveRoutes = new Hono<HttpEnv>()
 
 /** @param texts the parameter's values; only one is allowed @throws ApiError INVALID_CURSOR */
 function readChange(texts: readonly string[]): number {
-  const [text = ""] = texts;
+  // Several values are joined by commas, which no number has.
+  const text = texts.join();
   const change = Number(text);
-  const isChange = texts.length === 1 && /^(0|[1-9]\d{0,15})$/.test(text) && Number.isSafeInteger(change);
-  if (!isChange) throw new ApiError("INVALID_CURSOR");
+  if (!/^(0|[1-9]\d{0,15})$/.test(text) || !Number.isSafeInteger(change)) throw new ApiError("INVALID_CURSOR");
   return change;
 }

@@ -24,6 +24,8 @@ describe("what a console secret may do (contract section 24)", () => {
       const isAllowed = role === "operator" || path !== "/v1/access";
       expect({ path, is: outcome(answer) }).toEqual({ path, is: isAllowed ? "200" : "403 READ_ONLY" });
     }
+    // HEAD is GET without the body (RFC 9110 section 9.3.2).
+    expect((await call("HEAD", "/v1/badges", { headers })).status).toBe(200);
     const { body: shown } = await call("GET", "/v1/application", { headers });
     expect(shown.signedIn).toEqual({ name: expect.stringContaining(`The ${role}`), role });
   });

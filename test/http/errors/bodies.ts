@@ -4,6 +4,7 @@ import { createApplication, type TestApplication } from "../../support/applicati
 import { callWith } from "../../support/bindings.ts";
 import { requestBadge, serverHeaders } from "../../support/http.ts";
 import { linesOf } from "../../support/log-lines.ts";
+import { outcome } from "../support/draft.ts";
 import { hoursAhead, invite } from "../support/invitations.ts";
 
 const MAX_BYTES = 16 * 1024;
@@ -130,6 +131,11 @@ describe("the body of PATCH /v1/invitation/:id/revoke (contract sections 5 and 7
     const tooLong = "x".repeat(MAX_BYTES + 1);
     expect(await revoke(tooLong)).toBe("413 PAYLOAD_TOO_LARGE");
     expect(await revoke(chunked(tooLong))).toBe("413 PAYLOAD_TOO_LARGE");
+    // Where both say the length, Transfer-Encoding counts (RFC 9112 section 6.3).
+    const headers = { ...serverHeaders(application), "transfer-encoding": "chunked", "content-length": "2" };
+    const url = `https://badges.example/v1/invitation/${id}/revoke`;
+    const understated = new Request(url, { method: "PATCH", headers, body: tooLong });
+    expect(outcome(await callWith({}, understated))).toBe("413 PAYLOAD_TOO_LARGE");
     const ignored = [undefined, "", "not JSON", "[]", '{"reason":"left"}', new Uint8Array([0xff]), chunked("{}")];
     for (const body of ignored) expect(await revoke(body)).toBe("200");
   });

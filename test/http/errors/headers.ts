@@ -232,5 +232,7 @@ describe("web pages of other origins (contract sections 6, 15 and 22)", () => {
     // A secret has no place in a web page.
     expect(listOf("access-control-allow-headers")).not.toContain("applicationsecret");
     expect(preflight.headers.has("access-control-allow-credentials")).toBe(false);
+    // A browser asks once a day, not before each login.
+    expect(preflight.headers.get("access-control-max-age")).toBe("86400");
   });
 });
