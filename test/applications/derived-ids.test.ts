@@ -1,5 +1,15 @@
+import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { createApplication } from "../support/application.ts";
+import { applicationId, deviceId } from "../../src/shared/identifiers.ts";
+import {
+  deriveInvitationToken,
+  hashUdid,
+  hashUserId,
+  type Inviter,
+} from "../../src/worker/applications/derived-ids.ts";
+import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
+import { createApplication, testSealer } from "../support/application.ts";
 import { requestBadge } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 
@@ -17,5 +27,35 @@ describe("the name of a device in storage (contract section 9)", () => {
     expect(names).toHaveLength(4);
     expect(new Set(names).size).toBe(3);
     expect(JSON.stringify(rows)).not.toContain("phone");
+  });
+});
+
+/** Rows keep what an earlier release derived, and two releases serve the same callers during a deployment. */
+describe("what is derived from a root key is the same in every release (contract sections 9, 12 and 24)", () => {
+  const unsealedKeys = new UnsealedKeys(new SealingKeys(env));
+
+  /** An application whose root key is 32 bytes of 7. */
+  async function applicationWithKnownKey() {
+    const id = applicationId.parse("app_0123456789abcdefghjk");
+    const sealer = await testSealer();
+    const sealed = await sealer.seal({ purpose: "device-key", applicationId: id, id }, new Uint8Array(32).fill(7));
+    return { id, rootKey: { sealed, sealingVersion: sealer.version } };
+  }
+
+  it("a device and an erased user keep the names under which they are stored", async () => {
+    const application = await applicationWithKnownKey();
+    expect(await hashUdid(unsealedKeys, application, "phone")).toBe("Fp-ZN_wRpx7SwTvaiBdrEA");
+    const user = await hashUserId(unsealedKeys, application, "alice");
+    expect(user).toBe("eySnR5BXxH9OrFdHRs_7LrTaTUog3ReBpVHjs9nfmeU");
+  });
+
+  it.each<[Inviter, key: string, token: string]>([
+    [{ kind: "server" }, "visit 1", "inv_PUYREYoAIEVNNqN1yFFy6jmFFiCOiHDu"],
+    // The first text for this key has only one digit.
+    [{ kind: "server" }, "visit 51", "inv_ckPgjVQb4-O98Owj_9Y1lTTnf1GeXWW9"],
+    [{ kind: "person", name: "Ann", role: "operator" }, "visit 1", "inv_A9G-bB9cTROQOYnPI1zVZU34EGkVh9ch"],
+    [{ kind: "device", device: deviceId.parse("A".repeat(22)) }, "visit 1", "inv_-tR2u7FdEsqJ2Nlkh3sSuP11zWmHqbcj"],
+  ])("%j keeps the token of an Idempotency-Key: %s", async (inviter, key, token) => {
+    expect(await deriveInvitationToken(unsealedKeys, await applicationWithKnownKey(), inviter, key)).toBe(token);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type AllocatorCommand, scriptResult } from "../../src/shared/script-commands.ts";
-import { putCommand, resultOf } from "../allocator/support.ts";
+import { putCommand, reconcile, resultOf } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callServer } from "../support/http.ts";
@@ -31,6 +31,13 @@ describe("a command of the administration script (contract section 21)", () => {
     const { history } = z.object({ history: z.array(z.unknown()) }).parse(await historyOf(application));
     expect(history, "one row for the one change").toHaveLength(1);
     expect(history).toMatchObject([{ action: "badge:revoked", actor: { kind: "administrator", name: "Tom" } }]);
+  });
+
+  it("a command that has been carried out leaves another application's waiting", async () => {
+    const [application, other] = [await createApplication(), await createApplication()];
+    const waiting = await putCommand(other, { kind: "show-user", userId: "alice" });
+    expect(await reconcile(application)).not.toBeNull();
+    expect(await resultOf(waiting)).toBeNull();
   });
 
   it("script commands block, unblock and erase a user, and the history names the administrator (section 23)", async () => {

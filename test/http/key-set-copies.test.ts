@@ -35,13 +35,20 @@ const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds *
 
 const keySet = z.object({ keys: z.array(z.object({ kid: z.string() })) });
 
-/** An isolate that has just started, in this data centre unless it is given another cache. */
-function newIsolate({ edgeCache = caches.default }: { edgeCache?: Cache } = {}) {
+interface IsolateOptions {
+  edgeCache?: Cache;
+  afterTrip?: () => void;
+}
+
+/** An isolate that has just started, in this data centre unless it is given another cache. `afterTrip`: as D1 responds */
+function newIsolate({ edgeCache = caches.default, afterTrip = () => {} }: IsolateOptions = {}) {
   let trips = 0;
   const db = new Database(
-    aroundD1(homeDatabase(), (_, send) => {
+    aroundD1(homeDatabase(), async (_, send) => {
       trips++;
-      return send();
+      const result = await send();
+      afterTrip();
+      return result;
     }),
   );
   const fresh = { applicationCache: new ApplicationCache(), statusListCache: new StatusListCache() };
@@ -82,6 +89,16 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     expect(other.trips()).toBe(0);
   });
 
+  it("an isolate that has loaded the application asks neither D1 nor the cache for most of a second", async () => {
+    const application = await createApplication();
+    const isolate = newIsolate();
+    const kids = await isolate.read(application);
+    const asked = vi.spyOn(caches.default, "match");
+    passSeconds(0.9);
+    expect(await isolate.read(application)).toEqual(kids);
+    expect([isolate.trips(), asked.mock.calls]).toEqual([1, []]);
+  });
+
   it("a key set has a new key a second after it was published, also where the application is cached (contract section 10)", async () => {
     const application = await createApplication();
     const reader = newIsolate();
@@ -89,6 +106,15 @@ describe("a key set comes from the data centre's cache (contract section 16)", (
     const kid = await addKey(application);
     passSeconds(1);
     for (const isolate of [newIsolate(), reader]) expect(await isolate.read(application)).toContain(kid);
+  });
+
+  it("a key set is as old as its read: one that D1 took its time for is made again sooner", async () => {
+    const application = await createApplication();
+    await newIsolate({ afterTrip: () => passSeconds(0.6) }).read(application);
+    passSeconds(0.5);
+    const other = newIsolate();
+    await other.read(application);
+    expect(other.trips()).toBe(1);
   });
 
   it("a new key set is made when the cache keeps one for longer than it was told to", async () => {

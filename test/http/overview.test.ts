@@ -56,6 +56,18 @@ describe("GET /v1/application (contract section 19)", () => {
   );
 });
 
+describe("an application that D1 has lost by a restore (contract section 21)", () => {
+  it.each(["/v1/application", "/v1/stats"])("GET %s gets 401 while an isolate still knows the secret", async (path) => {
+    const application = await createApplication();
+    await read(application, path);
+    for (const table of ["application_secret", "signing_key", "application_head"]) {
+      await runSql(`DELETE FROM ${table} WHERE application_id = ?`, application.id);
+    }
+    await runSql("DELETE FROM application WHERE id = ?", application.id);
+    expect(outcome(await callServer(application, "GET", path))).toBe("401 INVALID_CREDENTIALS");
+  });
+});
+
 describe("POST /v1/events/{id}/replay (contract section 19)", () => {
   const replay = async ({ application }: { application: TestApplication }, id: string): Promise<unknown> => {
     const { status, body } = await callServer(application, "POST", `/v1/events/${id}/replay`);

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
 import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits/user-token-limits.ts";
+import { readStatistics } from "../../src/worker/applications/read-statistics.ts";
+import { addObservedLogins } from "../../src/worker/storage/observed-logins.ts";
 import { LoginCounter } from "../../src/worker/users/login-counter.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
@@ -248,6 +250,15 @@ describe("settings that have just changed (contract section 22)", () => {
     vi.setSystemTime(Date.now() + 1500);
     expect(outcome(await logIn(application, null))).toBe("201");
   });
+
+  it("a login passes within a second after the check is turned off because the provider cannot be reached", async () => {
+    provider.discovery = () => new Response(null, { status: 500 });
+    const token = await provider.token("alice");
+    expect(outcome(await logIn(application, token))).toBe("503 UNAVAILABLE");
+    await set("user_issuer = NULL");
+    vi.setSystemTime(Date.now() + 1500);
+    expect(outcome(await logIn(application, token))).toBe("201");
+  });
 });
 
 describe("what a login with a token costs (contract section 22)", () => {
@@ -301,6 +312,17 @@ describe("observing (contract section 22)", () => {
     waits.mockRestore();
     const { body } = await callServer(observed, "GET", "/v1/stats");
     expect(body.logins).toEqual(expected);
+  });
+
+  it("a login counts in the statistics of the day after it, and no longer", async () => {
+    const at = Date.UTC(2031, 0, 1, 12, 30);
+    const { context } = testContext();
+    await addObservedLogins(context.db, application.id, { withToken: 2, withoutToken: 0, withWrongToken: 0 }, at);
+    const hoursLater = async (hours: number) => {
+      const { logins } = await readStatistics({ ...context, now: () => at + hours * 3_600_000 }, application.id);
+      return logins.withToken;
+    };
+    expect([await hoursLater(0), await hoursLater(23), await hoursLater(24)]).toEqual([2, 2, 0]);
   });
 
   it("observing does not wait for an unreachable provider, and does not count its tokens as wrong", async () => {

@@ -221,6 +221,19 @@ describe("only the status of a response counts (contract section 8)", () => {
     expect(row).toMatchObject({ state: "delivered", lastStatus: 200, lastResponse: "" });
   });
 
+  it("a character whose bytes come one by one is stored whole", async () => {
+    const bytes = [...new TextEncoder().encode("€")];
+    const { row } = await deliverOnce((_received, _attempt, signal) => {
+      const { body } = stream(signal, (controller) => {
+        const byte = bytes.shift();
+        if (byte === undefined) controller.close();
+        else controller.enqueue(Uint8Array.of(byte));
+      });
+      return answer(200, {}, body);
+    });
+    expect(row.lastResponse).toBe("€");
+  });
+
   it("the stored text can be printed on a terminal and has no partial character", async () => {
     const text = `\u001b[31m\u0000\r\n\u202eevil${"€".repeat(1000)}`;
     const { row } = await deliverOnce(() => answer(500, {}, text));

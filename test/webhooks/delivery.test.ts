@@ -71,7 +71,9 @@ describe("the webhook of a new badge (contract section 8)", () => {
     expect(received.headers.get("webhook-id")).toBe(row.id);
     expectSigned(received, [application.secret]);
     await until(async () => {
-      expect((await eventRows(application))[0]).toMatchObject({ state: "delivered", attempts: 1, lastStatus: 204 });
+      expect((await eventRows(application))[0]).toMatchObject({
+        ...{ state: "delivered", attempts: 1, lastStatus: 204, lastResponse: "" },
+      });
     });
   });
 
@@ -128,6 +130,7 @@ describe("a receiver can change from one secret to the next while both are valid
     const event = await outbox.issue();
     await outbox.deliver(event);
     expect(endpoint.received).toHaveLength(1);
+    expect((await outbox.endpoint()).failures, "the receiver is not to blame").toBe(0);
     await setSealed(own);
     outbox.now += MOST_LEASE;
     await outbox.deliver(event);
@@ -149,15 +152,19 @@ describe("an event is sent until one attempt succeeds (contract section 8: at le
   it("with the same ID and bytes on every attempt, each signed with the time of its attempt", async () => {
     const endpoint = receiver((_, attempt) => answer(attempt < 4 ? 500 : 200));
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    // Almost a second later: a timestamp is never ahead of the attempt.
+    outbox.now = Math.floor(outbox.now / 1000) * 1000 + 998;
     const event = await outbox.issue("Zoë", '{"os":"ünïcode"}');
+    const seconds: string[] = [];
     for (let attempt = 1; attempt <= 4; attempt++) {
+      seconds.push(String(Math.floor(outbox.now / 1000)));
       await outbox.deliver(event);
       if (attempt < 4) outbox.now = await outbox.dueTime(event);
     }
     expect(endpoint.received).toHaveLength(4);
     expect(new Set(endpoint.received.map(({ text }) => text)).size).toBe(1);
     expect(new Set(endpoint.received.map(({ headers }) => headers.get("webhook-id")))).toEqual(new Set([event]));
-    expect(new Set(endpoint.received.map(({ headers }) => headers.get("webhook-timestamp"))).size).toBe(4);
+    expect(endpoint.received.map(({ headers }) => headers.get("webhook-timestamp"))).toEqual(seconds);
     // The verifier refuses what is five minutes ahead of its own clock, so only the first two are its business.
     for (const received of endpoint.received.slice(0, 2)) expectSigned(received, [outbox.application.secret]);
     expect(await outbox.event(event)).toMatchObject({ state: "delivered", attempts: 4 });

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { consumeDeadLetters } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
+import { runSql } from "../support/home.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
@@ -130,7 +131,11 @@ describe("a 410 beside other responses (contract section 8)", () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const [refused, accepted] = [await outbox.issue(), await outbox.issue()];
-    endpoint.answering = ({ headers }) => answer(headers.get("webhook-id") === refused ? 410 : 200);
+    endpoint.answering = async ({ headers }) => {
+      // Meanwhile attempts of other batches have failed.
+      await runSql("UPDATE application SET webhook_failures = 7 WHERE id = ?", outbox.application.id);
+      return answer(headers.get("webhook-id") === refused ? 410 : 200);
+    };
     await outbox.deliver(refused, accepted);
     expect((await outbox.endpoint()).heldAt).toBe(outbox.now);
     for (let hour = 0; hour < 3; hour++) {

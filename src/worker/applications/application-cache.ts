@@ -116,8 +116,7 @@ export class ApplicationCache {
   peek(id: ApplicationId, now: number, maxAgeMilliseconds = CACHE_MILLISECONDS): Application | "unknown" | undefined {
     const cached = this.#cache.get(id);
     if (cached && happenedWithin(cached.loadedAt, now, maxAgeMilliseconds)) return cached.application;
-    const askedAt = cached ? undefined : this.#unknown.get(id);
-    return happenedWithin(askedAt, now, CACHE_MILLISECONDS) ? "unknown" : undefined;
+    return happenedWithin(this.#unknown.get(id), now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
   /** Whether an enabled application is cached at any age. */

@@ -11,8 +11,8 @@ interface Minute {
   index: number;
   refused: number;
   isLimited: boolean;
-  /** The subjects of pending D1 look-ups, with the number of waiting calls. */
-  pending: Map<string, number>;
+  /** The subjects of pending D1 look-ups. */
+  pending: Map<string, { calls: number }>;
 }
 
 /**
@@ -38,16 +38,17 @@ export class AuthFailureLimiter {
   ): Promise<Result> {
     const minute = this.#minuteOf(addressPrefix(clientAddress), now);
     const { pending } = minute;
-    const asking = pending.get(subject) ?? 0;
-    const couldBeLimited = asking === 0 && minute.refused + pending.size > REFUSED_CALLS_PER_MINUTE;
+    const known = pending.get(subject);
+    const couldBeLimited = known === undefined && minute.refused + pending.size > REFUSED_CALLS_PER_MINUTE;
     if (minute.isLimited || couldBeLimited) throw new ApiError("RATE_LIMITED");
-    pending.set(subject, asking + 1);
+    const asking = known ?? { calls: 0 };
+    pending.set(subject, asking);
+    asking.calls++;
     try {
       return await ask();
     } finally {
-      const others = (pending.get(subject) ?? 1) - 1;
-      if (others === 0) pending.delete(subject);
-      else pending.set(subject, others);
+      asking.calls--;
+      if (asking.calls === 0) pending.delete(subject);
     }
   }
 

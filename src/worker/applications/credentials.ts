@@ -146,8 +146,6 @@ async function requireEnabled(
 ): Promise<Application> {
   const id = parseApplicationId(idText);
   if (id === undefined) return countAndReject(deps, clientAddress, code);
-  const remembered = deps.applicationCache.peek(id, deps.now());
-  if (remembered !== undefined && remembered !== "unknown" && !remembered.isDisabled) return remembered;
   const application = await find(deps, clientAddress, id);
   const newer = application?.isDisabled ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
   return newer && !newer.isDisabled ? newer : countAndReject(deps, clientAddress, code);
@@ -195,9 +193,11 @@ async function findCaller(
     door = found.door;
     return found.application;
   });
-  const added = fresh && !fresh.isDisabled ? findSecret(fresh, digest) : undefined;
-  if (fresh && added) return { application: fresh, consoleUser: added.consoleUser, door: null };
-  if (fresh && !fresh.isDisabled && door) return { application: fresh, consoleUser: null, door };
+  if (fresh && !fresh.isDisabled) {
+    const added = findSecret(fresh, digest);
+    if (added) return { application: fresh, consoleUser: added.consoleUser, door: null };
+    if (door) return { application: fresh, consoleUser: null, door };
+  }
   applicationCache.rememberWrongSecret(id, digest, now());
   return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);
 }

@@ -16,12 +16,19 @@ const DEVICE_BYTES = 16;
 
 const encoder = new TextEncoder();
 
+/** An application, as far as values are derived under its root key. */
+type RootKeyOwner = Pick<Application, "id" | "rootKey">;
+
 /**
  * The ID of a device in storage: HMAC-SHA-256 of its udid under a key that only the Worker can open. Anyone with the
  * udid can get signatures, so leaked storage must not reveal it (contract section 9).
  */
-export async function hashUdid(unsealedKeys: UnsealedKeys, application: Application, udid: string): Promise<DeviceId> {
-  const key = await unsealedKeys.rootKey(application.id, application.rootKey);
+export async function hashUdid(
+  unsealedKeys: UnsealedKeys,
+  { id, rootKey }: RootKeyOwner,
+  udid: string,
+): Promise<DeviceId> {
+  const key = await unsealedKeys.rootKey(id, rootKey);
   const mac = await crypto.subtle.sign("HMAC", key, encoder.encode(udid));
   return deviceId.parse(base64Url(new Uint8Array(mac, 0, DEVICE_BYTES)));
 }
@@ -32,7 +39,7 @@ export async function hashUdid(unsealedKeys: UnsealedKeys, application: Applicat
  */
 export async function hashUserId(
   unsealedKeys: UnsealedKeys,
-  { id, rootKey }: Pick<Application, "id" | "rootKey">,
+  { id, rootKey }: RootKeyOwner,
   userId: string,
 ): Promise<UserDigest> {
   return userDigest.parse(base64Url(await deriveBytes(await unsealedKeys.rootKey(id, rootKey), "user", userId)));
@@ -52,11 +59,11 @@ export type Inviter =
  */
 export async function deriveInvitationToken(
   unsealedKeys: UnsealedKeys,
-  application: Application,
+  { id, rootKey }: RootKeyOwner,
   inviter: Inviter,
   idempotencyKey: string,
 ): Promise<string> {
-  const key = await unsealedKeys.rootKey(application.id, application.rootKey);
+  const key = await unsealedKeys.rootKey(id, rootKey);
   const caller = inviter.kind === "device" ? inviter.device : inviter.kind === "person" ? inviter.name : "";
   const parts = ["invitation-token", inviter.kind, caller, idempotencyKey];
   // The first text that has the form of a token, so a repeated request finds the same one.

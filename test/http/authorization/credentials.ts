@@ -226,6 +226,20 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await invite()).toBe(NO_CREDENTIALS);
   });
 
+  it.each([
+    ["503 NUMBERS_EXHAUSTED", { size: 1 }, "last_number = last_number + 1"],
+    ["429 RATE_LIMITED", { newBadgesPerHour: 1 }, "new_badges_per_hour = NULL"],
+    ["401 INVALID_PROOF", { requireProof: true }, "require_proof = 0"],
+  ])("%s is lifted a second after an administrator has changed the setting", async (refused, columns, assignment) => {
+    const application = await createApplication(columns);
+    const logIn = async (udid: string) => outcome(await requestBadge(application, udid, { userId: "user" }));
+    await logIn("phone");
+    expect(await logIn("tablet")).toBe(refused);
+    await update(assignment, application);
+    passOneSecond();
+    expect(await logIn("tablet")).toBe("201");
+  });
+
   it("a disabled application keeps its key set: doors still check what it signed", async () => {
     const application = await createApplication({ disabledAt: 1 });
     expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
