@@ -121,6 +121,14 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(log.lines().filter(({ event }) => event === "registrations-restored")).toEqual([]);
   });
 
+  it("a range begins where it did and never shrinks: only its end moves up (contract section 17)", async () => {
+    const one = newApplicationId(1);
+    await register(one, 100, 199);
+    expect(await register(one, 99, 199)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
+    expect(await register(one, 100, 150)).toMatchObject({ kind: "registered", registration: { lastNumber: 199 } });
+    expect(await register(one, 100, 200)).toMatchObject({ kind: "registered", registration: { lastNumber: 200 } });
+  });
+
   it("the default range is the lowest block of 10,000,000 of which no number is taken (contract section 1)", async () => {
     const next = async (highest?: number) => {
       const result = await register(newApplicationId(1), null, null, highest);
