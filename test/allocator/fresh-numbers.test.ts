@@ -1,7 +1,8 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
 import type { RangeSegment } from "../../src/shared/schema.ts";
 import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
+import { randomBelow } from "../../src/worker/allocator/random.ts";
 import { issueTo } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
@@ -42,4 +43,18 @@ it("a warning is logged once when 90 % of a range's numbers are used, and once w
   expect(warnings()).toMatchObject([{ level: "warn", usedPercent: 90, left: 1 }]);
   await issueTo(application, "phone-10", "alice");
   expect(warnings()).toMatchObject([{ usedPercent: 90 }, { level: "warn", usedPercent: 99, left: 0 }]);
+});
+
+it("each freed number is drawn equally often: random bytes that would favour some are drawn again (contract section 5)", () => {
+  const drawOf = (...draws: number[][]): number => {
+    vi.spyOn(crypto, "getRandomValues").mockImplementation((bytes) => {
+      if (bytes instanceof Uint8Array) bytes.set(draws.shift() ?? []);
+      return bytes;
+    });
+    return randomBelow(10);
+  };
+  expect(drawOf([1, 2, 3, 4, 5, 6])).toBe(0x010203040506 % 10);
+  // 2^48 ends in a 6: of the six highest values none is used, or six of ten numbers would come more often.
+  expect(drawOf([255, 255, 255, 255, 255, 249])).toBe(9);
+  expect(drawOf([255, 255, 255, 255, 255, 250], [0, 0, 0, 0, 0, 7])).toBe(7);
 });

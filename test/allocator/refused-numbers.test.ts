@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import type { Reply } from "../../src/worker/allocator/calls.ts";
-import { refused } from "../../src/worker/allocator/commands.ts";
-import { splitByNumbers } from "../../src/worker/allocator/group.ts";
+import { type Result, refused } from "../../src/worker/allocator/commands.ts";
+import { type DecidedCall, splitByNumbers } from "../../src/worker/allocator/group.ts";
 import { block, issueTo, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { BADGE, newPhone } from "../bound/support.ts";
@@ -26,6 +26,12 @@ const ownerOf = (number: number) =>
   homeDatabase().prepare("SELECT application_id FROM badge WHERE number = ?1").bind(number).first("application_id");
 
 const login = (application: TestApplication, udid: string) => requestQuietly(application, udid, { userId: "alice" });
+
+function decidedAs(outcome: Result, scriptId: string | null = null): DecidedCall {
+  const audit = { actor: { kind: "administrator" as const } };
+  const call = { id: `call of ${scriptId}`, until: null, audit, command: { kind: "due" as const } };
+  return { waiting: { call, scriptId, done: Promise.withResolvers<Reply>() }, outcome };
+}
 
 /** An application with two numbers, of which another application has one in D1. */
 async function halfTaken(): Promise<TestApplication> {
@@ -95,19 +101,22 @@ describe("a number that another application has in D1 (contract sections 1 and 2
   });
 
   it("a command of the script is not decided again: its administrator may have read that it was refused", () => {
-    const decided = [null, "command 1"].map((scriptId) => {
-      const command = { kind: "due" } as const;
-      const call = {
-        id: `call of ${scriptId}`,
-        until: null,
-        audit: { actor: { kind: "administrator" as const } },
-        command,
-      };
-      const waiting = { call, scriptId, done: Promise.withResolvers<Reply>() };
-      return { waiting, outcome: refused("ENDED_BADGE") };
-    });
+    const decided = [null, "command 1"].map((scriptId) => decidedAs(refused("ENDED_BADGE"), scriptId));
     const [ofCaller, ofScript] = decided;
     expect(splitByNumbers(decided, [1])).toEqual({ naming: [], refused: [ofCaller], others: [ofScript] });
+  });
+
+  it.each<Result>([
+    { kind: "created", number: 7, keyThumbprint: null },
+    { kind: "existing", number: 7, keyThumbprint: null },
+    { kind: "user", userId: "alice", numbers: [8, 7] },
+    { kind: "invitations", results: [{ code: "INVALID_EXPIRESAT" }, { number: 8 }, { number: 7 }] },
+    { kind: "invitation-revoked", number: 7, expiresAt: "2030-01-01T00:00:00Z", revokedAt: 0 },
+    { kind: "invitation-erased", number: 7 },
+  ])("a call whose result $kind names a refused number is decided again, and no other call", (result) => {
+    const one = decidedAs(result);
+    expect(splitByNumbers([one], [6, 7])).toEqual({ naming: [one], refused: [], others: [] });
+    expect(splitByNumbers([one], [6])).toEqual({ naming: [], refused: [], others: [one] });
   });
 
   it("D1's head names a refused number until it is withdrawn, also when the batch's response was lost", async () => {

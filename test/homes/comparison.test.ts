@@ -198,6 +198,30 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     expect(told).toContain(other);
   });
 
+  it("copies near callers are trusted again when an allocator could not be told of a restore for ten minutes", async () => {
+    await createApplication();
+    const clock = useClock();
+    let isAway = false;
+    const wake: Wake = async () => {
+      if (isAway) throw LOST;
+    };
+    const stampedAt = () => homeDatabase().prepare("SELECT ticked_at FROM heartbeat WHERE id = 1").first("ticked_at");
+    await withScheduler(wake, async (scheduler) => {
+      await scheduler.tick(testHome());
+      const before = await stampedAt();
+      const isTrusted: boolean[] = [];
+      isAway = true;
+      for (let minute = 0; minute <= 10; minute++) {
+        clock.pass(MINUTE);
+        // A second restore does not begin the ten minutes again.
+        if (minute === 0 || minute === 5) await restoreHeartbeat();
+        await scheduler.tick(testHome());
+        isTrusted.push((await stampedAt()) !== before);
+      }
+      expect(isTrusted).toEqual([...Array.from({ length: 10 }, () => false), true]);
+    });
+  });
+
   it.each([
     ["be told of a restore", true],
     ["compare itself with a restored D1", false],

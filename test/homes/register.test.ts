@@ -1,6 +1,6 @@
 import { createExecutionContext, createMessageBatch, getQueueResult, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { type ApplicationId, newApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
 import {
   HOME_RECIPIENT,
@@ -14,7 +14,9 @@ import { putCommand, resultOf } from "../allocator/support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
 
-useQuietLog();
+const log = useQuietLog();
+
+const HOUR = 3600 * 1000;
 
 const scheduler = () => env.HOME_SCHEDULER.getByName("1");
 
@@ -55,12 +57,17 @@ async function carryOut(command: HomeCommand): Promise<HomeResult> {
   return homeResult.parse(JSON.parse(row?.result ?? "null"));
 }
 
-const register = (applicationId: ApplicationId, first: number | null, last = first) =>
+const register = (
+  applicationId: ApplicationId,
+  first: number | null,
+  last = first,
+  highest = Number.MAX_SAFE_INTEGER,
+) =>
   carryOut({
     kind: "register",
     applicationId,
     range: first === null || last === null ? null : { first, last },
-    highest: Number.MAX_SAFE_INTEGER,
+    highest,
   });
 
 const inD1 = async () =>
@@ -106,6 +113,58 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await register(newApplicationId(2), 150)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
   });
 
+  it("the register adopts what only D1 has, and writes nothing into a D1 that lacks nothing", async () => {
+    const [one, other] = [newApplicationId(1), newApplicationId(2)];
+    await register(one, 100, 199);
+    await env.DB.prepare("INSERT INTO number_range VALUES (?1, 300, 399, 0)").bind(other).run();
+    expect(await register(one, 100, 350)).toMatchObject({ kind: "taken", owner: { applicationId: other } });
+    expect(log.lines().filter(({ event }) => event === "registrations-restored")).toEqual([]);
+  });
+
+  it("a range begins where it did and never shrinks: only its end moves up (contract section 17)", async () => {
+    const one = newApplicationId(1);
+    await register(one, 100, 199);
+    expect(await register(one, 99, 199)).toMatchObject({ kind: "taken", owner: { applicationId: one } });
+    expect(await register(one, 100, 150)).toMatchObject({ kind: "registered", registration: { lastNumber: 199 } });
+    expect(await register(one, 100, 200)).toMatchObject({ kind: "registered", registration: { lastNumber: 200 } });
+  });
+
+  it("the default range is the lowest block of 10,000,000 of which no number is taken (contract section 1)", async () => {
+    const next = async (highest?: number) => {
+      const result = await register(newApplicationId(1), null, null, highest);
+      return result.kind === "registered" ? result.registration.firstNumber : result;
+    };
+    for (const [first, last] of [
+      [7, 999_999_999],
+      [1_005_000_000, 1_005_000_000],
+      [1_020_000_000, 1_029_999_999],
+      [1_049_999_999, 1_050_000_000],
+    ] as const) {
+      expect(await register(newApplicationId(1), first, last)).toMatchObject({ kind: "registered" });
+    }
+    expect([await next(), await next(), await next()]).toEqual([1_010_000_000, 1_030_000_000, 1_060_000_000]);
+    expect(await next(1_079_999_998)).toEqual({ kind: "taken", owner: null });
+    expect(await next(1_079_999_999)).toBe(1_070_000_000);
+  });
+
+  it("numbers are released when they were registered 24 hours ago, and are then free for another application", async () => {
+    const [one, other] = [newApplicationId(1), newApplicationId(2)];
+    const clock = vi.spyOn(Date, "now");
+    const release = (at: number) => {
+      clock.mockReturnValue(at);
+      return carryOut({ kind: "release", applicationId: one });
+    };
+    const registeredAt = Date.now();
+    clock.mockReturnValue(registeredAt);
+    await register(one, 100, 199);
+    const registration = { applicationId: one, firstNumber: 100, lastNumber: 199, registeredAt };
+    expect(await release(registeredAt + 24 * HOUR - 1)).toEqual({ kind: "kept", registration });
+    expect(await release(registeredAt + 24 * HOUR)).toEqual({ kind: "released", registration });
+    expect(await release(registeredAt + 24 * HOUR)).toEqual({ kind: "released", registration: null });
+    expect(await inD1()).toEqual([]);
+    expect(await register(other, 150)).toMatchObject({ kind: "registered" });
+  });
+
   it("the register fails a command that it cannot parse, logs it, and continues", async () => {
     const unknown = newRandomId();
     await env.DB.prepare("INSERT INTO script_command VALUES (?1, 'home', '{}', unixepoch() * 1000 - 1000, NULL)")
@@ -122,4 +181,6 @@ it("a message of the queue has an allocator carry out its commands at once (cont
   const command = await putCommand(application, { kind: "block", userId: "ada" });
   await wakeByQueue(application.id);
   expect(await resultOf(command)).toMatchObject({ kind: "user", userId: "ada" });
+  // It is no message about a webhook event.
+  expect(log.lines().filter(({ event }) => event === "malformed-message")).toEqual([]);
 });

@@ -1,5 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { newApplicationId } from "../../src/shared/identifiers.ts";
+import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts";
 import type { Context } from "../../src/worker/context.ts";
@@ -17,7 +19,7 @@ import { createApplication } from "../support/application.ts";
 import { contextOf, testContext } from "../support/context.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { LOST } from "../support/faults.ts";
-import { boundHome, homeDatabase, testHome } from "../support/home.ts";
+import { boundHome, homeDatabase, runSql, testHome } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { until } from "../support/until.ts";
@@ -58,6 +60,22 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     for (const id of commands.slice(0, 2)) expect(await resultOf(id)).toBeNull();
     await wakeForCommands(testContext().context);
     for (const id of commands) expect(await resultOf(id)).toMatchObject({ kind: "user" });
+  });
+
+  it("one tick has the commands of more applications carried out than one query finds", async () => {
+    const ids = Array.from({ length: TICK_CHUNK_APPLICATIONS + 1 }, () => newApplicationId(testHome()));
+    await runSql(
+      `INSERT INTO script_command (id, recipient, command, created_at)
+       SELECT value, value, '{}', unixepoch() * 1000 FROM json_each(?1)`,
+      JSON.stringify(ids),
+    );
+    const called: string[] = [];
+    const namespace = new Proxy(env.ALLOCATOR, {
+      get: () => () => ({ wake: async (id: string) => void called.push(id) }),
+    });
+    await wakeForCommands(testContext({ allocator: new AllocatorClient(namespace, boundHome()) }).context);
+    await runSql("DELETE FROM script_command");
+    expect(called.toSorted()).toEqual(ids.toSorted());
   });
 
   it("cron calls the schedulers of all homes concurrently", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { statistics } from "../../src/shared/statistics-response.ts";
 import { fillBadges } from "../allocator/support.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { invite, revoke } from "../invitations/support/calls.ts";
+import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { ring } from "../support/allocator.ts";
@@ -107,6 +107,14 @@ describe("GET /v1/stats (contract section 19)", () => {
     // 20 days ago; what is older than 90 days is not shown.
     expect(body.badgesPerDay.at(-21)).toEqual({ day: ahead(-20 * DAY).slice(0, 10), badges: 3 });
     expect(body.badgesPerDay.reduce((sum, { badges }) => sum + badges, 0)).toBe(4);
+  });
+
+  it("statistics count a badge that an invitation's badge replaced as replaced, and not as expired", async () => {
+    const application = await createApplication({ size: 3 });
+    await issueTo(application, "phone", "alice");
+    expect((await claim(application, "phone", "alice", (await invite(application)).token)).status).toBe(201);
+    const badgesByState = { active: 1, suspended: 0, revoked: 0, expired: 0, replaced: 1 };
+    expect((await readStatistics(application)).body).toMatchObject({ badgesByState, numbers: { used: 2, left: 1 } });
   });
 
   it("statistics count a badge as expired from when the allocator records it, and numbers that rest", async () => {

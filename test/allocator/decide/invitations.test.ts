@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
-import { DUE_CHUNK_ROWS } from "../../../src/shared/limits/allocator-limits.ts";
+import { DUE_CHUNK_ROWS, PURGE_INVITATIONS } from "../../../src/shared/limits/allocator-limits.ts";
 import type { NewInvitation, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
 import { decideDue } from "../../../src/worker/allocator/decide/due.ts";
 import {
@@ -9,6 +9,7 @@ import {
   decideRevocation,
 } from "../../../src/worker/allocator/decide/invitation.ts";
 import { takeNumber } from "../../../src/worker/allocator/decide/numbers.ts";
+import { decidePurge } from "../../../src/worker/allocator/decide/purge.ts";
 import {
   DIGEST,
   device,
@@ -194,6 +195,21 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
       expect(scene.issued(1002)?.endedAt).toBe(NOW);
     }));
 });
+
+it("old invitations are deleted in steps, each of which goes on where the one before ended (contract section 18)", () =>
+  inAllocator((open) => {
+    const scene = open();
+    const nameOf = (place: number) => `digest ${String(place).padStart(4, "0")}`;
+    for (let place = 0; place <= PURGE_INVITATIONS; place++) {
+      const endedAt = place % 2 ? NOW + 1 : NOW;
+      scene.loadInvitation({ digest: digest(nameOf(place)), number: 2000 + place, state: "revoked", endedAt });
+    }
+    const after = nameOf(PURGE_INVITATIONS - 1);
+    expect(decidePurge(scene, "", NOW)).toEqual({ kind: "recorded", isDone: false, after });
+    expect(decidePurge(scene, after, NOW)).toMatchObject({ kind: "recorded", isDone: true });
+    const { deleted } = scene.changes("invitation");
+    expect(deleted).toEqual(Array.from({ length: PURGE_INVITATIONS / 2 + 1 }, (_, place) => nameOf(2 * place)));
+  }));
 
 describe("erasing an invitation (contract section 24)", () => {
   const erase = (scene: Scene, id: typeof DIGEST | number) =>
