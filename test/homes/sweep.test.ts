@@ -78,6 +78,19 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     expect(called.toSorted()).toEqual(ids.toSorted());
   });
 
+  it("a sweep is logged with what it did, and not at all if there was nothing to do (docs/operations.md)", async () => {
+    const sweepNow = () => sweepHome(testContext().context, { get: () => null, set: () => {} });
+    const logged = () => linesOf(lines.info).filter(({ event }) => event === "sweep");
+    await sweepNow();
+    lines.info.mockClear();
+    await sweepNow();
+    expect(logged()).toEqual([]);
+    await runSql("INSERT INTO script_command (id, recipient, command, created_at) VALUES ('old', 'home', '{}', 0)");
+    await sweepNow();
+    const counts = { commandsDeleted: 1, eventsDeleted: 0, eventsEnqueued: 0, valuesUnreadable: 0 };
+    expect(logged()).toMatchObject([{ home: testHome(), ...counts, isFinished: true }]);
+  });
+
   it("cron calls the schedulers of all homes concurrently", async () => {
     const called: number[] = [];
     const HOME_SCHEDULER = new Proxy(env.HOME_SCHEDULER, {
