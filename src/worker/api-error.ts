@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../shared/error-table.ts";
 import type { ApplicationId } from "../shared/identifiers.ts";
 import type { ProofFailure } from "./dpop/verify-proof.ts";
-import type { TokenFailure } from "./users/token.ts";
+import type { TokenFailure } from "./users/verify-token.ts";
 
 interface ApiErrorDetails {
   /**

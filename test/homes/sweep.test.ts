@@ -7,9 +7,9 @@ import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts"
 import type { Context } from "../../src/worker/context.ts";
 import { homesOf } from "../../src/worker/homes.ts";
 import worker from "../../src/worker/index.ts";
-import { compareChunk, wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
 import { recordTick, type Tick } from "../../src/worker/scheduling/restores.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
+import { compareChunk, wakeForCommands } from "../../src/worker/scheduling/wake-allocators.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { putCommand, resultOf } from "../allocator/support.ts";
 import { claim, invite } from "../invitations/support/calls.ts";

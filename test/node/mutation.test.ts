@@ -75,7 +75,7 @@ describe("the files that mutants are made of", () => {
 
   it("mutants of files that run in the simulation are tried there", () => {
     const simulated = sources.filter(isSimulated);
-    expect(simulated).toContain("src/worker/allocator/group.ts");
+    expect(simulated).toContain("src/worker/allocator/decide-group.ts");
     expect(simulated).toContain("src/worker/scheduling/sweep.ts");
     expect(simulated).not.toContain("src/worker/http/app.ts");
   });

@@ -1,7 +1,7 @@
 import type { Context } from "../../src/worker/context.ts";
-import { wakeForCommands } from "../../src/worker/scheduling/allocators.ts";
 import type { Checkpoints } from "../../src/worker/scheduling/old-rows.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
+import { wakeForCommands } from "../../src/worker/scheduling/wake-allocators.ts";
 import { listApplications } from "../../src/worker/storage/application-list.ts";
 import type { Checkpoint } from "../../src/worker/storage/retention.ts";
 import { ring } from "./allocator.ts";

@@ -17,7 +17,6 @@ import type { Database } from "../storage/database.ts";
 import type { Alarms } from "./alarms.ts";
 import { Calls, type Reply, type WaitingCall } from "./calls.ts";
 import type { Call, Result } from "./commands.ts";
-import { FreshNumbers } from "./fresh-numbers.ts";
 import {
   appendEmpty,
   appendSearch,
@@ -27,7 +26,8 @@ import {
   splitByNumbers,
   UndecidableCall,
   withdrawNumbers,
-} from "./group.ts";
+} from "./decide-group.ts";
+import { FreshNumbers } from "./fresh-numbers.ts";
 import { randomBelow } from "./random.ts";
 import { warnIfFilling } from "./range-warnings.ts";
 import { searchChunk } from "./replica/erasures.ts";

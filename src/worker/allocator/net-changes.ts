@@ -1,5 +1,5 @@
 import type { BadgeRow } from "../storage/rows.ts";
-import { ROW_KEYS, type RowTable, type RowWrite, type Value } from "./entry.ts";
+import { ROW_KEYS, type RowTable, type RowWrite, type Value } from "./log-entry.ts";
 
 /** Columns of a row, by their names in src/shared/schema.ts. */
 export type Columns = Record<string, Value>;

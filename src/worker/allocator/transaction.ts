@@ -18,7 +18,7 @@ import {
   type NewHistory,
   NO_CHANGES,
   type RowTable,
-} from "./entry.ts";
+} from "./log-entry.ts";
 import { NetChanges } from "./net-changes.ts";
 import { countBadge, countInvitation, countNewBadge } from "./statistics.ts";
 import { badge, blockedUser, freedNumber, invitation } from "./tables/schema.ts";

@@ -14,7 +14,7 @@ import { requireBadgeNumber, requireValidUdid } from "./params.ts";
 import { requireKey } from "./proof.ts";
 import { limitAddress, limitAddressApart, withRefusalLimit } from "./rate-limits.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
-import { checkUserOfLogin } from "./user-token.ts";
+import { checkUserOfLogin } from "./user-authentication.ts";
 
 const BADGE_FIELDS: FieldErrors = {
   userId: { missing: "UNDEFINED_USERID", invalid: "INVALID_USERID" },

@@ -7,7 +7,7 @@ import type { HttpEnv } from "./environment.ts";
 import { requireBadgeNumber } from "./params.ts";
 import { withRefusalLimit } from "./rate-limits.ts";
 import { anyOrigin, jsonResponse } from "./response.ts";
-import { requireUser } from "./user-token.ts";
+import { requireUser } from "./user-authentication.ts";
 
 /** Routes with which users manage their own badges from any device. */
 export const ownBadgeRoutes = new Hono<HttpEnv>()

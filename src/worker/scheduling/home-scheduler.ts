@@ -5,13 +5,13 @@ import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { stampHeartbeat } from "../storage/heartbeat.ts";
-import { compareAllocators, compareChunk, wakeForCommands } from "./allocators.ts";
 import { carryOutHomeCommands } from "./home-commands.ts";
 import { NumberRegister } from "./number-register.ts";
 import type { Checkpoints } from "./old-rows.ts";
 import { registerCopy } from "./register-copy.ts";
 import { BEATING, recordTick, type Tick } from "./restores.ts";
 import { sweepHome } from "./sweep.ts";
+import { compareAllocators, compareChunk, wakeForCommands } from "./wake-allocators.ts";
 
 const checkpoint = z.tuple([z.string(), z.string()]).nullable();
 

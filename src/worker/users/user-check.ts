@@ -3,7 +3,7 @@ import { ApiError } from "../api-error.ts";
 import type { Application, UserSettings } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import type { KnownKeys } from "./issuer-keys.ts";
-import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./token.ts";
+import { type RefusedToken, type TokenFailure, type VerifiedToken, verifyToken } from "./verify-token.ts";
 
 /** The user credentials of a call. */
 export interface PresentedUser {

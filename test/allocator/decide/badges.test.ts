@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
+import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
 import type { Transition } from "../../../src/worker/allocator/decide/states.ts";
 import { decideTransition } from "../../../src/worker/allocator/decide/transition.ts";
 import {

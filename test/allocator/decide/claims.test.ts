@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
+import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
 import { claimOf, DEVICE, DIGEST, device, eventsOf, HOUR, inAllocator, NOW, PHONE, refused } from "./support.ts";
 
 describe("a claim (contract sections 2, 5, 12, 15, 22 and 24)", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
-import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import { decideInvite, decideRevocation } from "../../../src/worker/allocator/decide/invitation.ts";
+import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
 import { NetChanges } from "../../../src/worker/allocator/net-changes.ts";
 import { claimOf, DEVICE, DIGEST, inAllocator, NEW_INVITATION, RULES, request, SERVER } from "./support.ts";
 

@@ -11,7 +11,7 @@ import {
 import { INITIAL_HEAD } from "../../../src/shared/initial-head.ts";
 import type { BadgeCommand, NewInvitation, Rules } from "../../../src/worker/allocator/commands.ts";
 import type { Counters } from "../../../src/worker/allocator/counters.ts";
-import { ROW_KEYS, type RowTable } from "../../../src/worker/allocator/entry.ts";
+import { ROW_KEYS, type RowTable } from "../../../src/worker/allocator/log-entry.ts";
 import { clearRows, insertRows } from "../../../src/worker/allocator/tables/bulk.ts";
 import { Tables } from "../../../src/worker/allocator/tables/tables.ts";
 import { Transaction } from "../../../src/worker/allocator/transaction.ts";

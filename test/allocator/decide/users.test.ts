@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { MAX_ENTRY_CHARACTERS } from "../../../src/shared/limits/allocator-limits.ts";
-import { decideBadge } from "../../../src/worker/allocator/decide/badge.ts";
 import { decideBlock, decideUnblock } from "../../../src/worker/allocator/decide/block.ts";
 import { decideErase } from "../../../src/worker/allocator/decide/erase.ts";
+import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
 import {
   claimOf,
   DEVICE,

@@ -5,7 +5,7 @@ import { migrationFiles } from "../../../src/admin/platform/migrations.ts";
 import type { HeadStatistics } from "../../../src/shared/head-statistics.ts";
 import { DEFAULT_RANGE_SIZE } from "../../../src/shared/limits/request-limits.ts";
 import { applicationHead } from "../../../src/shared/schema.ts";
-import { type NewEvent, NO_CHANGES, type RowWrite, toStored } from "../../../src/worker/allocator/entry.ts";
+import { type NewEvent, NO_CHANGES, type RowWrite, toStored } from "../../../src/worker/allocator/log-entry.ts";
 
 /** Bytes of one row with all its indexes: of D1, then of the allocator. */
 export type Bytes = Record<"badge" | "event" | "invitation" | "entry" | "ownBadge" | "ownInvitation", number>;

@@ -8,9 +8,9 @@ import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { endInvitation } from "./end-invitation.ts";
 import { addBadgeEvent, addNewBadgeEvent } from "./events.ts";
+import { logIn } from "./existing-badge.ts";
 import { issueNumber } from "./issue-number.ts";
 import { mayBind, mayUse } from "./keys.ts";
-import { logIn } from "./login.ts";
 
 /** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
 const VISITOR_PREFIX = "visitor-";

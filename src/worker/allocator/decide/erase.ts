@@ -2,7 +2,7 @@ import type { AuditContext } from "../../../shared/actor.ts";
 import type { InvitationDigest } from "../../../shared/identifiers.ts";
 import { ERASE_BADGES, ERASE_INVITATIONS } from "../../../shared/limits/allocator-limits.ts";
 import type { EraseCommand, Result } from "../commands.ts";
-import type { EventPayload } from "../entry.ts";
+import type { EventPayload } from "../log-entry.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyTransition } from "./transition.ts";
 

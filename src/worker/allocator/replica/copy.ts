@@ -5,7 +5,7 @@ import { signingKey } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { orm, statement } from "../../storage/statement.ts";
 import { countersOf } from "../counters.ts";
-import type { RowTable } from "../entry.ts";
+import type { RowTable } from "../log-entry.ts";
 import { clearRows, insertRows } from "../tables/bulk.ts";
 import type { Log, LogHead } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";

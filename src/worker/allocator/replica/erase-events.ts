@@ -4,7 +4,7 @@ import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { orm, type Placeholders, statement } from "../../storage/statement.ts";
-import type { Chunk } from "../entry.ts";
+import type { Chunk } from "../log-entry.ts";
 
 /** Rows of an application that are looked through at once, by their IDs. */
 export type SearchedChunk = Chunk & { applicationId: ApplicationId };

@@ -3,7 +3,7 @@ import { ERASE_CHUNK_ROWS, ERASE_MENTIONS } from "../../../shared/limits/allocat
 import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
-import type { ErasedHistory } from "../entry.ts";
+import type { ErasedHistory } from "../log-entry.ts";
 import { withoutUser } from "../text-without-user.ts";
 import type { SearchedChunk } from "./erase-events.ts";
 

@@ -1,6 +1,6 @@
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import type { Database } from "../../storage/database.ts";
-import { type EntryChanges, NO_CHANGES } from "../entry.ts";
+import { type EntryChanges, NO_CHANGES } from "../log-entry.ts";
 import type { PendingErasure } from "../tables/tables.ts";
 import { endOfEvents } from "./erase-events.ts";
 import { findMentions } from "./erase-history.ts";

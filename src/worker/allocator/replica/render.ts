@@ -17,7 +17,7 @@ import {
 } from "../../../shared/schema.ts";
 import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
 import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
-import type { EntryChanges, RowTable, RowWrite } from "../entry.ts";
+import type { EntryChanges, RowTable, RowWrite } from "../log-entry.ts";
 import { ERASE_EVENTS } from "./erase-events.ts";
 import { eraseMentions } from "./erase-history.ts";
 

@@ -7,7 +7,7 @@ import { Unavailable } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
 import { statement } from "../../storage/statement.ts";
 import { type Counters, countersOf, type Mark } from "../counters.ts";
-import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../entry.ts";
+import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../log-entry.ts";
 import { rowsAfter } from "../tables/bulk.ts";
 import type { Log } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";

@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { badge, blockedUser, freedNumber, invitation } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
 import { eachOf, type Placeholders, query, statement } from "../../storage/statement.ts";
-import { ROW_KEYS, type RowTable } from "../entry.ts";
+import { ROW_KEYS, type RowTable } from "../log-entry.ts";
 
 interface KeyValues {
   applicationId: ApplicationId;

@@ -4,7 +4,7 @@ import type { ApplicationId } from "../../../shared/identifiers.ts";
 import * as schema from "../../../shared/schema.ts";
 import { orm, type Statement, statement } from "../../storage/statement.ts";
 import type { Counters } from "../counters.ts";
-import type { RowTable } from "../entry.ts";
+import type { RowTable } from "../log-entry.ts";
 
 /** The rows of an application in D1, page by page, by indexes that have no other application's rows in between. */
 

@@ -2,7 +2,7 @@ import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { MAX_LISTED_DIFFERENCES, VERIFY_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import type { Reconciliation, RowDifference } from "../../../shared/script-commands.ts";
 import type { Database } from "../../storage/database.ts";
-import { ROW_KEYS, type RowTable } from "../entry.ts";
+import { ROW_KEYS, type RowTable } from "../log-entry.ts";
 import { rowsAfter, rowsByKey, type StoredRow } from "../tables/bulk.ts";
 import type { Log } from "../tables/entry-log.ts";
 import type { Tables } from "../tables/tables.ts";

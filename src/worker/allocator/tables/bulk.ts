@@ -1,6 +1,6 @@
 import { getTableColumns, inArray, sql } from "drizzle-orm";
 import { INSERTED_ROWS } from "../../../shared/limits/allocator-limits.ts";
-import { ROW_KEYS, type RowTable } from "../entry.ts";
+import { ROW_KEYS, type RowTable } from "../log-entry.ts";
 import { badge, blockedUser, erasure, freedNumber, invitation } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 

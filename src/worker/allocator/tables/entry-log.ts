@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lte, sql } from "drizzle-orm";
 import type { CallResult } from "../commands.ts";
 import { type Counters, countersOf, type Mark } from "../counters.ts";
-import { type EntryChanges, type Erasure, fromStored, NO_CHANGES, toStored } from "../entry.ts";
+import { type EntryChanges, type Erasure, fromStored, NO_CHANGES, toStored } from "../log-entry.ts";
 import { entry } from "./schema.ts";
 import type { Orm } from "./tables.ts";
 

@@ -9,7 +9,7 @@ import {
   invitationColumns,
 } from "../../../shared/schema.ts";
 import type { CallResult } from "../commands.ts";
-import type { EntryKey, StoredChanges } from "../entry.ts";
+import type { EntryKey, StoredChanges } from "../log-entry.ts";
 
 /**
  * The allocator's own tables, in its object's SQLite. The first four are its application's rows: D1 has the same ones, with the

@@ -23,7 +23,7 @@ import {
   type IssuedBadge,
   isIssued,
 } from "../../storage/rows.ts";
-import type { EntryKey, Erasure } from "../entry.ts";
+import type { EntryKey, Erasure } from "../log-entry.ts";
 import migrations from "./migrations/migrations.js";
 import { allocator, badge, blockedUser, erasure, freedNumber, invitation, usedKey } from "./schema.ts";
 

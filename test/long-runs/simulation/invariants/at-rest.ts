@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { getTableColumns } from "drizzle-orm";
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
 import { applicationHead, counterColumns } from "../../../../src/shared/schema.ts";
-import { fromStored } from "../../../../src/worker/allocator/entry.ts";
+import { fromStored } from "../../../../src/worker/allocator/log-entry.ts";
 import type { ApplicationPlan } from "../plan.ts";
 import { OWNED_TABLES } from "../platform/d1.ts";
 import type { Sqlite } from "../platform/sqlite.ts";

@@ -1,5 +1,5 @@
 import { eventIdTime } from "../../../../src/shared/identifiers.ts";
-import type { Erasure } from "../../../../src/worker/allocator/entry.ts";
+import type { Erasure } from "../../../../src/worker/allocator/log-entry.ts";
 import { Member } from "../member.ts";
 import type { Change } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";

@@ -1,5 +1,5 @@
 import type { ApplicationId } from "../../../../src/shared/identifiers.ts";
-import { fromStored } from "../../../../src/worker/allocator/entry.ts";
+import { fromStored } from "../../../../src/worker/allocator/log-entry.ts";
 import { RenderedEntries } from "../../../../src/worker/allocator/replica/render.ts";
 import { standIn } from "../../stand-in.ts";
 import { makeHomeDatabase, OWNED_TABLES, type Statement } from "../platform/d1.ts";

@@ -1,5 +1,5 @@
 import { homeOf } from "../../../../src/shared/homes.ts";
-import { fromStored } from "../../../../src/worker/allocator/entry.ts";
+import { fromStored } from "../../../../src/worker/allocator/log-entry.ts";
 import { Member } from "../member.ts";
 import { type Change, OWNED_TABLES } from "../platform/d1.ts";
 import type { Row } from "../platform/sqlite.ts";

@@ -1,6 +1,6 @@
 import { createLocalJWKSet, type JWK } from "jose";
 import { describe, expect, it } from "vitest";
-import { verifyToken } from "../../src/worker/users/token.ts";
+import { verifyToken } from "../../src/worker/users/verify-token.ts";
 import { ALGORITHMS, AUDIENCE, newProviderKey, Provider, type TokenOptions } from "./provider.ts";
 
 const provider = new Provider(await newProviderKey("ES256"));

@@ -2,7 +2,7 @@ import { newRandomId } from "../../shared/identifiers.ts";
 import { type Calls, isResult, names, type WaitingCall } from "./calls.ts";
 import type { CallOutcome, Result } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
-import { NO_CHANGES } from "./entry.ts";
+import { NO_CHANGES } from "./log-entry.ts";
 import type { SearchStep } from "./replica/erasures.ts";
 import { scriptResultOf } from "./script-result.ts";
 import type { Log } from "./tables/entry-log.ts";
