@@ -1,8 +1,4 @@
-import { base64url } from "jose";
 import { describe, expect, it } from "vitest";
-import { ACCESS_CURSOR } from "../../src/worker/applications/access.ts";
-import { HISTORY_CURSOR } from "../../src/worker/history/list.ts";
-import { EVENT_CURSOR } from "../../src/worker/webhooks/list.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { callServer, requestBadge } from "../support/http.ts";
@@ -98,16 +94,6 @@ describe("the cursor (contract section 4)", () => {
     for (const size of [1, 2, 3, 1]) {
       expect(ids(await page(application, `?per_page=${size}&cursor=${next}`))).toEqual(issued.slice(1, 1 + size));
     }
-  });
-});
-
-describe("a cursor outlives a deployment (contract section 4)", () => {
-  it.each([
-    ["access", ACCESS_CURSOR],
-    ["events", EVENT_CURSOR],
-    ["history", HISTORY_CURSOR],
-  ])("the list of %s continues at a cursor that another release made", (list, { decode }) => {
-    expect(decode(base64url.encode(JSON.stringify([list, "the last one"])))).toBe("the last one");
   });
 });
 
