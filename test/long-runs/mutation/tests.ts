@@ -1,7 +1,6 @@
 /** Parts of the paths of tests, as vitest takes them: folders, and files where the whole folder would take too long. */
 const BADGES = "badges/issue badges/round-trips badges/faults";
 const LIFE = "badges/states badges/life badges/users badges/changes badges/script";
-const CACHED = "badges/status- http/key-set";
 const INVITATIONS = "invitations/claim invitations/invitations invitations/release";
 const RESTORED = "allocator/restores allocator/unknown-results";
 const DOOR = "http/authorization http/errors http/pages http/unavailable";
@@ -19,10 +18,10 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   ],
   [/worker\/storage\/invitation/, INVITATIONS, "http/list storage/"],
   [/worker\/storage\/(application|known|statistics)/, "applications/", DOOR, "http/overview storage/", RESTORED],
-  [/worker\/badges\//, "badges/ bound/", INVITATIONS, "http/pages"],
-  [/worker\/invitations\//, "invitations/ http/unavailable http/errors http/list"],
+  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status- badges/hour-", "http/pages"],
+  [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/ http/lists http/overview history/erase"],
-  [/worker\/users\/|storage\/observed/, "users/ http/authorization badges/users client/badge-life history/"],
+  [/worker\/users\/|storage\/observed/, "users/ http/authorization"],
   [/worker\/history\/|storage\/history/, "history/ http/list"],
   [/worker\/storage\/(badges|blocked|bounded|invitation-list|text|settings)/, "http/ storage/rows-read storage/costs"],
   [/worker\/storage\/(device|status|issued)/, BADGES, LIFE, "bound/", "badges/near- badges/status- users/"],
@@ -34,27 +33,26 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     DOOR,
     "http/guessing http/key-set http/overview",
     RESTORED,
-    "dpop/nonce invitations/idempotency bound/ users/",
+    "dpop/nonce invitations/idempotency",
   ],
-  [
-    /worker\/http\//,
-    "http/",
-    "bound/ users/ badges/near- live/live invitations/reception invitations/describe",
-    "history/history",
-  ],
-  [/worker\//, BADGES, DOOR, CACHED, "webhooks/", RESTORED, "invitations/sweep live/live lru-cache retryable"],
+  [/worker\/http\//, "http/", "bound/ users/ badges/near- live/live"],
+  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep lru-cache retryable"],
   [/shared\/(badge-lifecycle|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
   [
     /shared\/(limits|requests|responses|schema)/,
-    "badges/ invitations/ http/",
-    "webhooks/ allocator/ users/ storage/ live/ homes/ applications/",
+    BADGES,
+    LIFE,
+    INVITATIONS,
+    "http/",
+    "webhooks/ allocator/ users/ storage/",
   ],
+  [/shared\/retryable/, "retryable", RESTORED],
   [
     /shared\//,
     "applications/",
     DOOR,
-    "http/openapi http/list http/overview invitations/describe users/ live/live retryable",
+    "http/openapi http/list",
     "webhooks/",
     "node/admin- node/output node/home-numbers",
   ],
