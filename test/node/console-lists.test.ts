@@ -197,6 +197,16 @@ describe.skipIf(!HAS_CHROMIUM)(
         await server.revokeInvitation("19");
         await desk.getByRole("button", { name: "Refresh" }).click();
         await pass("Wanda Week").getByText("Revoked").waitFor();
+        // Her number is the next visitor's, whose invitation is not revoked with hers.
+        const { id: next } = await server.createInvitation({ ...earlier, name: "Next Ned" });
+        await desk.locator(".invite-place").getByRole("button", { name: "Revoke…" }).click();
+        const question = desk.getByRole("dialog");
+        await question.getByRole("button", { name: "Revoke invitation" }).click();
+        await question.waitFor({ state: "detached" });
+        for await (const { invitations } of server.listInvitations({ state: "pending" })) {
+          expect(invitations.map(({ name }) => name)).toEqual(["Next Ned"]);
+        }
+        await server.revokeInvitation(next);
         await desk.getByRole("button", { name: "Done" }).click();
         // The list is today's, so it does not have this one.
         await inviteOne("สมศรี", "Tomorrow, 8:00 to 18:00");
@@ -371,6 +381,36 @@ describe.skipIf(!HAS_CHROMIUM)(
       await view("today", "Today");
       await view("deliveries", "Deliveries");
       await page.getByText("This application has no webhook address").waitFor();
+    });
+
+    it("a change of many badges stops when its dialog is closed, and is undone again after a failure", async () => {
+      const ids: string[] = [];
+      for (let place = 0; place < 6; place++) ids.push(await issue(`lea-${place}`));
+      const active = async () => {
+        const badges = await Promise.all(ids.map((id) => tom.getBadge(id)));
+        return badges.filter(({ state }) => state === "active").length;
+      };
+      await view("badges?q=lea-", "Badges");
+      await until(async () => expect(await rows("badges").count()).toBe(6));
+      await page.getByLabel("Select all that are shown").check();
+      await page.getByRole("button", { name: "Suspend…" }).click();
+      const waiting: (() => void)[] = [];
+      await page.route("**/suspend", (route) => void waiting.push(() => void route.continue()));
+      await dialog().getByRole("button", { name: "Suspend 6 badges" }).click();
+      await until(() => expect(waiting).toHaveLength(4));
+      await dialog().getByRole("button", { name: "Cancel" }).click();
+      for (const goOn of waiting) goOn();
+      const notice = page.locator(".notice");
+      await notice.getByText("4 of 6 badges are suspended.").waitFor();
+      expect(await active()).toBe(2);
+      await page.route("**/resume", (route) => route.fulfill({ status: 500, body: "" }));
+      await notice.getByRole("button", { name: "Undo" }).click();
+      await notice.getByText("Undone for 0 badges; 4 badges could not be changed.").waitFor();
+      await page.unroute("**/resume");
+      await page.unroute("**/suspend");
+      await notice.getByRole("button", { name: "Try again" }).click();
+      await notice.getByText("Undone: 4 badges are as they were.").waitFor();
+      expect(await active()).toBe(6);
     });
 
     it("the console says when a list has more rows than one CSV file", async () => {

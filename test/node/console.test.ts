@@ -454,6 +454,20 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await fact("State").getByText("Suspended").waitFor();
       await row("Badge suspended").getByText("Tom").waitFor();
     });
+
+    it("a dialog on a badge's page says who changed the badge, also when the page behind it reloads", async () => {
+      await openBadge("ivan");
+      await step("Change start or end");
+      await dialog().getByRole("button", { name: "Save", exact: true }).waitFor();
+      await tom.setBadgeEnd(number("ivan"), "2042-01-01T00:00:00Z");
+      await page.clock.runFor(5000);
+      await page.evaluate(() => dispatchEvent(new Event("focus")));
+      await dialog()
+        .getByText(/^Tom changed this badge at \d\d:\d\d: start or end changed\./)
+        .waitFor();
+      await dialog().getByRole("button", { name: "Save anyway" }).waitFor();
+      await dialog().getByRole("button", { name: "Cancel" }).click();
+    });
   });
 
   describe("a visitor", () => {
@@ -473,8 +487,19 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Copy link" }).click();
       await page.getByText("Copied.").waitFor();
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(scanned);
-      const mail = await page.getByRole("link", { name: "Mail" }).getAttribute("href");
-      expect(decodeURIComponent(mail ?? "")).toContain(scanned);
+      const mail = page.getByRole("link", { name: "Mail" });
+      expect(decodeURIComponent((await mail.getAttribute("href")) ?? "")).toMatch(
+        /Open this on your phone by .*: https:/,
+      );
+      expect(decodeURIComponent((await mail.getAttribute("href")) ?? "")).toContain(scanned);
+      const asked: string[] = [];
+      page.on("dialog", (question) => {
+        asked.push(question.type());
+        void question.dismiss();
+      });
+      await mail.click();
+      await page.getByRole("button", { name: "Copy link" }).click();
+      expect(asked).toEqual([]);
       const invitationToken = scanned.replace("https://app.example.com/visit/", "");
       const claimed = await device("walt's phone", "/v1/badge", { userId: "walt", invitationToken });
       expect(claimed.status).toBe(201);

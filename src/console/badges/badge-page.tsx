@@ -28,7 +28,8 @@ export function BadgePage({ params: { id = "" } }: { params: Readonly<Record<str
 function Card({ id }: { id: string }) {
   const session = useSession();
   const badge = useLoaded((server, signal) => server.getBadge(id, { signal }), id);
-  const [asking, setAsking] = useState<BadgeStep | null>(null);
+  /** `seenAt`: `changedAt` of the badge when the dialog was opened, because the page behind it reloads. */
+  const [asking, setAsking] = useState<{ step: BadgeStep; seenAt: string } | null>(null);
   const [changes, setChanges] = useState(0);
   const refresh = () => {
     badge.reload();
@@ -39,16 +40,10 @@ function Card({ id }: { id: string }) {
       {(value) => (
         <>
           <Facts badge={value} />
-          {session.may("change") && <Steps badge={value} onStep={setAsking} />}
-          {asking !== null && (
-            <StepDialog
-              id={id}
-              step={asking}
-              seenAt={value.changedAt}
-              onDone={refresh}
-              onClose={() => setAsking(null)}
-            />
+          {session.may("change") && (
+            <Steps badge={value} onStep={(step) => setAsking({ step, seenAt: value.changedAt })} />
           )}
+          {asking !== null && <StepDialog id={id} {...asking} onDone={refresh} onClose={() => setAsking(null)} />}
           <h2>History</h2>
           <HistoryTable
             filter={{ badgeId: id }}

@@ -26,7 +26,7 @@ const DONE: Readonly<Record<BulkStep, readonly [string, string]>> = {
   revoke: ["is revoked", "are revoked"],
 };
 
-/** Asks before it changes many badges, and says how that ended for each. */
+/** Asks before it changes many badges, and says how that ended for each. Closed meanwhile, it changes no further badge. */
 export function BulkDialog(props: {
   step: BulkStep;
   badges: readonly ListedBadge[];
@@ -40,33 +40,43 @@ export function BulkDialog(props: {
   const application = useSettings();
   const [end, setEnd] = useState<string | null>(null);
   const [outcomes, setOutcomes] = useState<readonly BulkOutcome[] | null>(null);
-  const act = async (reason: string | undefined): Promise<Notice | null> => {
+  const act = async (reason: string | undefined, closed: AbortSignal): Promise<Notice | null> => {
     const found: BulkOutcome[] = [];
     setOutcomes([]);
-    await eachOf(badges, AT_ONCE, async (badge) => {
+    const takeStep = async (badge: ListedBadge) => {
       found.push(await takeBulkStep(session, badge, { step, end, reason }));
       setOutcomes([...found]);
-    });
-    if (found.some(({ isDone }) => !isDone)) throw new Stopped();
+    };
+    await eachOf(badges, AT_ONCE, takeStep, closed);
+    if (closed.aborted) onDone();
+    else if (found.some(({ isDone }) => !isDone)) throw new Stopped();
     return doneNotice(found);
   };
   const doneNotice = (found: readonly BulkOutcome[]): Notice => {
     const done = found.filter(({ isDone }) => isDone).length;
     const which = done === badges.length ? count(done) : `${count(done)} of ${count(badges.length)}`;
     const [is, are] = DONE[step];
-    const undo = async (): Promise<Notice> => {
-      const { undone, left } = await undoBulkStep(found);
-      onDone();
-      if (left === 0) return { text: `Undone: ${counted(undone, "badge is as it was", "badges are as they were")}.` };
-      const others = `${counted(left, "badge was", "badges were")} left alone, because somebody has changed ${left === 1 ? "it" : "them"} since.`;
-      return { text: `Undone for ${counted(undone, "badge")}; ${others}`, tone: "warning" };
-    };
     return {
       text: `${which} ${badges.length === 1 ? `badge ${is}` : `badges ${are}`}.`,
       ...(done < badges.length && { tone: "warning" }),
-      ...(found.some((outcome) => outcome.undo) && { undo }),
+      ...(found.some((outcome) => outcome.undo) && { undo: () => undo(found) }),
       ...(step !== "extend" && application.statusList && { more: DoorsKnow }),
     };
+  };
+  const undo = async (some: readonly BulkOutcome[]): Promise<Notice> => {
+    const { undone, left, failed } = await undoBulkStep(some);
+    onDone();
+    if (left + failed.length === 0)
+      return { text: `Undone: ${counted(undone, "badge is as it was", "badges are as they were")}.` };
+    const parts = [
+      `Undone for ${counted(undone, "badge")}`,
+      left > 0 &&
+        `${counted(left, "badge was", "badges were")} left alone, because somebody has changed ${left === 1 ? "it" : "them"} since`,
+      failed.length > 0 && `${counted(failed.length, "badge")} could not be changed`,
+    ];
+    const text = `${parts.filter(Boolean).join("; ")}.`;
+    if (failed.length === 0) return { text, tone: "warning" };
+    return { text, tone: "bad", label: "Try again", undo: () => undo(failed) };
   };
   const close = () => {
     // The dialog stayed open to name the badges that were left alone, so no notice has named the others yet.

@@ -81,17 +81,26 @@ function undoOf(step: BulkStep) {
       : server.resumeBadge(id, { ifChange: change });
 }
 
-/** Undoes what was done. A badge that somebody has changed since is left alone. @throws SessionEnded */
-export async function undoBulkStep(outcomes: readonly BulkOutcome[]): Promise<{ undone: number; left: number }> {
-  const result = { undone: 0, left: 0 };
-  await eachOf(outcomes, AT_ONCE, async ({ undo }) => {
-    if (undo === undefined) return;
+/**
+ * Undoes what was done. A badge that somebody has changed since is left alone.
+ *
+ * @returns `failed`: those to try again, because the service did not do it
+ * @throws SessionEnded
+ */
+export async function undoBulkStep(
+  outcomes: readonly BulkOutcome[],
+): Promise<{ undone: number; left: number; failed: readonly BulkOutcome[] }> {
+  const failed: BulkOutcome[] = [];
+  const result = { undone: 0, left: 0, failed };
+  await eachOf(outcomes, AT_ONCE, async (outcome) => {
+    if (outcome.undo === undefined) return;
     try {
-      await undo();
+      await outcome.undo();
       result.undone++;
     } catch (error) {
       if (error instanceof SessionEnded) throw error;
-      result.left++;
+      if (isConflict(error)) result.left++;
+      else failed.push(outcome);
     }
   });
   return result;

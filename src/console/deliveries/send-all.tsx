@@ -37,9 +37,9 @@ function SendAllDialog({ onDone, onClose }: { onDone: () => void; onClose: () =>
     return found.slice(0, MOST);
   });
   const [sent, setSent] = useState<number | null>(null);
-  const act = async (): Promise<Notice> => {
+  const act = async (_: string | undefined, closed: AbortSignal): Promise<Notice> => {
     const results = { pending: 0, held: 0, failed: 0 };
-    await eachOf(problems.value ?? [], AT_ONCE, async ({ id }) => {
+    const send = async ({ id }: ListedEvent) => {
       try {
         results[(await session.run((server, signal) => server.replayEvent(id, { signal }))).state]++;
       } catch (error) {
@@ -47,7 +47,8 @@ function SendAllDialog({ onDone, onClose }: { onDone: () => void; onClose: () =>
         results.failed++;
       }
       setSent(results.pending + results.held + results.failed);
-    });
+    };
+    await eachOf(problems.value ?? [], AT_ONCE, send, closed);
     onDone();
     const parts = [
       `${counted(results.pending, "delivery is", "deliveries are")} being sent again.`,

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { SessionEnded } from "../session.ts";
 import { type Notice, useNotify } from "./notice.tsx";
 import { explain } from "./problems.ts";
@@ -13,8 +13,11 @@ export function ConfirmDialog(props: {
   /** The button that does it, such as `Suspend badge`; null if it cannot be done. */
   action: string | null;
   isFinal?: boolean;
-  /** @returns the notice to show; null if the page shows the result itself */
-  act: (reason: string | undefined) => Promise<Notice | null>;
+  /**
+   * @param closed aborted when the dialog is closed meanwhile
+   * @returns the notice to show; null if the page shows the result itself
+   */
+  act: (reason: string | undefined, closed: AbortSignal) => Promise<Notice | null>;
   /** Whether it asks for a reason, which the history keeps. */
   asksReason?: boolean;
   /** What must be typed to confirm, such as a user ID, and what to call it. */
@@ -30,7 +33,9 @@ export function ConfirmDialog(props: {
   const typed = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
+  const [closing] = useState(() => new AbortController());
   useLayoutEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => () => closing.abort(), [closing]);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -42,7 +47,7 @@ export function ConfirmDialog(props: {
     setProblem(null);
     notify(null);
     try {
-      const notice = await act(reason.current?.value.trim() || undefined);
+      const notice = await act(reason.current?.value.trim() || undefined, closing.signal);
       // Closing returns the focus; then the notice takes it.
       dialog.current?.close();
       if (notice !== null) notify(notice);

@@ -52,7 +52,8 @@ export function NoticeBar({ notice }: { notice: Notice }) {
     try {
       notify(await notice.undo());
     } catch (error) {
-      if (!(error instanceof SessionEnded)) notify({ text: explain(error), tone: "bad" });
+      if (error instanceof SessionEnded) return;
+      notify({ text: explain(error), tone: "bad", label: "Try again", undo: notice.undo });
     }
   };
   const close = () => {

@@ -84,7 +84,7 @@ export function PassActions({ pass, onRevoke, onDone }: { pass: NewPass; onRevok
   const text = [
     `Your visit to ${application.name}${host === "" ? "" : `, to see ${host}`}.`,
     `From ${invitation.badgeStartsAt === undefined ? "now" : shortTime(invitation.badgeStartsAt)} until ${invitation.badgeExpiresAt === undefined ? "further notice" : shortTime(invitation.badgeExpiresAt)}.`,
-    `${application.invitationLink === undefined ? "Your invitation code" : "Open this on your phone"}: ${link}`,
+    `${application.invitationLink === undefined ? "Enter this code in the app" : "Open this on your phone"} by ${shortTime(invitation.expiresAt)}: ${link}`,
   ].join("\n");
   const copy = async () => {
     try {
@@ -115,7 +115,13 @@ export function PassActions({ pass, onRevoke, onDone }: { pass: NewPass; onRevok
           Share…
         </button>
       )}
-      <a class="button" href={`mailto:?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(text)}`}>
+      {/* In a tab of its own: here, the browser would ask whether to leave the page and lose its codes. */}
+      <a
+        class="button"
+        target="_blank"
+        rel="noreferrer"
+        href={`mailto:?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(text)}`}
+      >
         Mail
       </a>
       <button type="button" class="final" onClick={onRevoke}>

@@ -4,12 +4,13 @@ import { useSettings } from "../parts/settings.ts";
 import { counted } from "../parts/texts.tsx";
 import { linkOf, Pass, PassActions } from "./pass.tsx";
 import type { Invited } from "./send-invitations.ts";
+import type { Revocable } from "./visit-columns.tsx";
 
 /** The new passes. Their codes are shown only now. */
 export function Passes(props: {
   invited: Invited;
   revoked: ReadonlySet<string>;
-  onRevoke: (invitation: { badgeId: string; name: string | undefined }) => void;
+  onRevoke: (invitation: Revocable) => void;
   onDone: () => void;
 }) {
   const { invited, revoked, onRevoke, onDone } = props;
@@ -56,7 +57,7 @@ export function Passes(props: {
         <>
           <PassActions
             pass={only}
-            onRevoke={() => onRevoke({ badgeId: only.invitation.badgeId, name: only.invitation.name })}
+            onRevoke={() => onRevoke({ ...only.invitation, token: only.invitation.id })}
             onDone={onDone}
           />
           <div class="passes">

@@ -6,8 +6,8 @@ import { ACTIONS, type Column } from "../parts/table.tsx";
 import { Chip, Digits, When } from "../parts/texts.tsx";
 import { INVITATION_STATE_WORDS, INVITATION_TONES } from "../words.ts";
 
-/** An invitation to revoke. */
-export type Revocable = Pick<ListedInvitation, "badgeId" | "name">;
+/** An invitation to revoke: by its token where that is known, because its number may already be another visitor's. */
+export type Revocable = Pick<ListedInvitation, "badgeId" | "name"> & { token?: string };
 
 /** The columns of a list of invitations. */
 export const invitationColumns = (

@@ -59,8 +59,8 @@ export function Visitors({ params }: { params: Params }) {
   const counts = day === null ? statistics.value?.invitations : exactOf(totals.value);
   const revoke = async (reason: string | undefined) => {
     if (revoking === null) return null;
-    const { badgeId, name } = revoking;
-    await session.run((server) => server.revokeInvitation(badgeId, { reason }));
+    const { badgeId, name, token = badgeId } = revoking;
+    await session.run((server) => server.revokeInvitation(token, { reason }));
     setRevoked((before) => new Set([...before, badgeId]));
     refresh();
     return { text: `The invitation of ${name ?? `number ${grouped(badgeId)}`} is revoked.` };

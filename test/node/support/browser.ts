@@ -67,7 +67,7 @@ export function watch(
 ): void {
   context.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(`${origin}/`) && !/^(data|blob):/.test(url)) foreignRequests.push(url);
+    if (!url.startsWith(`${origin}/`) && !/^(data|blob|mailto):/.test(url)) foreignRequests.push(url);
   });
   context.on("console", (message) => {
     if (["error", "warning"].includes(message.type()) && !isExpected(message.text())) complaints.push(message.text());
