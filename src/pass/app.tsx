@@ -10,7 +10,8 @@ export function App({ invited, baseUrl }: { invited: Invited | null; baseUrl: st
   const [shown, setShown] = useState<Shown>({ ...NOTHING, state: invited === null ? "unknown" : "loading" });
   const [visit] = useState(() => (invited === null ? null : new Visit(invited, baseUrl, setShown)));
   useEffect(() => visit?.start(), [visit]);
-  const { state, invitation, code, isClaiming } = shown;
+  const { invitation, code, isClaiming } = shown;
+  const state = shown.state === "expired" && isOver(invitation) ? "ended" : shown.state;
   const isOld = code !== null && state !== "open";
   useSeconds(isOld);
   const codeAge = isOld ? ageWords(Math.max(0, Date.now() - code.takenAt) / 1000) : null;
@@ -33,6 +34,9 @@ export function App({ invited, baseUrl }: { invited: Invited | null; baseUrl: st
     </>
   );
 }
+
+const isOver = (invitation: DescribedInvitation | null): boolean =>
+  invitation?.badgeExpiresAt !== undefined && Date.parse(invitation.badgeExpiresAt) <= Date.now();
 
 const NOTHING: Omit<Shown, "state"> = { invitation: null, code: null, isClaiming: false };
 

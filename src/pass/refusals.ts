@@ -8,6 +8,8 @@ export type State =
   | "early"
   | "open"
   | "ended"
+  /** The invitation was not claimed in time; the visit may still be ahead. */
+  | "expired"
   | "revoked"
   | "suspended"
   /** Claimed by another phone, or another browser. */
@@ -26,7 +28,7 @@ export type State =
 const STATES: Readonly<Record<string, State>> = {
   EARLY_BADGE: "early",
   EXPIRED_BADGE: "ended",
-  EXPIRED_INVITATION: "ended",
+  EXPIRED_INVITATION: "expired",
   REVOKED_BADGE: "revoked",
   REVOKED_INVITATION: "revoked",
   BLOCKED_USER: "revoked",

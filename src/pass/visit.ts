@@ -27,8 +27,10 @@ const CALLS = { maxTries: 2, maxRetryAfterSeconds: 2, timeoutMilliseconds: 10_00
 
 /** States in which the last code is still shown, because it may still be valid. */
 const KEEPS_CODE: readonly State[] = ["open", "offline", "busy"];
-/** States in which calling again cannot help. */
-const FINAL: readonly State[] = ["taken", "unsuitable", "unknown", "app"];
+/** Doors with `--max-age 60` refuse older codes (contract section 27). */
+const MAX_CODE_AGE_SECONDS = 60;
+/** States in which calling again cannot help. An application that is unknown may be enabled again. */
+const FINAL: readonly State[] = ["taken", "unsuitable", "app"];
 
 /** One visit in this browser: it shows the invitation, claims it on request, and renews the code. */
 export class Visit {
@@ -111,7 +113,10 @@ export class Visit {
       return this.#stop("unsuitable");
     }
     if (this.#identity === null) return this.#describe();
-    const { state, invitation } = this.#shown;
+    const { state, invitation, code } = this.#shown;
+    // After an hour in a pocket, a slow network must not make the last code look new.
+    const isStale = code !== null && Date.now() - code.takenAt > MAX_CODE_AGE_SECONDS * 1000;
+    if (isStale && state === "open") this.#show({ state: "busy" });
     // The code comes first; the facts of the visit may come later. While there is no code, they may change.
     if (invitation === null || this.#isBack || !KEEPS_CODE.includes(state))
       void this.#describe().catch(() => undefined);
@@ -140,7 +145,7 @@ export class Visit {
     // Another tab may just have claimed it.
     if (invitation.state === "claimed") this.#identity ??= await findIdentity(this.#invited);
     if (this.#identity !== null) return 0;
-    const states = { pending: "invited", claimed: "taken", revoked: "revoked", expired: "ended" } as const;
+    const states = { pending: "invited", claimed: "taken", revoked: "revoked", expired: "expired" } as const;
     this.#show({ state: states[invitation.state] });
     return POLL_SECONDS;
   }

@@ -41,6 +41,8 @@ const ENGLISH: Words = {
         return "Hold this code in front of the scanner at the door.";
       case "ended":
         return "Your visit has ended.";
+      case "expired":
+        return "This link has expired; please ask for a new one.";
       case "revoked":
         return "This pass has been withdrawn; please ask at reception.";
       case "suspended":
@@ -86,6 +88,8 @@ const GERMAN: Words = {
         return "Halten Sie diesen Code vor den Scanner an der Tür.";
       case "ended":
         return "Ihr Besuch ist zu Ende.";
+      case "expired":
+        return "Dieser Link ist abgelaufen; bitte fragen Sie nach einem neuen.";
       case "revoked":
         return "Dieser Ausweis wurde zurückgezogen; bitte fragen Sie am Empfang.";
       case "suspended":

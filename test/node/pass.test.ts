@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContext, BrowserContextOptions, Page, Response } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type NewInvitation, ServerClient } from "../../src/client/index.ts";
+import { DeviceClient, type NewInvitation, ServerClient } from "../../src/client/index.ts";
 import { ageLimits, DoorControl } from "../../src/examples/door-control.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
@@ -268,12 +268,21 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     });
     await after(300, 0);
     const isRenewed = page.waitForResponse(isSignature);
+    // On a slow network the old code does not look new meanwhile.
+    const slow = Promise.withResolvers<void>();
+    await page.route("**/v1/badge/sign", async (route) => {
+      await slow.promise;
+      await route.fallback();
+    });
     await page.evaluate(() => {
       Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
     });
     await page.clock.runFor(1);
+    await says(page, "There is no new code yet; this is your last one, 5 minutes old, and a door may refuse it.");
+    slow.resolve();
     await isRenewed;
+    await says(page, OPEN);
   });
 
   it("the page works with a clock that is an hour off, by the service's nonce (section 15)", async () => {
@@ -404,6 +413,33 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     for (const broken of [link.slice(0, -3), link.replace(/#.*/, ""), link.replace(/#app_/, "#app_0")]) {
       await says(await open(context, broken), "This link leads to no pass; please ask for a new one.");
     }
+  });
+
+  it("the page says whether the link of an invitation that nobody claimed has expired, or the visit is over", async () => {
+    const soon = () => new Date(Date.now() + 1500);
+    const [ahead, over] = [
+      await invite({ expiresAt: soon(), badgeExpiresAt: new Date(Date.now() + HOUR) }),
+      await invite({ expiresAt: soon(), badgeExpiresAt: soon() }),
+    ];
+    const context = await phone();
+    const { origin: baseUrl, applicationId } = service;
+    const desk = new DeviceClient({ baseUrl, applicationId, udid: "desk" });
+    await until(async () => expect((await desk.describeInvitation(over.token)).state).toBe("expired"));
+    await says(await open(context, ahead.link), "This link has expired; please ask for a new one.");
+    await says(await open(context, over.link), "Your visit has ended.");
+  });
+
+  it("the page asks again for a pass of an application that is unknown for a while", async () => {
+    const { link } = await invite();
+    const page = await (await phone()).newPage();
+    await page.clock.install();
+    const refusal = { error: "INVALID_APPLICATIONID", message: "applicationid is not known" };
+    await page.route("**/v1/invitation", (route) => route.fulfill({ status: 401, json: refusal }));
+    await page.goto(link);
+    await says(page, "This link leads to no pass; please ask for a new one.");
+    await page.unroute("**/v1/invitation");
+    await page.clock.runFor(30_000);
+    await button(page).waitFor();
   });
 
   it("the page says that a browser that stores nothing is unsuitable, and claims nothing there", async () => {
