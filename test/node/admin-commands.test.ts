@@ -164,6 +164,12 @@ describe("a message of a command for a deployed environment (contract section 10
   it("a command for a deployed environment does not deploy production from another one", () => {
     expect(forEnvironment("Run npm run deploy.", "production")).toBe("Run npm run deploy.");
     expect(forEnvironment("Run npm run deploy.", "staging")).toBe("Run npm run -s admin -- deploy --env staging.");
+    expect(forEnvironment("npm run deploy -- --force insists.", "staging")).toBe(
+      "npm run -s admin -- deploy --env staging --force insists.",
+    );
+    const gradual = "finish it (npx wrangler versions deploy --env production), or run npm run deploy";
+    expect(forEnvironment(gradual, "production")).toBe(gradual);
+    expect(forEnvironment(gradual, "staging")).not.toContain("production");
   });
 });
 

@@ -313,6 +313,8 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   it("deploy --no-replicas switches read replication off, and deploy without it switches it on again", async () => {
     expect(await rehearsal.deploy("--no-replicas")).toMatchObject({ code: 0 });
     expect(rehearsal.platform.account.databases).toMatchObject([{ read_replication: { mode: "disabled" } }]);
+    expect(await admin("init")).toMatchObject({ code: 0 });
+    expect(rehearsal.platform.account.databases).toMatchObject([{ read_replication: { mode: "disabled" } }]);
     expect((await rehearsal.deploy()).stderr).toContain("… Read replication of home 1 (auto): switch it on\n");
   });
 
@@ -522,6 +524,14 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       ),
     });
     expect(rehearsal.platform.writes().filter((call) => !call.endsWith("/raw"))).toHaveLength(before);
+    // As a clone that does not have the database's ID yet.
+    const committed = rehearsal.configuration();
+    const running = await release();
+    rehearsal.configure(committed.replace(/^database_id = "(?!0{8}).*\n/m, ""));
+    const fresh = await rehearsal.deploy("--location", "weur");
+    expect(fresh).toMatchObject({ code: 1, stderr: expect.stringContaining("is older than what is deployed") });
+    expect(await release()).toBe(running);
+    rehearsal.configure(committed);
     expect(await rehearsal.deploy("--force")).toMatchObject({ code: 0 });
     // It was rolled back before.
     expect(await release()).not.toBe(versionBefore.release);

@@ -6,9 +6,12 @@ export type Output = ReturnType<typeof createOutput>;
 
 /** @param environment that the command works on; undefined for local state */
 export const createOutput = (json: boolean, environment: string | undefined) => ({
-  /** Prints the result on standard output: as JSON with `--json`, else as text. */
+  /** Prints the result on standard output: as JSON with `--json`, else as text. Commands in it are for the environment. */
   result(value: unknown, text: () => string): void {
-    process.stdout.write(`${json ? JSON.stringify(value) : forEnvironment(text().trimEnd(), environment)}\n`);
+    const adapt = (line: string) => forEnvironment(line, environment);
+    const adaptAdvice = (key: string, field: unknown) =>
+      key === "advice" && typeof field === "string" ? adapt(field) : field;
+    process.stdout.write(`${json ? JSON.stringify(value, adaptAdvice) : adapt(text().trimEnd())}\n`);
   },
   /** Prints a note or progress on standard error. */
   note(line: string): void {

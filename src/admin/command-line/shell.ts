@@ -8,9 +8,10 @@ export const ADMIN = "npm run -s admin --";
 
 /** How production is deployed, for such lines. */
 export const DEPLOY = "npm run deploy";
+const PRODUCTION = "--env production";
 
 /**
- * Adds `--env` to the commands in a message. Messages are written for local state, or have an `--env` already.
+ * Adds `--env` to the commands in a message. Messages are written for local state or for production, or have an `--env` already.
  *
  * @param environment undefined for local state
  */
@@ -19,7 +20,10 @@ export function forEnvironment(message: string, environment: string | undefined)
   const option = `--env ${shellWord(environment)}`;
   const lines = message.split("\n").map((line) => {
     const named = line.includes(" --env ") ? line : line.replaceAll(`${ADMIN} `, `${ADMIN} ${option} `);
-    return environment === "production" ? named : named.replaceAll(DEPLOY, `${ADMIN} deploy ${option}`);
+    if (environment === "production") return named;
+    // Options follow `--` after npm run deploy, but not after a command of the script.
+    const deploy = `${ADMIN} deploy ${option}`;
+    return named.replaceAll(`${DEPLOY} -- `, `${deploy} `).replaceAll(DEPLOY, deploy).replaceAll(PRODUCTION, option);
   });
   return lines.join("\n");
 }

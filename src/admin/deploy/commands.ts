@@ -128,13 +128,15 @@ export function* stepsOf(
     // Creating a further home does not ask for the place of home 1.
     if (number !== 1 || wanted.number === 1) yield placeStep(deployment, number, place);
     yield queueBindingStep(deployment, number, place);
+    const isNew = deployment.home(number)?.database.database_id === undefined;
     yield databaseStep(deployment, number, place);
-    yield replicationStep(deployment, number, replication);
+    // init leaves the replication of the homes that exist as it is.
+    if (isUploaded || isNew) yield replicationStep(deployment, number, replication);
     yield migrationsStep(deployment, number);
   }
   for (const { queue } of deployment.target.consumers) yield queueStep(deployment, queue);
   yield sealingKeyStep(deployment, output);
   if (!isUploaded) return;
-  yield recordReleaseStep(deployment);
+  yield recordReleaseStep(deployment, isForced);
   yield uploadStep(deployment);
 }

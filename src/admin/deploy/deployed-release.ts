@@ -47,6 +47,21 @@ export function reasonToRefuse(deployed: DeployedRelease, own: string, containme
   return null;
 }
 
+/** Why this checkout must not replace what is deployed, with both releases; null when it may. */
+async function findRefusal(deployment: Deployment): Promise<{ reason: string; both: string } | null> {
+  const deployed = await deployedOf(deployment);
+  const reason = deployed ? reasonToRefuse(deployed, RELEASE_NUMBER, containsCommit(deployed.commit)) : null;
+  if (!deployed || reason === null) return null;
+  const own = formatRelease(RELEASE_NUMBER, checkoutCommit());
+  const other = formatRelease(deployed.release, deployed.commit);
+  return { reason, both: `it is ${own}, and ${other} was deployed at ${isoTime(deployed.deployedAt)}` };
+}
+
+const olderCheckout = ({ reason, both }: { reason: string; both: string }): UserError =>
+  new UserError(
+    `This checkout ${reason}: ${both}. Get the newer one (git pull). To go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
+  );
+
 const formatRelease = (release: string, commit: string | null): string =>
   commit === null ? release : `${release} (commit ${commit.slice(0, 12)})`;
 
@@ -60,29 +75,27 @@ export function releaseStep(deployment: Deployment, isForced: boolean): Step {
   return {
     name: `Release ${RELEASE_NUMBER} is not older than what is deployed`,
     async inspect() {
-      const database = homeDatabase(deployment);
-      const deployed = database === null ? undefined : await readDeployedRelease(database);
-      if (deployed === undefined) return null;
-      const reason = reasonToRefuse(deployed, RELEASE_NUMBER, containsCommit(deployed.commit));
-      if (reason === null) return null;
-      const both = `it is ${formatRelease(RELEASE_NUMBER, checkoutCommit())}, and ${formatRelease(deployed.release, deployed.commit)} was deployed at ${isoTime(deployed.deployedAt)}`;
-      if (isForced)
-        return { action: `go on because of --force, although this checkout ${reason} (${both})`, make: async () => {} };
-      throw new UserError(
-        `This checkout ${reason}: ${both}. Get the newer one (git pull). To go back, see "A new release" in docs/operations.md; ${DEPLOY} -- --force insists.`,
-      );
+      const refusal = await findRefusal(deployment);
+      if (refusal === null) return null;
+      if (!isForced) throw olderCheckout(refusal);
+      const { reason, both } = refusal;
+      return { action: `go on because of --force, although this checkout ${reason} (${both})`, make: async () => {} };
     },
   };
 }
 
-/** Records the release in D1, before the upload: from then on an older checkout is refused. */
-export function recordReleaseStep(deployment: Deployment): Step {
+/**
+ * Records the release in D1, before the upload: from then on an older checkout is refused. It is also refused here, because
+ * wrangler.toml may not have named home 1's database before, or another computer may have deployed meanwhile.
+ */
+export function recordReleaseStep(deployment: Deployment, isForced: boolean): Step {
   return {
     name: "Release in D1",
     async inspect() {
-      const database = homeDatabase(deployment);
+      const refusal = isForced ? null : await findRefusal(deployment);
+      if (refusal !== null) throw olderCheckout(refusal);
       const commit = checkoutCommit();
-      const deployed = database === null ? undefined : await readDeployedRelease(database);
+      const deployed = await deployedOf(deployment);
       if (deployed?.release === RELEASE_NUMBER && deployed.commit === commit) return null;
       return {
         action: `record ${formatRelease(RELEASE_NUMBER, commit)}`,
@@ -104,8 +117,8 @@ export function recordReleaseStep(deployment: Deployment): Step {
 /** The time in D1: this computer's clock may be wrong by hours. */
 const D1_NOW = sql`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
 
-/** Home 1's database; null before it is created, and without an account. */
-function homeDatabase(deployment: Deployment): Database | null {
+/** What home 1's D1 records; undefined before it is created, and without an account. */
+async function deployedOf(deployment: Deployment): Promise<DeployedRelease | undefined> {
   const exists = !deployment.isOffline && deployment.home(1)?.database.database_id !== undefined;
-  return exists ? deployedHomes(deployment.account, deployment.target).first.database : null;
+  return exists ? readDeployedRelease(deployedHomes(deployment.account, deployment.target).first.database) : undefined;
 }
