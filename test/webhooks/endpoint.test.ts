@@ -53,19 +53,33 @@ describe("a failing endpoint is held, and its events are kept (contract section 
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it("after 120 hours and 10 attempts without a success an endpoint is held: events that wait for a retry are not lost", async () => {
+  it("after 120 hours without a success an endpoint is held, when an event has had its 14 attempts: events that wait for a retry are not lost", async () => {
     const { endpoint, outbox } = await failing();
-    await failAfter(outbox, [0, ...times(8, 1)]);
-    expect(await outbox.endpoint()).toMatchObject({ failures: 9, heldAt: null });
-    await failAfter(outbox, [112]);
-    expect(await outbox.endpoint()).toMatchObject({ failures: 10, heldAt: outbox.now });
+    const useAttempts = async (event: string, attempts: number) => {
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        outbox.now = Math.max(outbox.now, (await outbox.event(event)).dueAt ?? 0);
+        await outbox.deliver(event);
+      }
+    };
+    const first = await outbox.issue();
+    await useAttempts(first, 14);
+    expect(await outbox.event(first)).toMatchObject({ state: "exhausted", attempts: 14 });
+    expect(await outbox.endpoint()).toMatchObject({ failures: 14, heldAt: null });
+    // Quiet days: the next event has all its attempts.
+    outbox.now += 100 * HOUR;
+    const second = await outbox.issue();
+    await useAttempts(second, 13);
+    expect(await outbox.endpoint()).toMatchObject({ failures: 27, heldAt: null });
+    await failAfter(outbox, times(3, 1));
+    await useAttempts(second, 1);
+    expect(await outbox.endpoint()).toMatchObject({ heldAt: outbox.now });
     expect(await outbox.event(await outbox.issue())).toMatchObject({ state: "held" });
     endpoint.received.length = 0;
     outbox.now += 11 * HOUR;
     const due = await outbox.sweep();
-    expect(due).toHaveLength(10);
+    expect(due).toHaveLength(3);
     await outbox.deliver(...due);
-    expect(await states(outbox)).toEqual(Array(11).fill("held"));
+    expect(await states(outbox)).toEqual(["exhausted", "exhausted", "held", "held", "held", "held"]);
     expect(endpoint.received).toEqual([]);
   });
 

@@ -1,5 +1,4 @@
 import {
-  HOLD_AFTER_ATTEMPTS,
   HOLD_AFTER_SECONDS,
   MAX_RETRY_AFTER_SECONDS,
   RETRY_DELAYS_SECONDS,
@@ -113,7 +112,7 @@ export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt
 /**
  * The endpoint's health after attempts that ended together. They count as one: a 410 if there is one, else a success,
  * else a failure. A success resets the health and ends a hold. A 410 holds the endpoint at once. Otherwise it is held
- * after `HOLD_AFTER_SECONDS` without a success, if at least `HOLD_AFTER_ATTEMPTS` attempts have failed.
+ * when an event is exhausted, so that each has its attempts, and there was no success for `HOLD_AFTER_SECONDS`.
  */
 export function healthAfter(
   health: EndpointHealth,
@@ -125,7 +124,7 @@ export function healthAfter(
   // If the clock went backwards, `failingSince` would lie in the future: start counting again.
   const failingSince = Math.min(health.failingSince ?? nowMilliseconds, nowMilliseconds);
   const failures = health.failures + 1;
-  const isDead = nowMilliseconds - failingSince >= HOLD_AFTER_SECONDS * 1000 && failures >= HOLD_AFTER_ATTEMPTS;
+  const isDead = has("exhausted") && nowMilliseconds - failingSince >= HOLD_AFTER_SECONDS * 1000;
   const heldNow = has("gone") || isDead ? nowMilliseconds : null;
   return { failingSince, failures, heldAt: health.heldAt ?? heldNow };
 }
