@@ -65,6 +65,18 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect(outcome(await changesOf(application, cursor))).toBe("410 EXPIRED_CURSOR");
   });
 
+  it("a cursor of the changes feed outlives a restore to before its epoch: meanwhile calls get 503 (section 13)", async () => {
+    const { application } = await withBadge();
+    const { headers } = await callServer(application, "GET", "/v1/changes");
+    const cursor = headers.get("pagination-cursor") ?? "";
+    const setHead = (columns: string) =>
+      runSql(`UPDATE application_head SET ${columns} WHERE application_id = ?1`, application.id);
+    await setHead("readable_from = 1000, epoch = 'earlier ' || epoch");
+    expect(outcome(await changesOf(application, cursor))).toBe("503 UNAVAILABLE");
+    await setHead("readable_from = 0, epoch = substr(epoch, 9)");
+    expect((await changesOf(application, cursor)).status).toBe(200);
+  });
+
   it("readers can read again when an allocator lost its storage, whatever flag it had set", async () => {
     const { application } = await withBadge();
     await runSql("UPDATE application_head SET readable_from = 1000 WHERE application_id = ?1", application.id);
