@@ -1,7 +1,8 @@
-import { toBase64 } from "./base64.ts";
+import { fromBase64, toBase64 } from "./base64.ts";
 import { Bookmarks } from "./bookmarks.ts";
 import { DpopSigner } from "./dpop-signer.ts";
 import { KeyMismatchError } from "./errors.ts";
+import { isObject, parseJson } from "./json.ts";
 import type { CallOptions, ClientOptions } from "./options.ts";
 import { pathSegment } from "./paths.ts";
 import type { ProofKey } from "./proof-key.ts";
@@ -59,11 +60,6 @@ export class DeviceClient {
   readonly #bookmarks: Bookmarks;
   /** Number of the last login's badge. While it is undefined, the service chooses the badge that signs. */
   #badgeId: string | undefined;
-  /**
-   * The error of the last login if `requireBound` rejected its badge. `sign` throws it if there is no other badge, because the
-   * service would choose the rejected one.
-   */
-  #unbound: KeyMismatchError | null = null;
 
   constructor({ udid, proofKey, requireBound = false, bookmark, ...options }: DeviceClientOptions) {
     this.#transport = new Transport(options);
@@ -105,7 +101,6 @@ export class DeviceClient {
     });
     await this.#requireOwn(issued);
     this.#badgeId = issued.badgeId;
-    this.#unbound = null;
     return issued;
   }
 
@@ -113,10 +108,7 @@ export class DeviceClient {
   async #requireOwn({ badgeId, keyThumbprint }: IssuedBadge): Promise<void> {
     const isUnbound = keyThumbprint === undefined;
     if (isUnbound && !this.#requireBound) return;
-    if (isUnbound) {
-      this.#unbound = new KeyMismatchError(badgeId, null);
-      throw this.#unbound;
-    }
+    if (isUnbound) throw new KeyMismatchError(badgeId, null);
     if (keyThumbprint !== (await this.#dpopSigner?.thumbprint())) throw new KeyMismatchError(badgeId, keyThumbprint);
   }
 
@@ -126,15 +118,14 @@ export class DeviceClient {
    * @param clientSignature as the building defines it, at most 4,096 bytes: as bytes, or as base64 with padding
    * @returns a compact JWS, which a door verifies offline (`@badge-distribution/verify`)
    * @throws BadgeServiceError (`isRefusedBadge` if the badge is not active), NoResponseError or the signal's reason
-   * @throws KeyMismatchError if `requireBound` has rejected the only badge that was requested
+   * @throws KeyMismatchError with `requireBound` if the badge that signed is not bound
    */
   async sign(
     clientSignature: string | Uint8Array,
     { badgeId = this.#badgeId, signal }: SignOptions = {},
   ): Promise<string> {
-    if (badgeId === undefined && this.#unbound !== null) throw this.#unbound;
     const base64 = typeof clientSignature === "string" ? clientSignature : toBase64(clientSignature);
-    return this.#transport.call({
+    const signature = await this.#transport.call({
       method: "POST",
       path: "/v1/badge/sign",
       headers: { udid: this.#udid },
@@ -144,6 +135,9 @@ export class DeviceClient {
       read: ({ body }) => signed(body)?.signature ?? null,
       signal,
     });
+    const { sub, cnf } = claimsOf(signature);
+    if (this.#requireBound && cnf === undefined) throw new KeyMismatchError(String(sub), null);
+    return signature;
   }
 
   /**
@@ -201,6 +195,14 @@ export class DeviceClient {
 }
 
 const bearer = (userToken: string) => ({ authorization: `Bearer ${userToken}` });
+
+/** A badge signature's claims; those of a bound badge have `cnf` (contract section 15). */
+function claimsOf(jwt: string): Record<string, unknown> {
+  const [, payload = ""] = jwt.split(".");
+  const bytes = fromBase64(payload.replaceAll("-", "+").replaceAll("_", "/"));
+  const claims = bytes && parseJson(new TextDecoder().decode(bytes));
+  return isObject(claims) ? claims : {};
+}
 
 const signed = object<{ signature: string }>({ signature: "string" });
 const describedInvitation = object<DescribedInvitation>({

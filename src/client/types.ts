@@ -151,7 +151,7 @@ export interface BlockedUserPage {
 }
 
 export interface ErasedUser {
-  /** The random user ID that replaces the erased one. */
+  /** The random user ID that replaces the erased one. If `erased` is 0, as in a repeated call, nothing has it. */
   userId: string;
   /** Number of badges from which this call erased the user. */
   erased: number;

@@ -110,6 +110,14 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
     expect(await failureOf(phone.requestBadge({ userId: "alice" }))).toBeInstanceOf(KeyMismatchError);
     expect(JSON.parse(atob((await phone.sign(BASE64)).split(".")[1] ?? ""))).toMatchObject({ sub: badgeId });
   });
+
+  it("one that somebody requested without a key does not sign after a restart of an app that wants its badge bound", async () => {
+    const stranger = await phoneWith().requestBadge({ userId: "alice" });
+    const restarted = phoneWith(key, { requireBound: true });
+    expect(await failureOf(restarted.sign(BASE64))).toMatchObject({
+      ...{ name: "KeyMismatchError", badgeId: stranger.badgeId, keyThumbprint: null },
+    });
+  });
 });
 
 describe("rebindBadge (contract section 15)", () => {
