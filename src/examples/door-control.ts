@@ -402,8 +402,10 @@ export class DoorControl {
     }
     const { change } = read.list;
     const list = this.#deltas.reduce((before, { delta }) => applyStatusDelta(before, delta) ?? before, read.list);
-    // A cached list may be older than a delta that the door already has.
-    const isBehind = list.change !== null && known?.list.change != null && list.change < known.list.change;
+    // A cached list may be older than a delta that the door already has. Without deltas the newer list is right, even if the
+    // service lost changes in a restore.
+    const hasDeltas = (known?.list.change ?? 0) > (known?.change ?? 0);
+    const isBehind = hasDeltas && list.change !== null && list.change < (known?.list.change ?? 0);
     if (!isBehind) this.#setList(uri, { jwt, list, change });
     return true;
   }

@@ -232,8 +232,10 @@ class Door:
             known = self._lists.get(uri)
             if known is not None and known.issued_at > status_list.issued_at:
                 return
-            # A cached list may be older than a delta that the door already has.
-            if known and known.change is not None and status_list.change is not None and status_list.change < known.change:
+            # A cached list may be older than a delta that the door already has. Without deltas the newer list is right, even if the
+            # service lost changes in a restore.
+            has_deltas = known is not None and (known.change or 0) > self._changes.get(uri, 0)
+            if has_deltas and status_list.change is not None and status_list.change < known.change:
                 return
             # A new dictionary, because the deciding thread copies the present one.
             self._lists = {**self._lists, uri: status_list}
