@@ -68,7 +68,7 @@ async function checkSealingKeys(session: Session) {
   const spare = versions.filter((version) => version !== key.version);
   return warning(
     `nothing needs version ${spare.join(", ")} any more`,
-    `A restore of D1 needs it for 31 days after re-sealing; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
+    `A restore of D1 needs it for 31 days after re-sealing, and an older backup as long as you keep it; then run ${formatCommand(session, `sealing-key remove ${spare[0]}`)}.`,
   );
 }
 
