@@ -1,7 +1,8 @@
-import { createMessageBatch } from "cloudflare:test";
+import { createExecutionContext, createMessageBatch } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
+import worker from "../../src/worker/index.ts";
 import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
-import { consumeDeadLetters } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { runSql } from "../support/home.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -332,9 +333,10 @@ describe("a message that the queue gave up on (contract section 8)", () => {
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const body = { applicationId: outbox.application.id, eventId: event };
     const giveUp = () =>
-      consumeDeadLetters(
-        () => outbox.context,
+      worker.queue(
         createMessageBatch("badge-webhooks-dead", [{ id: "1", timestamp: new Date(), attempts: 1, body }]),
+        env,
+        createExecutionContext(),
       );
     await giveUp();
     const { id: application } = outbox.application;
