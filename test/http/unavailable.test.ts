@@ -173,7 +173,7 @@ describe("a dependency that does not respond in time (contract section 11)", () 
     };
     await expect(retryPlatform("D1", call, 1, () => true)).rejects.toThrow(Unavailable);
     tries[0]?.reject(new Error("Network connection lost."));
-    // After whatever follows from that at once.
+    // Lets everything that this triggers run first.
     await new Promise((resolve) => setTimeout(resolve));
     expect(tries).toHaveLength(1);
   });

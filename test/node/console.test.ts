@@ -455,7 +455,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await row("Badge suspended").getByText("Tom").waitFor();
     });
 
-    it("a dialog on a badge's page says who changed the badge, also when the page behind it reloads", async () => {
+    it("a dialog on a badge's page says who changed the badge, even if the page behind it reloads", async () => {
       await openBadge("ivan");
       await step("Change start or end");
       await dialog().getByRole("button", { name: "Save", exact: true }).waitFor();

@@ -11,7 +11,8 @@ import {
   BY_SERVER,
   credentialParameters,
   IF_MATCH_PARAMETER,
-  REASON_BODY,
+  READ_AS_JSON,
+  reasonBody,
 } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { PAGINATION_CURSOR, pageParameters } from "./list-operations.ts";
@@ -72,7 +73,7 @@ export const setBadgeTimes = (): Operation => ({
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID, ACTOR_PARAMETER, IF_MATCH_PARAMETER],
   requestBody: {
-    description: "The times. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    description: `The times. ${READ_AS_JSON}`,
     required: true,
     content: json(schemaRef("BadgeTimesRequest"), {
       "A visit that is over in the evening": { expiresAt: "2027-01-23T00:00:00+01:00" },
@@ -109,7 +110,7 @@ const step = (operationId: string, summary: string, description: string, badge: 
   description,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID, ACTOR_PARAMETER, IF_MATCH_PARAMETER],
-  requestBody: REASON_BODY,
+  requestBody: reasonBody("Lost his phone"),
   responses: {
     "200": badgeResponse({ "The badge afterwards": badge }),
     ...serverErrors("READ_ONLY", "INVALID_JSON", "UNKNOWN_BADGE", "CHANGED_BADGE", "ENDED_BADGE", "PAYLOAD_TOO_LARGE"),
@@ -164,7 +165,7 @@ const blocking = (operationId: string, summary: string, description: string, use
   description,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
-  requestBody: REASON_BODY,
+  requestBody: reasonBody("Lost his phone"),
   responses: {
     "200": {
       description: "The user afterwards.",
@@ -183,7 +184,7 @@ export const eraseUser = (): Operation => ({
     "Revokes the user's badges, then puts a random user ID in place of this one everywhere, and deletes metadata, names, and the payloads of the events of those badges. The numbers stay taken. It shows in changes and in the history, without the `reason`, and cannot be undone. The database's own backups have the data for up to 61 days more. Repeated, it erases nothing more: `erased` is 0.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
-  requestBody: REASON_BODY,
+  requestBody: reasonBody("Lost his phone"),
   responses: {
     "200": {
       description: "The user is erased.",

@@ -236,9 +236,11 @@ export const BADGE_ID: Parameter = {
   example: EXAMPLE_BADGE,
 };
 
-/** The optional body of a call that needs none. */
-export const REASON_BODY: NonNullable<Operation["requestBody"]> = {
-  description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+export const READ_AS_JSON = "It is parsed as JSON, regardless of `Content-Type`; unknown fields are ignored.";
+
+/** The optional body of a call that needs none. @param reason an example */
+export const reasonBody = (reason: string): NonNullable<Operation["requestBody"]> => ({
+  description: `Why, for \`GET /v1/history\`. ${READ_AS_JSON}`,
   required: false,
-  content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "Lost his phone" } }),
-};
+  content: json(schemaRef("ReasonRequest"), { "A reason": { reason } }),
+});

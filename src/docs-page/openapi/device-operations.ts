@@ -15,6 +15,7 @@ import {
   BY_DEVICE_WITH_USER,
   credentialParameters,
   PROOF_PARAMETER,
+  READ_AS_JSON,
 } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
@@ -65,7 +66,7 @@ If several things are wrong, the first in this order is reported: application ID
   security: [...BY_DEVICE, ...BY_DEVICE_WITH_USER],
   parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER, BOOKMARK_PARAMETER],
   requestBody: {
-    description: "The user who has logged in. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    description: `The user who has logged in. ${READ_AS_JSON}`,
     required: true,
     content: json(schemaRef("BadgeRequest"), {
       "A user who has logged in": { userId: "alice", metadata: EXAMPLE_METADATA },
@@ -157,7 +158,7 @@ A missing application ID is 401 here.`,
   security: BY_DEVICE,
   parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER, BOOKMARK_PARAMETER],
   requestBody: {
-    description: "The client's signature. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    description: `The client's signature. ${READ_AS_JSON}`,
     required: true,
     content: json(schemaRef("SignRequest"), {
       "A client signature": { base64: EXAMPLE_CLIENT_SIGNATURE },

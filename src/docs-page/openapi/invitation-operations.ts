@@ -1,7 +1,7 @@
 import { MAX_INVITATIONS_BODY_BYTES } from "../../shared/limits/request-limits.ts";
 import { EXAMPLE_BADGE, EXAMPLE_EXPIRES_AT, EXAMPLE_TOKEN } from "../../shared/openapi-examples.ts";
 import { idempotencyKey } from "../../shared/requests.ts";
-import { ACTOR_PARAMETER, BY_DEVICE, BY_SERVER, credentialParameters } from "./components.ts";
+import { ACTOR_PARAMETER, BY_DEVICE, BY_SERVER, credentialParameters, READ_AS_JSON, reasonBody } from "./components.ts";
 import { jsonSchema, schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, json, serverErrors } from "./parts.ts";
 import type { Operation, Parameter } from "./types.ts";
@@ -109,7 +109,7 @@ Without a secret the call works only where the application does not require one.
   security: BY_INVITER,
   parameters: [...credentialParameters(BY_INVITER), IDEMPOTENCY_KEY, ACTOR_PARAMETER],
   requestBody: {
-    description: "Until when. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
+    description: `Until when. ${READ_AS_JSON}`,
     required: true,
     content: json(schemaRef("InvitationRequest"), {
       "For a week": { expiresAt: inAWeek(now) },
@@ -168,7 +168,7 @@ One \`Idempotency-Key\` and one \`udid\` count for all: the repeated request get
   security: BY_SERVER_WITH_UDID,
   parameters: [...credentialParameters(BY_SERVER_WITH_UDID), IDEMPOTENCY_KEY, ACTOR_PARAMETER],
   requestBody: {
-    description: `At most ${MAX_INVITATIONS_BODY_BYTES / 1024} KiB. Read as JSON whatever \`Content-Type\` says; unknown fields are ignored.`,
+    description: `At most ${MAX_INVITATIONS_BODY_BYTES / 1024} KiB. ${READ_AS_JSON}`,
     required: true,
     content: json(schemaRef("InvitationsRequest"), {
       "Two visitors": {
@@ -228,11 +228,7 @@ Revoking again by the token gives the same response, so repeat the call when non
     },
     ACTOR_PARAMETER,
   ],
-  requestBody: {
-    description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
-    required: false,
-    content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "The visit was cancelled" } }),
-  },
+  requestBody: reasonBody("The visit was cancelled"),
   responses: {
     "200": {
       description: "The invitation is revoked, by this call or an earlier one.",
@@ -282,11 +278,7 @@ A repeated call by the token gets the same response.`,
     },
     ACTOR_PARAMETER,
   ],
-  requestBody: {
-    description: "Why, for `GET /v1/history`. Read as JSON whatever `Content-Type` says; unknown fields are ignored.",
-    required: false,
-    content: json(schemaRef("ReasonRequest"), { "A reason": { reason: "The visitor asked for it" } }),
-  },
+  requestBody: reasonBody("The visitor asked for it"),
   responses: {
     "200": {
       description: "The invitation names nobody any more.",

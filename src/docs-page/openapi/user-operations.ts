@@ -1,5 +1,5 @@
 import { EXAMPLE_BADGE, EXAMPLE_METADATA, EXAMPLE_OTHER_BADGE } from "../../shared/openapi-examples.ts";
-import { BADGE_ID, BY_USER, credentialParameters, PROOF_PARAMETER, REASON_BODY } from "./components.ts";
+import { BADGE_ID, BY_USER, credentialParameters, PROOF_PARAMETER, reasonBody } from "./components.ts";
 import { schemaRef } from "./json-schemas.ts";
 import { commonHeaders, errorResponses, headerRef, json } from "./parts.ts";
 import type { Operation } from "./types.ts";
@@ -54,7 +54,7 @@ export const suspendOwnBadge = (): Operation => ({
     "For a phone that is lost: its badge signs nothing from now on. Only the application's server resumes it. A badge of another user is unknown here. A call that changes nothing gets the same response and sends no event. The body may have a `reason`; none is needed.",
   security: BY_USER,
   parameters: [...credentialParameters(BY_USER), PROOF, BADGE_ID],
-  requestBody: REASON_BODY,
+  requestBody: reasonBody("Lost his phone"),
   responses: {
     "200": {
       description: "The badge as it is now.",
