@@ -1,5 +1,6 @@
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it, vi } from "vitest";
+import { z } from "zod";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { describeDelays } from "../../src/docs-page/openapi/webhook-guide.ts";
 import { PUBLIC_ERRORS } from "../../src/shared/error-table.ts";
@@ -24,6 +25,7 @@ import { expectOfSchema } from "../support/documented.ts";
 import { call, requestBadge, serverHeaders } from "../support/http.ts";
 import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { expiredInvitation, hoursAhead, invite, revokedInvitation } from "./support/invitations.ts";
+import { signIn } from "./support/people.ts";
 
 const openApi = openApiDocument(Date.now());
 
@@ -198,6 +200,25 @@ describe("the examples", () => {
 
   it("the examples of requests are accepted by the service", async () => {
     const application = await createApplication();
+  it("the example of a searched list has the fields of an active visitor's badge (contract sections 12 and 24)", async () => {
+    const application = await createApplication();
+    const server = serverHeaders(application);
+    const body = { expiresAt: hoursAhead(1), badgeStartsAt: hoursAhead(1), badgeExpiresAt: hoursAhead(2), name: "Ann" };
+    const invited = await call("POST", "/v1/invitation", { headers: { ...server, udid: "server" }, body });
+    const claim = await requestBadge(application, "phone", { userId: "user", invitationToken: invited.body.id });
+    const headers = await signIn(application, "operator");
+    const path = `/v1/badges/${claim.body.badgeId}`;
+    expect((await call("PATCH", path, { headers, body: { startsAt: hoursAhead(1.5) } })).status).toBe(200);
+    const fieldsOf = (page: unknown) => {
+      const [badge = {}] = z.object({ badges: z.array(z.looseObject({})) }).parse(page).badges;
+      return Object.keys(badge).sort();
+    };
+    const { content } = openApi.paths["/v1/badges"]?.get?.responses["200"] ?? {};
+    const example = content?.["application/json"]?.examples?.["visitors-with-a-query"]?.value;
+    const found = await call("GET", "/v1/badges?q=user", { headers });
+    expect(fieldsOf(example)).toEqual(fieldsOf(found.body));
+  });
+
     const headers = { ...serverHeaders(application), udid: "device" };
     const exampleOf = (path: string): unknown => {
       const [example] = Object.values(

@@ -72,7 +72,7 @@ export const listBadges = (): Operation => ({
   operationId: "listBadges",
   tags: ["Badges"],
   summary: "List all badges of the application",
-  description: `Lists the active and the suspended badges, oldest first. Reserved numbers and badges that were revoked, replaced or have expired are left out. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. In a list with \`state\`, \`q\`, \`endsBefore\` or \`order\`, items are badges as \`GET /v1/badges/{id}\` shows them; they may be combined. A person's secret also gets who made the last change (\`changedBy\`). ${partialPage("badges")} \`GET /v1/badges/{id}\` shows a badge in any state. To keep a mirror up to date, follow \`GET /v1/changes\` instead: it has only what changed.
+  description: `Lists the active and the suspended badges, oldest first. Reserved numbers and badges that were revoked, replaced or have expired are left out. An item has \`state\` only while it is suspended, and \`expiresAt\` only if it has an end. In a list with \`state\`, \`q\`, \`endsBefore\` or \`order\`, which may be combined, an item also has \`issuedAt\` and \`changedAt\`, and its \`state\` unless it is active. A person's secret also gets who made the last change (\`changedBy\`). ${partialPage("badges")} \`GET /v1/badges/{id}\` shows a badge in any state. To keep a mirror up to date, follow \`GET /v1/changes\` instead: it has only what changed.
 
 ${PAGING}`,
   security: BY_SERVER,
@@ -92,7 +92,6 @@ ${PAGING}`,
           id: EXAMPLE_BADGE,
           userId: "alice",
           name: "Ann Lee",
-          state: "active",
           startsAt: "2027-01-22T07:00:00.000Z",
           expiresAt: "2027-01-22T17:00:00.000Z",
           issuedAt: "2027-01-15T08:00:00.500Z",
