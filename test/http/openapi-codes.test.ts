@@ -3,6 +3,7 @@ import { createDpopProof } from "../../src/client/index.ts";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventPage } from "../../src/shared/event-responses.ts";
 import { FEED_CURSOR } from "../../src/worker/badges/changes.ts";
+import { crowded } from "../allocator/support.ts";
 import { type BadgeStep, block, issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { newPhone } from "../bound/support.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
@@ -287,6 +288,7 @@ const OWN_CASES: Record<string, Cases> = {
     "403 WRONG_USER": wrongUser,
     "404 UNKNOWN_INVITATION": () => badge({ userId: "user", invitationToken: "inv_unknown" }),
     "409 CLAIMED_INVITATION": () => present(claimedInvitation),
+    "409 TOO_MANY_BADGES": async () => badge({ userId: "mallory" }, { applicationid: (await crowded(10_000)).id }),
     "410 EXPIRED_INVITATION": () => present(expiredInvitation),
     "410 REVOKED_INVITATION": () => present(revokedInvitation),
     "422 UNDEFINED_APPLICATIONID": () => badge({}, { applicationid: "" }),
@@ -308,7 +310,12 @@ const OWN_CASES: Record<string, Cases> = {
     "422 UNDEFINED_BASE64": () => sign({}),
     "422 INVALID_BASE64": () => sign({ base64: "A" }),
   },
-  "GET /v1/user/badges": casesOfPerson("GET", "/v1/user/badges"),
+  "GET /v1/user/badges": {
+    ...casesOfPerson("GET", "/v1/user/badges"),
+    // fetch sends no body with GET.
+    "413 PAYLOAD_TOO_LARGE": () =>
+      call("GET", "/v1/user/badges", { headers: { applicationid: personal.id, "content-length": "16385" } }),
+  },
   "PATCH /v1/user/badges/{id}/suspend": {
     ...casesOfPerson("PATCH", "/v1/user/badges/17/suspend"),
     "200": async () => suspendOwn(personal, await ownBadge(), await provider.token("user")),

@@ -107,6 +107,7 @@ If several things are wrong, the first in this order is reported: application ID
       "BLOCKED_USER",
       "UNKNOWN_INVITATION",
       "CLAIMED_INVITATION",
+      "TOO_MANY_BADGES",
       "EXPIRED_INVITATION",
       "REVOKED_INVITATION",
       "PAYLOAD_TOO_LARGE",

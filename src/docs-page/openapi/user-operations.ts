@@ -42,7 +42,8 @@ export const listOwnBadges = (): Operation => ({
         "Two phones, one of them lost": { badges: [BADGE, { ...SUSPENDED, id: EXAMPLE_OTHER_BADGE }] },
       }),
     },
-    ...errorResponses(USER_ROUTE, ERRORS),
+    // Its proof covers the body.
+    ...errorResponses(USER_ROUTE, [...ERRORS, "PAYLOAD_TOO_LARGE"]),
   },
 });
 
