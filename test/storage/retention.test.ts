@@ -202,7 +202,7 @@ describe("invitations (contract section 18)", () => {
     expect(await invitations(application)).toEqual([]);
     expect((await claim(application, "tablet", "bob", token)).status).toBe(404);
     const later = await inviteAgain();
-    expect(later.status).toBe(201);
+    expect([later.status, later.body.id]).toEqual([201, token]);
     expect(later.body.badgeId).not.toBe(badgeId);
     expect((await ask("PATCH", `/v1/invitation/${badgeId}/revoke`)).status).toBe(404);
     expect(await invitations(application)).toEqual(["pending"]);

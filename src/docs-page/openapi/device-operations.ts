@@ -58,7 +58,7 @@ An application ID is public, so without more anybody can get a badge that names 
 
 ### With a key of the device
 
-A request with a proof in \`DPoP\` that gets 201 **binds** the new badge to the key of the proof. From then on this call and \`POST /v1/badge/sign\` need a proof by the same key for it; any other call gets 401 \`INVALID_PROOF\`. A badge that exists is not bound by a proof, unless the application's server has called \`PATCH /v1/badges/{id}/rebind\` or an administrator lets first proofs bind badges. A claim that would replace a bound badge needs its key, unless the invitation was created with the application's secret. A lost 201 is repeated with the same key and gets 200.
+A request with a proof in \`DPoP\` that gets 201 **binds** the new badge to the key of the proof. From then on this call and \`POST /v1/badge/sign\` need a proof by the same key for it; any other call gets 401 \`INVALID_PROOF\`. A badge that exists is not bound by a proof, unless the application's server has called \`PATCH /v1/badges/{id}/rebind\` or an administrator lets first proofs bind badges. A claim that would replace a bound badge needs its key. If the invitation was created with the application's secret and names this \`userId\`, any valid proof is enough instead. A lost 201 is repeated with the same key and gets 200.
 
 ### What is checked first
 

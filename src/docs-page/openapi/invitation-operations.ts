@@ -97,7 +97,7 @@ An invitation that was created with the secret can be claimed by a user device w
 
 ### Repeat it safely
 
-**Send an \`Idempotency-Key\`**: then the same request gets the same 201 for as long as the invitation is kept, also once it has ended, so repeat it whenever no response came. The key belongs to its caller: the application's server, a person with a console secret, or one device. With another \`udid\` or body it gets 422 \`INVALID_IDEMPOTENCYKEY\`; so does the key of a claimed invitation that has been deleted, a year after its badge ended unless an administrator has set another time.
+**Send an \`Idempotency-Key\`**: then the same request gets the same 201 for as long as the invitation is kept, also once it has ended, so repeat it whenever no response came. The key belongs to its caller: the application's server, a person with a console secret, or one device. With another \`udid\` or body it gets 422 \`INVALID_IDEMPOTENCYKEY\`. So does a body with a name or user ID once the invitation or its user was erased. An invitation is deleted a year after it or its badge ended, unless an administrator has set another time: its key then reserves another number, under the same token.
 
 **Without a key each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. The number stays reserved until \`expiresAt\`: choose it no later than needed.
 

@@ -140,7 +140,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   INVALID_IDEMPOTENCYKEY: {
     meaning:
-      "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used with another `udid` or body, or for an invitation that was claimed and has been deleted since.",
+      "The `Idempotency-Key` is not 1 to 255 printable ASCII characters, or was used with another `udid` or body, or for an invitation whose name or user ID has been erased since.",
     remedy: "Make a new key for each new invitation, and repeat a request with its own key, udid and body.",
   },
   INVALID_STATE: {
