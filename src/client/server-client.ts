@@ -147,7 +147,8 @@ export interface InvitingOptions extends ActingOptions {
   udid: string;
   /**
    * 1 to 255 printable ASCII characters that identify this invitation among the application's, such as the ID of the visit.
-   * Another call with the same key, `udid` and times, also after a restart, returns the same invitation. Default: random.
+   * Another call with the same key, `udid`, times, `name` and `userId`, also after a restart, returns the same invitation.
+   * Default: random.
    */
   idempotencyKey?: string;
 }

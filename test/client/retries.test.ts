@@ -168,8 +168,15 @@ describe("if the response is lost (contract section 1)", () => {
     await expect(interrupted).rejects.toBeInstanceOf(NoResponseError);
     const invitation = await server(application).createInvitation(visit);
     expect(await server(application).createInvitation(visit)).toEqual(invitation);
-    const changed = server(application).createInvitation({ ...visit, udid: "other desk" });
-    await expect(changed).rejects.toMatchObject({ code: "INVALID_IDEMPOTENCYKEY" });
+    for (const other of [
+      { udid: "other desk" },
+      { expiresAt: new Date(Date.now() + 7_200_000) },
+      { name: "Ann" },
+      { userId: "ann" },
+    ]) {
+      const changed = server(application).createInvitation({ ...visit, ...other });
+      await expect(changed).rejects.toMatchObject({ code: "INVALID_IDEMPOTENCYKEY" });
+    }
   });
 });
 
