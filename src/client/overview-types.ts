@@ -163,11 +163,11 @@ export interface Statistics {
   /** The number range. */
   numbers: {
     size: number;
-    /** Numbers of badges that have not been replaced. */
+    /** Numbers of badges whose place no invitation's badge has taken. */
     issued: number;
     /** Numbers that pending invitations reserve. */
     reserved: number;
-    /** Numbers of replaced badges. */
+    /** Numbers of badges whose place an invitation's badge has taken, also of revoked ones. */
     retired: number;
     /** Numbers of ended invitations, until the reuse delay has passed. */
     coolingDown: number;
