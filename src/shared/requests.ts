@@ -148,13 +148,17 @@ function decodedBytes(base64: string): number {
   return (base64.length / 4) * 3 - padding;
 }
 
-/** ISO 8601 with a zone, RFC 3339 profile. Whether it lies ahead is checked against the clock. */
+/** RFC 3339, with or without seconds. */
+const DATE_TIMES = [z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })];
+
+/** ISO 8601 with a zone. Whether it lies ahead is checked against the clock. */
 const dateTime = (description: string, example: string) =>
-  z.iso
-    .datetime({ offset: true })
+  z
+    .string()
     .max(MAX_DATE_TIME_CHARACTERS)
+    .refine((text) => DATE_TIMES.some((form) => form.safeParse(text).success))
     .refine(isInYears)
-    .meta({ description, examples: [example] });
+    .meta({ format: "date-time", description, examples: [example] });
 
 /**
  * Responses have times in UTC, and a zone can move a time beyond the year that it is written with: 9999-12-31T23:59-01:00 is in
@@ -167,7 +171,7 @@ function isInYears(dateTime: string): boolean {
 
 export const invitationRequest = z.object({
   expiresAt: dateTime(
-    `Until when the invitation can be claimed: ISO 8601 with a zone (RFC 3339), in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
+    `Until when the invitation can be claimed: ISO 8601 with a zone (RFC 3339, seconds optional), in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
     "2027-01-22T18:00:00+01:00",
   ),
   badgeExpiresAt: dateTime(

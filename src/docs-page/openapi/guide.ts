@@ -62,7 +62,7 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 
 Devices call with \`applicationid\` and \`udid\`, people with \`applicationid\` and a user token, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
 
-Requests and responses are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601. Badge numbers are strings: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
+Requests and responses are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601, in requests with a zone (RFC 3339, seconds optional). Badge numbers are strings: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
 
 const NEARBY = `# Responses from nearby
 

@@ -199,7 +199,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Use the standard alphabet (`+`, `/`, `=`), not the URL-safe one.",
   },
   INVALID_EXPIRESAT: {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone, is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or is not of the years ${MIN_YEAR} to ${MAX_YEAR} (so are \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone (RFC 3339, seconds optional), is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or is not of the years ${MIN_YEAR} to ${MAX_YEAR} (so are \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
   INVALID_INVITATIONTOKEN: {
