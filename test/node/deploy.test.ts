@@ -206,7 +206,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect(await refusedDeployment("--workers-dev", "acme")).toMatch(
       /^The account is on the Workers Free plan, and the service needs /,
     );
-    expect(rehearsal.platform.account.state.workersDevName).toBe("acme");
+    expect(rehearsal.platform.account.state.workersDevName).toBe(null);
     rehearsal.platform.account.state.plan = "paid";
   });
 
@@ -217,8 +217,10 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       isLimited = true;
       return LIMITED;
     };
-    const { code, stdout, stderr } = await withFault(limitOnce, () => rehearsal.deploy("--location", "weur"));
+    const words = ["--location", "weur", "--workers-dev", "acme"];
+    const { code, stdout, stderr } = await withFault(limitOnce, () => rehearsal.deploy(...words));
     expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(rehearsal.platform.account.state.workersDevName).toBe("acme");
     expect(stdout).toContain('\nNext: npm run -s admin -- application create --name "First"');
     expect(stderr).toContain("… the platform limits the rate of calls: trying again in 1 s\n");
     expect(stderr).toContain("✓ First tick\n");

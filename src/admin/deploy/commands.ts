@@ -14,7 +14,7 @@ import { environmentStep } from "./environment.ts";
 import { startClocks } from "./first-tick.ts";
 import { askForPlaceIfNeeded, PLACE_OPTIONS, placeOf, placeStep, type WantedHome } from "./place.ts";
 import { planStep } from "./plan.ts";
-import { rightsStep, workersDevStep } from "./preflight.ts";
+import { registrationStep, rightsStep, workersDevStep } from "./preflight.ts";
 import { type ReplicationMode, replicationStep } from "./replication.ts";
 import { databaseBindingStep, databaseStep, queueBindingStep, queueStep } from "./resources.ts";
 import { type Step, takeSteps } from "./steps.ts";
@@ -105,7 +105,7 @@ interface DeploymentPlan {
 /**
  * Everything that an environment needs, in order. Each step is created only after the one before it was taken, because
  * steps read wrangler.toml and change it. The first four make sure of the token's rights, the release, the workers.dev name
- * and the plan, so that nothing useless is written.
+ * and the plan, so that nothing useless is written: a new workers.dev name is registered after them.
  */
 export function* stepsOf(
   deployment: Deployment,
@@ -113,13 +113,17 @@ export function* stepsOf(
   output: Output,
   { isUploaded, isForced, workersDev, replication }: DeploymentPlan,
 ): Generator<Step> {
+  const chosen: { name: string | null } = { name: null };
   // Without an account there is nothing to check.
   if (!deployment.isOffline) {
     yield rightsStep(deployment);
     yield releaseStep(deployment, isForced);
-    yield workersDevStep(deployment, workersDev);
+    yield workersDevStep(deployment, workersDev, (name) => {
+      chosen.name = name;
+    });
   }
   yield planStep(deployment);
+  if (chosen.name !== null) yield registrationStep(deployment, chosen.name);
   yield environmentStep(deployment);
   const numbers = new Set([1, ...deployment.target.homes.map(({ number }) => number), wanted.number]);
   for (const number of [...numbers].toSorted((one, other) => one - other)) {

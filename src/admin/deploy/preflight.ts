@@ -39,37 +39,70 @@ const subdomain = z.object({ subdomain: z.string() });
 /** The same check as wrangler's. */
 const SUBDOMAIN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
+/** The platform's code for a name that another account has. */
+const TAKEN = "[code: 10031]";
+
 /** `NAME` of `https://WORKER.NAME.workers.dev`; null when the account has none yet. */
 export const workersDevName = async (deployment: Deployment): Promise<string | null> =>
   (await deployment.find(subdomain, "/workers/subdomain"))?.subdomain ?? null;
 
 /**
- * Registers the account's workers.dev name, which a new account lacks. wrangler would notice that only after the upload,
- * because the draft of the Worker exists already.
+ * Chooses a workers.dev name if the account has none, and makes sure that it can be had. wrangler would notice the lack only
+ * after the upload, because the draft of the Worker exists already.
  *
  * @param given the name on the command line
+ * @param choose gets the name, which is to be registered when the plan is known to suffice
  */
-export function workersDevStep(deployment: Deployment, given: string | undefined): Step {
+export function workersDevStep(
+  deployment: Deployment,
+  given: string | undefined,
+  choose: (name: string) => void,
+): Step {
   return {
     name: "workers.dev name of the account",
     async inspect() {
       if ((await workersDevName(deployment)) !== null) return null;
       return {
-        action: given === undefined ? "ask for one, and register it" : `register ${given}`,
-        make: async () => register(deployment, given ?? (await askForName(deployment))),
+        action: given === undefined ? "ask for one, and register it" : `register ${given} once the plan is known`,
+        make: async () => {
+          const name = given ?? (await askForName(deployment));
+          await assertAvailable(deployment, name);
+          choose(name);
+        },
       };
     },
   };
 }
 
-async function register(deployment: Deployment, name: string): Promise<void> {
+/** Registers the name that was chosen. */
+export function registrationStep(deployment: Deployment, name: string): Step {
+  return {
+    name: "Registration of the workers.dev name",
+    async inspect() {
+      if ((await workersDevName(deployment)) !== null) return null;
+      const call = { method: "PUT", path: "/workers/subdomain", body: { subdomain: name } } as const;
+      return { action: `register ${name}`, make: () => registering(name, deployment.account.call(subdomain, call)) };
+    },
+  };
+}
+
+async function assertAvailable({ account }: Deployment, name: string): Promise<void> {
   if (!SUBDOMAIN.test(name)) {
     throw new UserError(
       `"${name}" cannot be a workers.dev name: use up to 63 of a-z and 0-9, with hyphens only in between.`,
     );
   }
+  // The same call as wrangler's. A free name is refused, too, with another code.
+  const look = account.call(z.unknown(), { path: `/workers/subdomains/${name}` }).catch((error: unknown) => {
+    if (!(error instanceof CloudflareApiError) || error.reason.includes(TAKEN)) throw error;
+  });
+  await registering(name, look);
+}
+
+/** @throws UserError that names the way out when the platform refuses the name */
+async function registering(name: string, call: Promise<unknown>): Promise<void> {
   try {
-    await deployment.account.call(subdomain, { method: "PUT", path: "/workers/subdomain", body: { subdomain: name } });
+    await call;
   } catch (error) {
     if (!(error instanceof CloudflareApiError)) throw error;
     throw new UserError(

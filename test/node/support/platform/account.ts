@@ -17,6 +17,9 @@ export class Refusal extends Error {
   }
 }
 
+/** Another account has this workers.dev name. */
+const nameTaken = () => new Refusal(409, 10031, "This subdomain is not available.");
+
 /** A call of the API, below `/accounts/ID`. */
 export interface Call {
   method: string;
@@ -250,6 +253,7 @@ export class StandInAccount {
   ) {
     const json = (): unknown => JSON.parse(body.toString() || "{}");
     if (kind === "subdomain") return this.#subdomain(method, json);
+    if (kind === "subdomains") throw name === "taken" ? nameTaken() : new Refusal(404, 10032, "It is not used.");
     if (kind === "domains") return this.domains;
     if (kind === "assets") return this.#takeAssets(body, contentType);
     if (kind === "services") return method === "DELETE" ? this.deleteWorker(name) : this.#service(name);
@@ -293,7 +297,7 @@ export class StandInAccount {
   #subdomain(method: string, json: () => unknown): unknown {
     if (method === "PUT") {
       const { subdomain } = z.strictObject({ subdomain: z.string() }).parse(json());
-      if (subdomain === "taken") throw new Refusal(409, 10031, "This subdomain is not available.");
+      if (subdomain === "taken") throw nameTaken();
       this.state.workersDevName = subdomain;
     }
     if (this.state.workersDevName === null) {
