@@ -14,7 +14,7 @@ const UNUSED_ID = "00000000-0000-0000-0000-000000000000";
 const PROBES = [`/d1/database/${UNUSED_ID}`, `/queues/${UNUSED_ID.replaceAll("-", "")}`];
 
 /**
- * Checks that the token may do what the steps need. Uploading the draft (plan.ts) shows whether it may upload Workers.
+ * Checks that the token may do what the steps need. Uploading the draft (paid-plan.ts) shows whether it may upload Workers.
  *
  * The platform does not document that it checks rights before existence. If it does not, the first write refuses a token
  * that may only read, with the same message.

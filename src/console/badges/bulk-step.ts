@@ -1,5 +1,5 @@
 import type { CurrentBadge, ListedBadge, ServerClient } from "../../client/index.ts";
-import { eachOf } from "../parts/pages.ts";
+import { eachOf } from "../parts/each-of.ts";
 import { explain } from "../parts/problems.ts";
 import { type Session, SessionEnded } from "../session.ts";
 import { BADGE_STATE_WORDS } from "../words.ts";

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { ListedEvent } from "../../client/index.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
+import { eachOf } from "../parts/each-of.ts";
 import { useLoaded, useSession } from "../parts/hooks.ts";
 import type { Notice } from "../parts/notice.tsx";
-import { eachOf } from "../parts/pages.ts";
 import { Show } from "../parts/states.tsx";
 import { counted } from "../parts/texts.tsx";
 import { SessionEnded } from "../session.ts";

@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { pageQuery } from "../../shared/requests.ts";
 import { ApiError } from "../api-error.ts";
 import { DOOR_CURSOR, pageDoors } from "../live/doors.ts";
-import { holdCall } from "../live/hold.ts";
+import { holdCall } from "../live/hold-call.ts";
 import { clientAddress, requireListener } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 import { authenticateServer } from "./middleware.ts";

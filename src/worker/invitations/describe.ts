@@ -5,7 +5,7 @@ import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { Context } from "../context.ts";
 import { findDescription } from "../storage/invitation-description.ts";
-import { visitTimes } from "./visit-times.ts";
+import { shownTimes } from "./shown-times.ts";
 
 /**
  * Describes an invitation to the holder of its token, and consumes nothing. The result has the invitation's own name,
@@ -26,7 +26,7 @@ export async function describeInvitation(
     // The allocator records an expiry later (contract section 19).
     state: state === "pending" && expiresAtTime <= now() ? "expired" : state,
     expiresAt,
-    ...visitTimes(found),
+    ...shownTimes(found),
     ...(name !== null && { name }),
     ...(userId !== null && { userId }),
     applicationName,

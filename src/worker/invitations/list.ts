@@ -10,7 +10,7 @@ import {
   type ListedInvitation,
   listInvitations,
 } from "../storage/invitation-list.ts";
-import { visitTimes } from "./visit-times.ts";
+import { shownTimes } from "./shown-times.ts";
 
 /** An invitation as the application's server sees it (contract section 19): never with its token. */
 type InvitationView = z.infer<typeof invitationPage>["invitations"][number];
@@ -40,7 +40,7 @@ function viewInvitation(invitation: ListedInvitation): InvitationView {
     state,
     createdAt: isoTime(createdAt),
     expiresAt,
-    ...visitTimes(invitation),
+    ...shownTimes(invitation),
     ...(name !== null && { name }),
     ...(userId !== null && { userId }),
   };

@@ -1,10 +1,10 @@
 import { isoTime } from "../../shared/time.ts";
 import type { InvitationRow } from "../storage/rows.ts";
 
-type VisitTimes = Pick<InvitationRow, "badgeStartsAt" | "badgeStartsAtTime" | "badgeExpiresAt" | "badgeExpiresAtTime">;
+type StoredTimes = Pick<InvitationRow, "badgeStartsAt" | "badgeStartsAtTime" | "badgeExpiresAt" | "badgeExpiresAtTime">;
 
 /** Start and end of an invitation's badge. A time is as it was sent, unless the badge's was changed after the claim. */
-export function visitTimes(times: VisitTimes): { badgeStartsAt?: string; badgeExpiresAt?: string } {
+export function shownTimes(times: StoredTimes): { badgeStartsAt?: string; badgeExpiresAt?: string } {
   const badgeStartsAt = textOf(times.badgeStartsAt, times.badgeStartsAtTime);
   const badgeExpiresAt = textOf(times.badgeExpiresAt, times.badgeExpiresAtTime);
   return { ...(badgeStartsAt !== null && { badgeStartsAt }), ...(badgeExpiresAt !== null && { badgeExpiresAt }) };
