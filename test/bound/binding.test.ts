@@ -35,7 +35,7 @@ async function inviteAlice(application: TestApplication) {
   return { id: String(body.id), badgeId: String(body.badgeId) };
 }
 
-// Who may use a badge from then on: test/http/authorization/proofs.ts.
+// Who may use a badge from then on: test/http/authorization/proofs.test.ts.
 describe("the call that creates a badge with a proof binds it to that key (contract section 15)", () => {
   it("a claim with a proof also binds the badge to its key, and the invitation's token then belongs to that key", async () => {
     const application = await createApplication();

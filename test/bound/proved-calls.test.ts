@@ -139,7 +139,7 @@ describe("a proof is for exactly one request (contract section 15)", () => {
   });
 });
 
-// In the order of everything that is refused: test/http/errors/order.ts.
+// In the order of everything that is refused: test/http/errors/order.test.ts.
 describe("what is wrong with a proof is reported (contract section 15)", () => {
   it("staleness is reported alone if nothing else is wrong with a proof, and before the invitation", async () => {
     const application = await createApplication();

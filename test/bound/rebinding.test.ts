@@ -169,7 +169,7 @@ describe("--bind-until (contract section 15)", () => {
   });
 });
 
-// Before the invitation is looked at, and after what is wrong with the request: test/http/errors/order.ts.
+// Before the invitation is looked at, and after what is wrong with the request: test/http/errors/order.test.ts.
 describe("--require-proof (contract section 15)", () => {
   const requireProof = ({ id }: TestApplication, value: 0 | 1) =>
     runSql("UPDATE application SET require_proof = ?2 WHERE id = ?1", id, value);

@@ -20,23 +20,6 @@ export function withHeader(name: string, value: string | null): Change {
   };
 }
 
-/** @param value undefined takes the field away */
-export function withField(name: string, value: unknown): Change {
-  return (draft) => ({ ...draft, body: { ...(typeof draft.body === "object" && draft.body), [name]: value } });
-}
-
-export function withBody(body: string): Change {
-  return (draft) => ({ ...draft, body });
-}
-
-export function withQuery(name: string, value: string): Change {
-  return (draft) => ({ ...draft, query: { ...draft.query, [name]: value } });
-}
-
-export function withPath(path: string): Change {
-  return (draft) => ({ ...draft, path });
-}
-
 export function send({ method, path, query, headers, body }: Draft): Promise<Answer> {
   const search = new URLSearchParams(query).toString();
   return call(method, search === "" ? path : `${path}?${search}`, { headers, ...(body !== undefined && { body }) });

@@ -3,20 +3,7 @@ import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { requestBadge, serverHeaders } from "../../support/http.ts";
 import { useProviders } from "../../users/provider.ts";
-import { STATUS_OF_CODE } from "../support/codes.ts";
-import { type Draft, outcome, send, withHeader } from "../support/draft.ts";
-import {
-  expectInOrder,
-  FAULTY_BODY,
-  FAULTY_UDID,
-  type Fault,
-  faultyField,
-  faultyHeader,
-  faultyPath,
-  faultyQuery,
-  missingField,
-  missingHeader,
-} from "../support/faults.ts";
+import { type Change, type Draft, inParallel, outcome, send, withHeader } from "../support/draft.ts";
 import {
   CREATOR,
   claimedInvitation,
@@ -25,6 +12,102 @@ import {
   invite,
   revokedInvitation,
 } from "../support/invitations.ts";
+
+/** @param value undefined takes the field away */
+function withField(name: string, value: unknown): Change {
+  return (draft) => ({ ...draft, body: { ...(typeof draft.body === "object" && draft.body), [name]: value } });
+}
+
+function withBody(body: string): Change {
+  return (draft) => ({ ...draft, body });
+}
+
+function withQuery(name: string, value: string): Change {
+  return (draft) => ({ ...draft, query: { ...draft.query, [name]: value } });
+}
+
+function withPath(path: string): Change {
+  return (draft) => ({ ...draft, path });
+}
+
+/**
+ * Something wrong with a call. `parts` are the pieces of the call it touches, "body.userId" for a field and "body" for all of
+ * it: two faults of one piece exclude each other, all others can come together.
+ */
+interface Fault {
+  name: string;
+  parts: readonly string[];
+  /** Status and code, as `outcome` writes them. */
+  answer: string;
+  /** The ways to make this mistake. The first stands for all of them where faults come in pairs. */
+  variants: readonly [Change, ...Change[]];
+}
+
+/** A header that is missing, in each of the ways that count as that (contract section 2). */
+function missingHeader(name: string, answer: string, parts: readonly string[] = [name]): Fault {
+  const variants = [withHeader(name, null), withHeader(name, ""), withHeader(name, " \t ")] as const;
+  return { name: `no ${name}`, parts, answer, variants };
+}
+
+/** A field that is missing, in each of the ways that count as that (contract section 2). */
+function missingField(name: string, answer: string): Fault {
+  const [absent, ...counted] = [undefined, null, "", " \t\n"].map((value) => withField(name, value));
+  return { name: `no ${name}`, parts: [`body.${name}`], answer, variants: [absent ?? withBody("{}"), ...counted] };
+}
+
+function faultyHeader(name: string, [first, ...others]: readonly [string, ...string[]], answer: string): Fault {
+  const variants = [withHeader(name, first), ...others.map((value) => withHeader(name, value))] as const;
+  return { name: `${name} ${first.slice(0, 20)}`, parts: [name], answer, variants };
+}
+
+function faultyField(name: string, [first, ...others]: readonly [unknown, ...unknown[]], answer: string): Fault {
+  const variants = [withField(name, first), ...others.map((value) => withField(name, value))] as const;
+  return { name: `${name} ${JSON.stringify(first).slice(0, 40)}`, parts: [`body.${name}`], answer, variants };
+}
+
+function faultyQuery(name: string, [first, ...others]: readonly [string, ...string[]], answer: string): Fault {
+  const variants = [withQuery(name, first), ...others.map((value) => withQuery(name, value))] as const;
+  return { name: `${name}=${first}`, parts: [name], answer, variants };
+}
+
+function faultyPath(name: string, path: string, answer: string): Fault {
+  return { name, parts: ["path"], answer, variants: [withPath(path)] };
+}
+
+/** Bodies that are not a JSON object. */
+const FAULTY_BODY: Fault = {
+  name: "body not an object",
+  parts: ["body"],
+  answer: "400 INVALID_JSON",
+  variants: [withBody("[]"), withBody('{"userId":'), withBody('"text"'), withBody("null")],
+};
+
+const FAULTY_UDID: Fault = faultyHeader("udid", ["bell \u0007", "u".repeat(256)], "422 INVALID_UDID");
+
+function canMeet(one: Fault, other: Fault): boolean {
+  const isWithin = (part: string, whole: string) => part === whole || part.startsWith(`${whole}.`);
+  return !one.parts.some((part) => other.parts.some((place) => isWithin(part, place) || isWithin(place, part)));
+}
+
+/** Each fault alone answers its own code; each pair that can come together answers the code of the earlier one. */
+async function expectInOrder(grantedCall: () => Draft, faults: readonly Fault[]): Promise<void> {
+  const alone = faults.flatMap(({ name, answer, variants }) =>
+    variants.map((change, place) => ({ name: `${name} (${place + 1})`, draft: change(grantedCall()), answer })),
+  );
+  const pairs = faults.flatMap((first, place) =>
+    faults
+      .slice(place + 1)
+      .filter((second) => canMeet(first, second))
+      .map((second) => ({
+        name: `${first.name} + ${second.name}`,
+        draft: second.variants[0](first.variants[0](grantedCall())),
+        answer: first.answer,
+      })),
+  );
+  const cases = [...alone, ...pairs];
+  const answers = await inParallel(cases, async ({ name, draft }) => `${name}: ${outcome(await send(draft))}`);
+  expect(answers).toEqual(cases.map(({ name, answer }) => `${name}: ${answer}`));
+}
 
 /** An `applicationid` that is there but of no use. */
 async function uselessApplication(answer: string): Promise<Fault> {
@@ -77,6 +160,34 @@ function callsOf(method: string, path: string, headers: Record<string, string>, 
 async function expectGranted(grantedCall: () => Draft, status: string): Promise<void> {
   expect(outcome(await send(grantedCall()))).toBe(status);
 }
+
+/** The error table of contract section 6: the codes of each status. */
+const CODES_OF_STATUS: [status: number, ...codes: string[]][] = [
+  [400, "INVALID_JSON"],
+  [401, "INVALID_APPLICATIONID", "INVALID_CREDENTIALS", "INVALID_PROOF", "USE_DPOP_NONCE", "INVALID_USERTOKEN"],
+  [403, "SUSPENDED_BADGE", "REVOKED_BADGE", "EXPIRED_BADGE", "EARLY_BADGE", "BLOCKED_USER", "READ_ONLY", "WRONG_USER"],
+  [403, "DOOR_ONLY"],
+  [404, "NOT_FOUND", "UNKNOWN_APPLICATION", "UNKNOWN_BADGE", "UNKNOWN_INVITATION", "UNKNOWN_EVENT"],
+  [404, "UNKNOWN_STATUSLIST"],
+  [405, "METHOD_NOT_ALLOWED"],
+  [409, "CLAIMED_INVITATION", "ENDED_BADGE", "TOO_MANY_BADGES"],
+  [410, "EXPIRED_INVITATION", "REVOKED_INVITATION", "EXPIRED_CURSOR"],
+  [412, "CHANGED_BADGE"],
+  [413, "PAYLOAD_TOO_LARGE"],
+  [422, "UNDEFINED_APPLICATIONID", "UNDEFINED_UDID", "UNDEFINED_USERID", "UNDEFINED_BASE64", "UNDEFINED_EXPIRESAT"],
+  [422, "INVALID_UDID", "INVALID_USERID", "INVALID_METADATA", "INVALID_BASE64", "INVALID_EXPIRESAT"],
+  [422, "INVALID_BADGEEXPIRESAT", "INVALID_STARTSAT", "INVALID_IDEMPOTENCYKEY", "INVALID_ACTOR"],
+  [422, "INVALID_INVITATIONS", "INVALID_NAME", "INVALID_STATE", "INVALID_INVITATIONTOKEN"],
+  [422, "INVALID_PER_PAGE", "INVALID_CURSOR"],
+  [429, "RATE_LIMITED"],
+  [500, "INTERNAL_ERROR"],
+  [501, "NOT_IMPLEMENTED"],
+  [503, "NUMBERS_EXHAUSTED", "UNAVAILABLE"],
+];
+
+const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map(
+  CODES_OF_STATUS.flatMap(([status, ...codes]) => codes.map((code) => [code, status])),
+);
 
 describe("the error table (contract section 6)", () => {
   it("the error table decides the service's responses", () => {
