@@ -12,28 +12,12 @@ import { getBadge } from "../badges/life-support.ts";
 import { allocatorOf, aroundObjectD1, takeOver, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import type { AroundTrip } from "../support/d1.ts";
-import { isAbout, LOST } from "../support/faults.ts";
+import { isAbout } from "../support/faults.ts";
 import { boundHome, homeDatabase, runSql } from "../support/home.ts";
 import { countBadges } from "../support/rows.ts";
 
 /** In every batch that moves D1's head, and in nothing else. */
 export const ENTRY = "INSERT INTO application_head";
-
-/** Batches that are lost on the way to D1, until it is told to stop. */
-export class LostEntries {
-  count = 0;
-  #isLosing = true;
-
-  readonly around: AroundTrip = async (statements, send) => {
-    if (!this.#isLosing || !isAbout(statements, ENTRY)) return send();
-    this.count++;
-    throw LOST;
-  };
-
-  stop(): void {
-    this.#isLosing = false;
-  }
-}
 
 /** Handles the next batch of the allocator in its own way; later ones go through. */
 export async function aroundNextEntry(application: TestApplication, around: AroundTrip): Promise<void> {

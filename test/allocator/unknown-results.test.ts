@@ -9,15 +9,31 @@ import { allocatorOf, aroundAllocators, aroundObjectD1, endAllocator, wake } fro
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import type { AroundTrip } from "../support/d1.ts";
-import { failing, LOST } from "../support/faults.ts";
+import { failing, isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
-import { aroundNextEntry, ENTRY, expectInSync, LostEntries, sequenceOf, stateOf } from "./support.ts";
+import { aroundNextEntry, ENTRY, expectInSync, sequenceOf, stateOf } from "./support.ts";
 
 const log = useQuietLog();
+
+/** Batches that are lost on the way to D1, until it is told to stop. */
+class LostEntries {
+  count = 0;
+  #isLosing = true;
+
+  readonly around: AroundTrip = async (statements, send) => {
+    if (!this.#isLosing || !isAbout(statements, ENTRY)) return send();
+    this.count++;
+    throw LOST;
+  };
+
+  stop(): void {
+    this.#isLosing = false;
+  }
+}
 
 let timers: StandingTimers | undefined;
 afterEach(() => {

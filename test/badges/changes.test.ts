@@ -1,17 +1,97 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { pageChanges } from "../../src/worker/badges/changes.ts";
 import { changeBadge } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { callDirectly } from "../invitations/support/direct.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { createApplication } from "../support/application.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
 import { testContext } from "../support/context.ts";
-import { callServer, requestBadge } from "../support/http.ts";
-import { Follower } from "./follower.ts";
+import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
+import { badgeRows } from "../support/rows.ts";
 import { block, issueTo, runSweep, setEnd, takeStep, unblock, withBadge } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
 
 const BY_SERVER = { actor: { kind: "server" } } as const;
+
+const page = z.object({
+  changes: z.array(z.looseObject({ id: z.string(), change: z.number(), changedAt: z.string() })),
+  more: z.boolean(),
+});
+
+type Change = z.infer<typeof page>["changes"][number];
+
+/** What an application's server keeps by following GET /v1/changes (contract section 13). */
+class Follower {
+  readonly #application: TestApplication;
+  readonly #perPage: number;
+  readonly copy = new Map<string, Change>();
+  cursor: string | null = null;
+  /** How often a cursor had expired, so that everything was read again. */
+  restarts = 0;
+  #lastChange = 0;
+
+  constructor(application: TestApplication, perPage = 100) {
+    this.#application = application;
+    this.#perPage = perPage;
+  }
+
+  /** Reads one page. @returns it, or null when the cursor has expired */
+  async read(): Promise<z.infer<typeof page> | null> {
+    const cursor = this.cursor === null ? "" : `&cursor=${this.cursor}`;
+    const headers = serverHeaders(this.#application);
+    const answer = await callDirectly("GET", `/v1/changes?per_page=${this.#perPage}${cursor}`, { headers });
+    if (answer.status === 410) {
+      expect(answer.body).toEqual({ error: "EXPIRED_CURSOR" });
+      this.#startAgain();
+      return null;
+    }
+    expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+    const { changes, more } = page.parse(answer.body);
+    expect(changes.length).toBeLessThanOrEqual(this.#perPage);
+    for (const change of changes) {
+      // Nothing twice, nothing out of order.
+      expect(change.change).toBeGreaterThan(this.#lastChange);
+      this.#lastChange = change.change;
+      this.copy.set(change.id, change);
+    }
+    this.cursor = answer.headers.get("pagination-cursor");
+    expect(this.cursor).toMatch(/^[\w-]+$/);
+    return { changes, more };
+  }
+
+  /** Reads until nothing more follows. @returns what it read since the last restart */
+  async follow(): Promise<Change[]> {
+    let read: Change[] = [];
+    for (;;) {
+      const found = await this.read();
+      if (found === null) read = [];
+      else read.push(...found.changes);
+      if (found?.more === false) return read;
+    }
+  }
+
+  /** The copy is what GET /v1/badges/{id} says of every badge that was ever issued. */
+  async expectExact(): Promise<void> {
+    const issued = (await badgeRows(this.#application)).filter(({ ordinal }) => ordinal !== null);
+    const numbers = issued.map(({ number }) => String(number));
+    expect([...this.copy.keys()].sort()).toEqual(numbers.sort());
+    for (const number of numbers) {
+      const headers = serverHeaders(this.#application);
+      const { body } = await callDirectly("GET", `/v1/badges/${number}`, { headers });
+      const { change: _, ...badge } = this.copy.get(number) ?? { change: 0 };
+      expect(badge).toEqual(body);
+    }
+  }
+
+  #startAgain(): void {
+    this.copy.clear();
+    this.cursor = null;
+    this.#lastChange = 0;
+    this.restarts++;
+  }
+}
 
 useQuietLog();
 useStandingClock();

@@ -1,30 +1,75 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
+import type { ApplicationId } from "../../src/shared/identifiers.ts";
+import { PLATFORM_TRIES } from "../../src/shared/limits/platform-limits.ts";
 import { ENTRY } from "../allocator/support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { readRows } from "../invitations/support/storage.ts";
 import { type AroundCall, allocatorOf, aroundAllocators, aroundObjectD1, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { aroundD1 } from "../support/d1.ts";
-import {
-  CASES,
-  expectedStatuses,
-  failing,
-  failingTrips,
-  isAbout,
-  type Kind,
-  LOST,
-  type Moment,
-  READ_CASES,
-  statusesOf,
-} from "../support/faults.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { failing, isAbout, type Kind, LOCKED, LOST, type Moment, statusesOf } from "../support/faults.ts";
 import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { expectOneBadge, numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
+import { numberOf, requestQuietly, WEBHOOK_URL } from "./support.ts";
 
 useQuietLog();
+
+const FOR_GOOD = "once, for good";
+
+const KINDS: readonly Kind[] = [
+  { name: "once, retryably", times: 1, error: LOST, isOvercome: true },
+  { name: "for as long as one request tries", times: PLATFORM_TRIES, error: LOST, isOvercome: false },
+  { name: FOR_GOOD, times: 1, error: new Error("D1_ERROR: no such table: badge"), isOvercome: false },
+];
+
+const MOMENTS: readonly Moment[] = ["before", "after"];
+/** Each kind at each moment. */
+const CASES = MOMENTS.flatMap((moment) => KINDS.map((kind) => ({ moment, kind })));
+
+/** Of a statement that only reads: D1 itself repeats it, and the service does so only while a local database is locked. */
+const READ_KINDS: readonly Kind[] = [
+  ...KINDS.map((kind) => (kind.error === LOST ? { ...kind, error: LOCKED } : kind)),
+  { name: "once, after D1's own tries", times: 1, error: LOST, isOvercome: false },
+];
+
+const READ_CASES = MOMENTS.flatMap((moment) => READ_KINDS.map((kind) => ({ moment, kind })));
+
+/** What the client of a badge is answered, one try after the other, when the first one's work was done or not. */
+function expectedStatuses({ isOvercome }: Kind, isDone: boolean): number[] {
+  if (isOvercome) return [201, 200];
+  return isDone ? [503, 200, 200] : [503, 201, 200];
+}
+
+/** Fails the trips to D1 that have this text in them. */
+function failingTrips(text: string, kind: Kind, moment: Moment): AroundTrip {
+  const fail = failing(kind, moment);
+  return (statements, send) => (isAbout(statements, text) ? fail(send) : send());
+}
+
+/**
+ * What holds for an application with one user device and a webhook URL, whatever failed on the way: one number in all
+ * answers, told as new at most once; one badge, and one event.
+ */
+async function expectOneBadge(application: { id: ApplicationId }, answers: readonly Answer[]): Promise<number> {
+  const granted = answers.filter(({ status }) => status < 300);
+  const [number, ...others] = new Set(granted.map(numberOf));
+  if (number === undefined) expect.fail("no request was granted");
+  expect(others).toEqual([]);
+  expect(granted.filter(({ status }) => status === 201).length).toBeLessThanOrEqual(1);
+  const refused = answers.filter(({ status }) => status >= 300);
+  expect(refused.map(({ status, body, headers }) => [status, body, headers.has("retry-after")])).toEqual(
+    refused.map(({ status }) =>
+      status === 500 ? [500, { error: "INTERNAL_ERROR" }, false] : [503, { error: "UNAVAILABLE" }, true],
+    ),
+  );
+  const badges = await badgeRows(application);
+  expect(badges.map((badge) => badge.number)).toEqual([number]);
+  expect((await eventRows(application)).map(({ id }) => id)).toEqual(badges.map(({ eventId }) => eventId));
+  return number;
+}
 
 const ALICE = { userId: "alice" };
 

@@ -1,9 +1,7 @@
 import { expect } from "vitest";
-import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import type { Answer } from "../support/http.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
-import { badgeRows, eventRows } from "../support/rows.ts";
 
 /** A URL whose receiver nobody asks: `requestQuietly` sends no wake-ups. */
 export const WEBHOOK_URL = "https://hooks.example/badges";
@@ -47,26 +45,4 @@ export function expectDifferent(
   expect(new Set(numbers).size).toBe(answers.length);
   expect(numbers.every((number) => number >= firstNumber && number <= lastNumber)).toBe(true);
   return numbers;
-}
-
-/**
- * What holds for an application with one user device and a webhook URL, whatever failed on the way: one number in all
- * answers, told as new at most once; one badge, and one event.
- */
-export async function expectOneBadge(application: { id: ApplicationId }, answers: readonly Answer[]): Promise<number> {
-  const granted = answers.filter(({ status }) => status < 300);
-  const [number, ...others] = new Set(granted.map(numberOf));
-  if (number === undefined) expect.fail("no request was granted");
-  expect(others).toEqual([]);
-  expect(granted.filter(({ status }) => status === 201).length).toBeLessThanOrEqual(1);
-  const refused = answers.filter(({ status }) => status >= 300);
-  expect(refused.map(({ status, body, headers }) => [status, body, headers.has("retry-after")])).toEqual(
-    refused.map(({ status }) =>
-      status === 500 ? [500, { error: "INTERNAL_ERROR" }, false] : [503, { error: "UNAVAILABLE" }, true],
-    ),
-  );
-  const badges = await badgeRows(application);
-  expect(badges.map((badge) => badge.number)).toEqual([number]);
-  expect((await eventRows(application)).map(({ id }) => id)).toEqual(badges.map(({ eventId }) => eventId));
-  return number;
 }

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CREATOR, hoursAhead, invite } from "../http/support/invitations.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { homeDatabase } from "../support/home.ts";
+import { UNLIMITED } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
+import { bindDatabase, homeDatabase } from "../support/home.ts";
 import { call, callServer, serverHeaders } from "../support/http.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
 import {
@@ -11,7 +14,6 @@ import {
   newPhone,
   outcome,
   type Phone,
-  raceAt,
   readBadge,
   rebind,
 } from "./support.ts";
@@ -33,6 +35,36 @@ async function inviteAlice(application: TestApplication) {
   });
   expect(status).toBe(201);
   return { id: String(body.id), badgeId: String(body.badgeId) };
+}
+
+/**
+ * Calls that race: none goes on before each has made its round trip, or is about to.
+ *
+ * @param text of the round trips that wait for each other
+ * @param moment whether they wait before D1 gets them, or with its response
+ */
+async function raceAt<T>(
+  text: string,
+  moment: "before" | "after",
+  calls: readonly ((bindings: Partial<Env>) => Promise<T>)[],
+): Promise<T[]> {
+  let arrived = 0;
+  const meet = async () => {
+    arrived++;
+    while (arrived < calls.length) await scheduler.wait(1);
+  };
+  const DB = aroundD1(homeDatabase(), async (statements, send) => {
+    if (!isAbout(statements, text)) return send();
+    if (moment === "before") await meet();
+    const result = await send();
+    if (moment === "after") await meet();
+    return result;
+  });
+  const results = await Promise.all(
+    calls.map((act) => act({ ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED })),
+  );
+  expect(arrived, "calls that met").toBeGreaterThanOrEqual(calls.length);
+  return results;
 }
 
 // Who may use a badge from then on: test/http/authorization/proofs.test.ts.

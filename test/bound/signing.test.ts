@@ -2,12 +2,25 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createDoorResponse, type ProofKey } from "../../src/client/index.ts";
 import { createChallenge, verifyPossession } from "../../src/verify/index.ts";
 import { CREATOR, invite } from "../http/support/invitations.ts";
+import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { runSql } from "../support/home.ts";
+import { billOf } from "../support/bill.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
+import { type AroundTrip, aroundD1 } from "../support/d1.ts";
+import { bindDatabase, homeDatabase, runSql } from "../support/home.ts";
 import { callServer, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
-import { countRows } from "./rows-read.ts";
-import { A_SIGNATURE, boundPhone, claimsOf, expectInvalidProof, newPhone, outcome, type Phone } from "./support.ts";
+import {
+  A_SIGNATURE,
+  BADGE,
+  boundPhone,
+  claimsOf,
+  expectInvalidProof,
+  newPhone,
+  outcome,
+  type Phone,
+  SIGN,
+} from "./support.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -24,6 +37,47 @@ async function shared(
     badges[userId] = String(issued.body.badgeId);
   }
   return badges;
+}
+
+/**
+ * The rows that the first round trip of each kind of call of a phone reads, whether the Worker makes it or the object. Most
+ * calls make one.
+ */
+async function countRows(application: { id: string }, phone: Phone): Promise<Record<string, number>> {
+  const other = await phone.withOtherKey();
+  const calls: [kind: string, by: Phone | null, path: string, body: object, status: number, trips: number | null][] = [
+    ["login", phone, BADGE, { userId: "alice" }, 200, 1],
+    // What settings may refuse is decided twice if they are more than a second old.
+    ["login with a wrong key", other, BADGE, { userId: "alice" }, 401, null],
+    ["signature", phone, SIGN, A_SIGNATURE, 200, 1],
+    ["signature of the unbound badge", other, SIGN, A_SIGNATURE, 200, 1],
+    ["signature without a proof", null, SIGN, A_SIGNATURE, 401, null],
+    ["signature of an unknown badge", phone, SIGN, { ...A_SIGNATURE, badgeId: "1" }, 404, 1],
+  ];
+  const rows: Record<string, number> = {};
+  for (const [kind, by, path, body, status, expectedTrips] of calls) {
+    let [trips, read] = [0, 0];
+    const around: AroundTrip = async (statements, send) => {
+      const result = await send();
+      if (trips++ === 0) read = (await billOf(statements, result)).rowsRead;
+      return result;
+    };
+    await aroundObjectD1(application, () => around);
+    const text = JSON.stringify(body);
+    const headers = {
+      applicationid: application.id,
+      udid: phone.udid,
+      ...(by && { DPoP: await by.prove(path, text) }),
+    };
+    const request = new Request(`https://badges.example${path}`, { method: "POST", headers, body: text });
+    const response = await callWith(
+      { ...bindDatabase(aroundD1(homeDatabase(), around)), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED },
+      request,
+    );
+    expect([kind, response.status, trips]).toEqual([kind, status, expectedTrips ?? expect.any(Number)]);
+    rows[kind] = read;
+  }
+  return rows;
 }
 
 describe("which badge signs with a proof (contract section 15)", () => {

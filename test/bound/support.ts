@@ -3,10 +3,7 @@ import { expect } from "vitest";
 import { createDpopProof, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { newKey } from "../dpop/support.ts";
 import type { TestApplication } from "../support/application.ts";
-import { callWith, UNLIMITED } from "../support/bindings.ts";
-import { aroundD1 } from "../support/d1.ts";
-import { isAbout } from "../support/faults.ts";
-import { bindDatabase, homeDatabase } from "../support/home.ts";
+import { callWith } from "../support/bindings.ts";
 import { type Answer, call, callServer } from "../support/http.ts";
 
 export const BADGE = "/v1/badge";
@@ -84,36 +81,6 @@ export class Phone {
 
 export async function newPhone(application: { id: string }, udid = "phone"): Promise<Phone> {
   return new Phone(application, udid, await webCryptoProofKey((await newKey()).pair));
-}
-
-/**
- * Calls that race: none goes on before each has made its round trip, or is about to.
- *
- * @param text of the round trips that wait for each other
- * @param moment whether they wait before D1 gets them, or with its response
- */
-export async function raceAt<T>(
-  text: string,
-  moment: "before" | "after",
-  calls: readonly ((bindings: Partial<Env>) => Promise<T>)[],
-): Promise<T[]> {
-  let arrived = 0;
-  const meet = async () => {
-    arrived++;
-    while (arrived < calls.length) await scheduler.wait(1);
-  };
-  const DB = aroundD1(homeDatabase(), async (statements, send) => {
-    if (!isAbout(statements, text)) return send();
-    if (moment === "before") await meet();
-    const result = await send();
-    if (moment === "after") await meet();
-    return result;
-  });
-  const results = await Promise.all(
-    calls.map((act) => act({ ...bindDatabase(DB), DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED })),
-  );
-  expect(arrived, "calls that met").toBeGreaterThanOrEqual(calls.length);
-  return results;
 }
 
 /** A phone whose badge is bound to its key. */

@@ -26,7 +26,7 @@ export interface Expectation {
 }
 
 /** A call that was made. */
-export interface Exchange extends Expectation {
+interface Exchange extends Expectation {
   response: HttpResponse;
   /** From the start of the call to the last byte read. */
   milliseconds: number;
@@ -38,15 +38,13 @@ const TIMEOUT_MILLISECONDS = 60_000;
  * The load generator.
  *
  * @param clients connections; each makes its next call when its last one was answered
- * @returns `busy`: the share of the time in which it was busy; near 1 it is the bottleneck itself
  */
 export async function send(
   port: number,
   clients: number,
   expectations: readonly Expectation[],
-): Promise<{ exchanges: Exchange[]; seconds: number; busy: number }> {
+): Promise<{ exchanges: Exchange[]; seconds: number }> {
   const exchanges: Exchange[] = [];
-  const loop = performance.eventLoopUtilization();
   const startedAt = performance.now();
   const queue = expectations.values();
   const client = async () => {
@@ -57,8 +55,7 @@ export async function send(
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
-  const seconds = (performance.now() - startedAt) / 1000;
-  return { exchanges, seconds, busy: performance.eventLoopUtilization(loop).utilization };
+  return { exchanges, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 /** Each client has a connection, which it keeps for its next burst. */

@@ -23,7 +23,7 @@ export async function callSide({ name, port }: Side, clients: number, expectatio
   return burst;
 }
 
-export interface Plan {
+interface Plan {
   rounds: number;
   /** No further round is begun that would end after this; one is always run, and the warm-up is not counted. */
   limitSeconds: number;
@@ -88,7 +88,7 @@ function compare(ours: readonly number[], theirs: readonly number[], noise: read
   const below = Math.max(0, Math.floor(length / 2 - (1.96 * Math.sqrt(length)) / 2));
   const interval = [at(below), at(length - 1 - below)];
   const isTie = at(below) <= Math.max(...noise) && Math.min(...noise) <= at(length - 1 - below);
-  return { median: percentile(ratios, 0.5), interval, spread: [at(0), at(length - 1)], isTie };
+  return { median: percentile(ratios, 0.5), interval, isTie };
 }
 
 /**

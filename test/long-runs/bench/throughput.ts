@@ -11,8 +11,6 @@ const CLIENTS = 64;
 /** Fewer than three calls a client say nothing about the slowest in a hundred. */
 export const FULL = { rounds: 15, limitSeconds: 1200, warmUpCalls: 128, calls: 512, unmeasuredCalls: 128 };
 export const QUICK = { rounds: 3, limitSeconds: 80, warmUpCalls: 128, calls: 192, unmeasuredCalls: 64 };
-/** A load generator busier than this has a share in the latencies it measures. */
-const BUSY_GENERATOR = 0.7;
 /** Longest wait for the last webhook of a measurement; one that comes later is counted with the next. */
 const WEBHOOKS_SECONDS = 20;
 
@@ -36,12 +34,12 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
     await make(unmeasuredCalls);
     await awaitWebhooks(contestant);
     const cpuBefore = contestant.cpuMilliseconds();
-    const { exchanges, seconds, busy } = await make(calls);
+    const { exchanges, seconds } = await make(calls);
     await awaitWebhooks(contestant);
     // Of workerd, for one call and its webhook; NaN where that cannot be told.
     const cpuMs = (contestant.cpuMilliseconds() - cpuBefore) / calls;
     const times = exchanges.map(({ milliseconds }) => milliseconds);
-    return { calls, rps: calls / seconds, p99Ms: percentile(times, 0.99), cpuMs, generatorBusy: busy };
+    return { calls, rps: calls / seconds, p99Ms: percentile(times, 0.99), cpuMs };
   }
 
   /** Until a side has sent all webhooks of its calls: else they would take time from the next measurement. */
@@ -75,8 +73,5 @@ export function reportThroughput(measurements: Awaited<ReturnType<typeof measure
   const rowsOf = (figure: (typeof FIGURES)[number]) =>
     operations.map((operation) => [operation.name, operation[figure]] as const);
   const tables = FIGURES.map((figure) => summaryTable(figure, rowsOf(figure)));
-  const busy = Math.max(...measurements.map(({ generatorBusy }) => generatorBusy));
-  const warning = busy > BUSY_GENERATOR ? ": too busy, the figures are its own in part." : ".";
-  const generator = `The load generator was busy ${Math.round(busy * 100)}% of a measurement at most${warning}`;
-  return { text: [...tables, generator].join("\n\n"), operations };
+  return { text: tables.join("\n\n"), operations };
 }

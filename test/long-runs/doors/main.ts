@@ -1,3 +1,7 @@
+/**
+ * Measures the time from the response of a suspend to the decision of a door: one that has a secret, beside others that listen
+ * (contract section 26), and one that only reads status lists.
+ */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -5,7 +9,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { Command } from "commander";
 import { DeviceClient, ServerClient } from "../../../src/client/index.ts";
 import { DoorControl } from "../../../src/examples/door-control.ts";
 import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
@@ -13,24 +16,13 @@ import { parseApplicationId } from "../../../src/shared/identifiers.ts";
 import { doorSecret } from "../../../src/shared/schema.ts";
 import { percentile } from "../bench/rounds.ts";
 import { makeApplication, type Side, withSides } from "../bench/sides.ts";
-import { note, positiveNumber, runCommand, say, table, wholeNumber } from "../command-line.ts";
+import { note, runCommand, say, table } from "../command-line.ts";
 import { arrival, type Doors } from "./listeners.ts";
 
-const DESCRIPTION = `Measures the time from the response of a suspend to the decision of a door: one that has a secret, beside
-others that listen (contract section 26), and one that only reads status lists.`;
-
-const { listeners, suspends, lists } = new Command("npm run doors --")
-  .description(DESCRIPTION)
-  .option(
-    "--listeners <n,n>",
-    "doors that listen, the measured one among them",
-    (text) => text.split(",").map(wholeNumber),
-    [1, 1000],
-  )
-  .option("--suspends <n>", "badges that are suspended, for each number of doors", positiveNumber, 200)
-  .option("--no-lists", "without the door that only reads lists")
-  .parse()
-  .opts<{ listeners: number[]; suspends: number; lists: boolean }>();
+/** Doors that listen, the measured one among them. */
+const LISTENERS = [1, 1000];
+/** Badges that are suspended, for each number of doors. */
+const SUSPENDS = 200;
 
 /** The variable PUBLIC_URL of wrangler.toml: the addresses of status lists begin with it. */
 const PUBLIC_URL = "http://localhost:8787";
@@ -71,7 +63,7 @@ async function prepare(side: Side, doors: number) {
   });
   const baseUrl = `http://127.0.0.1:${side.port}`;
   const badges: Badge[] = [];
-  for (let place = 0; place < suspends; place++) {
+  for (let place = 0; place < SUSPENDS; place++) {
     const device = new DeviceClient({ baseUrl, applicationId, udid: `phone-${place}` });
     const { badgeId } = await device.requestBadge({ userId: `user-${place}` });
     badges.push({ badgeId, signature: await device.sign("AAAA") });
@@ -93,7 +85,7 @@ async function openDoor(
 ): Promise<DoorControl> {
   const door = await DoorControl.open({
     ...{ serviceUrl: PUBLIC_URL, applicationId, secret, file: join(folder, `${applicationId}.json`) },
-    log: (line) => void (process.env.DOORS_LOG && note(line)),
+    log: () => {},
     fetch: (url, init) => fetch(url.replace(PUBLIC_URL, `http://127.0.0.1:${side.port}`), init),
   });
   await door.refresh();
@@ -139,8 +131,6 @@ async function measureListening(side: Side, doors: number, folder: string) {
       decisions.push((await refusedAt(door, badge)) - respondedAt);
       const others = await told;
       if (others) last.push(others.lastAt - respondedAt);
-      if (decisions.length % 10 === 0)
-        note([`${doors} doors`, ...rowOf("", decisions), ...rowOf("last", last)].join(" "));
       await wait(PAUSE_MILLISECONDS + doors * PAUSE_OF_DOOR_MILLISECONDS + Math.random() * PAUSE_MILLISECONDS);
     }
   } finally {
@@ -169,7 +159,6 @@ async function measureLists(side: Side, folder: string): Promise<number[]> {
 
 const rowOf = (name: string, values: readonly number[]): string[] => [
   name,
-  String(values.length),
   ...[0.5, 0.99, 1].map((share) => Math.round(percentile(values, share)).toLocaleString("en")),
 ];
 
@@ -179,14 +168,15 @@ await runCommand(() =>
     const folder = mkdtempSync(join(tmpdir(), "doors-"));
     const rows: string[][] = [];
     try {
-      for (const doors of listeners) {
+      for (const doors of LISTENERS) {
+        note(`${doors} doors …`);
         const { decisions, last } = await measureListening(side, doors, folder);
         rows.push(rowOf(`one of ${doors} doors: its decision`, decisions));
         if (last.length > 0) rows.push(rowOf("  the last one has the change", last));
-        say(table(["milliseconds after a suspend", "n", "p50", "p99", "most"], rows));
       }
-      if (lists) rows.push(rowOf("a door without a secret", await measureLists(side, folder)));
-      say(table(["milliseconds after a suspend", "n", "p50", "p99", "most"], rows));
+      note("lists …");
+      rows.push(rowOf("a door without a secret", await measureLists(side, folder)));
+      say(table(["milliseconds after a suspend", "p50", "p99", "most"], rows));
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -37,16 +37,14 @@ const options = new Command("npm run mutate --")
   .option("--sample <n>", "draw so many mutants, evenly over the files (default: all)", wholeNumber)
   .option("--seed <n>", "the seed of the draw", wholeNumber, 1)
   .option("--only <places...>", "only where FILE:LINE contains one of these")
-  .option("--list", "only show the mutants")
   .parse()
-  .opts<{ sample?: number; seed: number; only?: string[]; list?: boolean }>();
+  .opts<{ sample?: number; seed: number; only?: string[] }>();
 
 /** A copy of the project: mutants never come near the working tree. */
 const copy = mkdtempSync(join(tmpdir(), "mutation-"));
 process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
 
-if (options.list) for (const mutant of chosen()) say(describe(mutant));
-else process.exitCode = await tryAll(chosen());
+process.exitCode = await tryAll(chosen());
 
 function chosen(): Mutant[] {
   const { sample, seed, only = [""] } = options;

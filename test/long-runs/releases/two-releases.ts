@@ -75,7 +75,7 @@ export async function withReleases(reference: string, use: (run: Run) => Promise
           logRequests: false,
           cf: false,
           telemetry: { enabled: false },
-          handleStructuredLogs: ({ message }) => void (process.env.RELEASES_LOG && note(message)),
+          handleStructuredLogs: () => {},
         }),
       );
       try {
