@@ -4,11 +4,11 @@ import { pageChanges } from "../../src/worker/badges/changes.ts";
 import { changeBadge } from "../../src/worker/badges/transitions.ts";
 import { claim, invite, outcome } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { callDirectly } from "../invitations/support/direct.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
 import { testContext } from "../support/context.ts";
-import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
+import { type Answer, callServer, requestBadge, serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { block, issueTo, runSweep, setEnd, takeStep, unblock, withBadge } from "./life-support.ts";
 import { inParallel, requestQuietly } from "./support.ts";
@@ -40,8 +40,7 @@ class Follower {
   /** Reads one page. @returns it, or null when the cursor has expired */
   async read(): Promise<z.infer<typeof page> | null> {
     const cursor = this.cursor === null ? "" : `&cursor=${this.cursor}`;
-    const headers = serverHeaders(this.#application);
-    const answer = await callDirectly("GET", `/v1/changes?per_page=${this.#perPage}${cursor}`, { headers });
+    const answer = await this.#get(`/v1/changes?per_page=${this.#perPage}${cursor}`);
     if (answer.status === 410) {
       expect(answer.body).toEqual({ error: "EXPIRED_CURSOR" });
       this.#startAgain();
@@ -78,11 +77,15 @@ class Follower {
     const numbers = issued.map(({ number }) => String(number));
     expect([...this.copy.keys()].sort()).toEqual(numbers.sort());
     for (const number of numbers) {
-      const headers = serverHeaders(this.#application);
-      const { body } = await callDirectly("GET", `/v1/badges/${number}`, { headers });
+      const { body } = await this.#get(`/v1/badges/${number}`);
       const { change: _, ...badge } = this.copy.get(number) ?? { change: 0 };
       expect(badge).toEqual(body);
     }
+  }
+
+  #get(path: string): Promise<Answer> {
+    const headers = serverHeaders(this.#application);
+    return callWith({}, new Request(`https://badges.example${path}`, { headers }));
   }
 
   #startAgain(): void {

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import { base64url, createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { application as applications, signingKey } from "../../src/shared/schema.ts";
@@ -32,7 +32,7 @@ import { badgeRows } from "../support/rows.ts";
 import { issueTo, runSweep, setEnd, signOn, takeStep } from "./life-support.ts";
 import {
   claimsOf,
-  entriesSoon,
+  entriesOf,
   entryOf,
   getList,
   holder,
@@ -48,6 +48,17 @@ useStandingClock();
 
 const withLists = (columns: Parameters<typeof createApplication>[0] = {}) =>
   createApplication({ statusList: true, ...columns });
+
+/** Longer than any copy of a list may live (contract section 14). */
+const COPIES_LIFE_MILLISECONDS = 30_000;
+
+/** What doors see 30 seconds from now, at the latest. Moves the clock by that, which must be vitest's. */
+async function entriesSoon(application: { id: string }, list = 0): Promise<(idx: number) => number> {
+  vi.setSystemTime(Date.now() + COPIES_LIFE_MILLISECONDS);
+  const { status, text } = await getList(application, list);
+  expect(status).toBe(200);
+  return entriesOf(text);
+}
 
 async function succeed(call: Promise<{ status: number }>): Promise<void> {
   expect((await call).status).toBeLessThan(300);

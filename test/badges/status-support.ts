@@ -1,36 +1,19 @@
-import { exports } from "cloudflare:workers";
 import { decodeJwt } from "jose";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { z } from "zod";
-import { newAddress } from "../support/address.ts";
-import { expectDocumented } from "../support/documented.ts";
-import { call } from "../support/http.ts";
+import { call, callText } from "../support/http.ts";
 import { issueTo, signOn } from "./life-support.ts";
-
-/** Longer than any copy of a list may live (contract section 14). */
-const COPIES_LIFE_MILLISECONDS = 30_000;
 
 export const listPath = (application: { id: string }, list: number | string): string =>
   `/v1/applications/${application.id}/status/${list}`;
 
 /** A door asks for a list. It has no credentials. */
-export async function getList(
+export const getList = (
   application: { id: string },
   list: number | string = 0,
   query = "",
-  init: RequestInit = {},
-): Promise<{ status: number; headers: Headers; text: string }> {
-  const path = listPath(application, list) + query;
-  const response = await exports.default.fetch(`https://badges.example${path}`, {
-    ...init,
-    headers: { "cf-connecting-ip": newAddress() },
-  });
-  const { status, headers } = response;
-  // Not text(), which warns of a type that is not text.
-  const text = new TextDecoder().decode(await response.bytes());
-  expectDocumented({ method: init.method ?? "GET", path, status, headers, body: text });
-  return { status, headers, text };
-}
+  init: { method?: string } = {},
+): ReturnType<typeof callText> => callText(listPath(application, list) + query, init);
 
 const listClaims = z.strictObject({
   sub: z.string(),
@@ -82,11 +65,3 @@ const keySet = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.
 
 export const keysOf = async ({ id }: { id: string }): Promise<z.infer<typeof keySet>> =>
   keySet.parse((await call("GET", `/v1/applications/${id}/jwks.json`)).body);
-
-/** What doors see 30 seconds from now, at the latest. Moves the clock by that, which must be vitest's. */
-export async function entriesSoon(application: { id: string }, list = 0): Promise<(idx: number) => number> {
-  vi.setSystemTime(Date.now() + COPIES_LIFE_MILLISECONDS);
-  const { status, text } = await getList(application, list);
-  expect(status).toBe(200);
-  return entriesOf(text);
-}

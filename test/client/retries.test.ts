@@ -11,7 +11,6 @@ import {
   EXISTING_BADGE,
   type FakeService,
   fakeService,
-  INVITATION,
   inOneHour,
   NO_NETWORK,
   RATE_LIMITED,
@@ -31,6 +30,7 @@ const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revoke
 const BADGE = Response.json({ id: "7", userId: "a", state: "active", issuedAt: "2030", changedAt: "2030" });
 const NO_CHANGES = Response.json({ changes: [], more: false }, { headers: { "pagination-cursor": "c" } });
 const REPLAYED = Response.json({ id: "evt_1", state: "pending" }, { status: 202 });
+const INVITATION = Response.json({ id: "inv_1", badgeId: "7", expiresAt: "2030-01-01T00:00:00Z" }, { status: 201 });
 const BLOCKED = Response.json({ userId: "a", blocked: true, revoked: [] });
 
 const byPhone = (call: (client: DeviceClient) => Promise<unknown>) => (fake: FakeService) => call(phone(fake));

@@ -59,10 +59,6 @@ export const NO_NETWORK = new TypeError("fetch failed");
 
 export const EXISTING_BADGE = Response.json({ badgeId: "7" });
 export const SIGNATURE = Response.json({ signature: "a.b.c" });
-export const INVITATION = Response.json(
-  { id: "inv_1", badgeId: "7", expiresAt: "2030-01-01T00:00:00Z" },
-  { status: 201 },
-);
 
 export const inOneHour = (): Date => new Date(Date.now() + 3_600_000);
 

@@ -1,11 +1,61 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { issueTo } from "../badges/life-support.ts";
+import { takeOver } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
+import { homeDatabase } from "../support/home.ts";
 import { callServer, requestBadge } from "../support/http.ts";
 import { fc } from "../support/random.ts";
+import { countBadges } from "../support/rows.ts";
 import { inParallel, outcome } from "./support/draft.ts";
 import { invite } from "./support/invitations.ts";
-import { ids, insert, issue, ofUser, page, pages, users } from "./support/pages.ts";
+import { listPage } from "./support/pages.ts";
+
+const listed = z.array(z.strictObject({ id: z.string(), userId: z.string(), metadata: z.unknown().optional() }));
+
+interface Page {
+  badges: z.infer<typeof listed>;
+  next: string | null;
+}
+
+/** @param query with its question mark */
+async function page(application: TestApplication, query = "", path = "/v1/badges"): Promise<Page> {
+  const { items, next } = await listPage(application, `${path}${query}`);
+  return { badges: listed.parse(items), next };
+}
+
+const ofUser = (userId: string) => `/v1/users/${encodeURIComponent(userId)}/badges`;
+
+/**
+ * Badges as the service writes them, without the time that issuing takes: one for each of these users, in this order. They are
+ * the first of the application; the next that it issues comes after them.
+ */
+async function insert(application: TestApplication, userIds: readonly string[]): Promise<void> {
+  const d1 = homeDatabase();
+  const { id, firstNumber } = application;
+  const badges = d1.prepare(
+    `INSERT INTO badge (number, application_id, device, user_id, ordinal, login_sequence, change)
+     SELECT ?3 + key, ?2, 'device ' || key, value, key + 1, 1, key + 1 FROM json_each(?1)`,
+  );
+  const head = countBadges(application, userIds.length);
+  await d1.batch([badges.bind(JSON.stringify(userIds), id, firstNumber), head]);
+  await takeOver(application);
+}
+
+const users = (count: number) => Array.from({ length: count }, (_, place) => `user ${place}`);
+
+const ids = ({ badges }: Page) => badges.map(({ id }) => id);
+
+/** All pages one after the other. */
+async function* pages(application: TestApplication, perPage: () => number, path = "/v1/badges"): AsyncGenerator<Page> {
+  let found: Page | null = null;
+  do {
+    const cursor: string = found?.next ? `&cursor=${found.next}` : "";
+    found = await page(application, `?per_page=${perPage()}${cursor}`, path);
+    yield found;
+  } while (found.next !== null);
+}
 
 describe("the size of a page (contract section 4)", () => {
   it("a page has 100 badges by default and at most 1,000; the header is present only if more follow", async () => {
@@ -37,7 +87,7 @@ describe("the size of a page (contract section 4)", () => {
   it("there is no next page when the last page is exactly full, or when there are no badges", async () => {
     const application = await createApplication();
     expect(await page(application)).toEqual({ badges: [], next: null });
-    const issued = [await issue(application, "a", "user"), await issue(application, "b", "user")];
+    const issued = [await issueTo(application, "a", "user"), await issueTo(application, "b", "user")];
     for (const path of ["/v1/badges", ofUser("user")]) {
       const full = await page(application, "?per_page=2", path);
       expect(ids(full)).toEqual(issued);
@@ -63,8 +113,8 @@ describe("the size of a page (contract section 4)", () => {
 describe("the cursor (contract section 4)", () => {
   it("a cursor that the service did not make is refused", async () => {
     const application = await createApplication();
-    await issue(application, "a", "user");
-    await issue(application, "b", "user");
+    await issueTo(application, "a", "user");
+    await issueTo(application, "b", "user");
     const next = (await page(application, "?per_page=1")).next ?? "";
     expect(next).not.toBe("");
     const base64Url = (text: string) => btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -89,7 +139,7 @@ describe("the cursor (contract section 4)", () => {
   it("a cursor continues where the page ended, on every use and with another page size", async () => {
     const application = await createApplication();
     const issued: string[] = [];
-    for (const udid of ["a", "b", "c", "d"]) issued.push(await issue(application, udid, "user"));
+    for (const udid of ["a", "b", "c", "d"]) issued.push(await issueTo(application, udid, "user"));
     const { next } = await page(application, "?per_page=1");
     for (const size of [1, 2, 3, 1]) {
       expect(ids(await page(application, `?per_page=${size}&cursor=${next}`))).toEqual(issued.slice(1, 1 + size));
@@ -114,7 +164,7 @@ async function growingApplication(): Promise<{
   const happen = async (event: string) => {
     const udid = `phone ${devices++}`;
     const userId = event === "issue to user" ? "user" : `user of ${udid}`;
-    if (event.startsWith("issue")) known.push({ id: await issue(application, udid, userId), userId });
+    if (event.startsWith("issue")) known.push({ id: await issueTo(application, udid, userId), userId });
     else {
       const { id: invitationToken, badgeId } = await invite(application);
       if (event === "reserve") return;
@@ -162,7 +212,7 @@ describe("paging while badges are issued (contract section 4)", () => {
     const before = ids(await page(application));
     expect(before).toHaveLength(40);
     const later = Array.from({ length: 24 }, (_, place) => `later phone ${place}`);
-    const issuing = inParallel(later, (udid) => issue(application, udid, "later user"), 4);
+    const issuing = inParallel(later, (udid) => issueTo(application, udid, "later user"), 4);
     const shown: string[] = [];
     for await (const found of pages(application, () => 3)) shown.push(...ids(found));
     const issued = await issuing;
@@ -177,8 +227,8 @@ describe("paging while badges are issued (contract section 4)", () => {
 describe("what is listed (contract section 4)", () => {
   it("a page lists issued badges, without reservations and retired ones", async () => {
     const application = await createApplication();
-    const replaced = await issue(application, "phone", "user");
-    const kept = await issue(application, "tablet", "user");
+    const replaced = await issueTo(application, "phone", "user");
+    const kept = await issueTo(application, "tablet", "user");
     const { id: invitationToken, badgeId } = await invite(application);
     await invite(application);
     expect(ids(await page(application))).toEqual([replaced, kept]);
@@ -192,7 +242,7 @@ describe("what is listed (contract section 4)", () => {
 
   it("the list of a user without badges is empty, with any user ID", async () => {
     const application = await createApplication();
-    await issue(application, "phone", "user");
+    await issueTo(application, "phone", "user");
     const similar = ["USER", "use", "user ", " user", "us%", "_ser", "*", "user\0"];
     const others = ["nobody", "undefined", "null", "__proto__", "\0", "u".repeat(300)];
     for (const name of [...similar, ...others]) {

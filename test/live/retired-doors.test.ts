@@ -1,23 +1,18 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { issueTo, takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import {
-  addDoor,
-  deltaOf,
-  listen,
-  outcomeOf,
-  retireDoor,
-  ringLive,
-  untilHeld,
-  withBadge,
-  withHeldDoor,
-} from "./support.ts";
+import type { TestApplication } from "../support/application.ts";
+import { runSql } from "../support/home.ts";
+import { addDoor, deltaOf, listen, outcomeOf, ringLive, untilHeld, withBadge, withHeldDoor } from "./support.ts";
 
 useQuietLog();
 
 afterEach(() => {
   vi.useRealTimers();
 });
+
+const retireDoor = ({ id }: TestApplication, name: string) =>
+  runSql("DELETE FROM door_secret WHERE application_id = ?1 AND name = ?2", id, name);
 
 const pass = (milliseconds: number) =>
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + milliseconds, shouldAdvanceTime: true });

@@ -1,6 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
-import { and, eq } from "drizzle-orm";
+import { env } from "cloudflare:workers";
 import { drizzle } from "drizzle-orm/d1";
 import { decodeJwt } from "jose";
 import { expect } from "vitest";
@@ -9,10 +8,9 @@ import { makeConsoleSecret } from "../../src/shared/credentials.ts";
 import { doorSecret } from "../../src/shared/schema.ts";
 import type { Live } from "../../src/worker/live/live.ts";
 import { claimsOf, getList, holder } from "../badges/status-support.ts";
-import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { expectDocumented } from "../support/documented.ts";
 import { homeDatabase } from "../support/home.ts";
+import { callText } from "../support/http.ts";
 
 export const withLists = () => createApplication({ statusList: true });
 
@@ -24,29 +22,11 @@ export async function addDoor(application: TestApplication, name: string): Promi
   return { applicationid: application.id, applicationsecret: secret };
 }
 
-export const retireDoor = ({ id }: TestApplication, name: string) =>
-  drizzle(homeDatabase())
-    .delete(doorSecret)
-    .where(and(eq(doorSecret.applicationId, id), eq(doorSecret.name, name)));
-
-export interface LiveAnswer {
-  status: number;
-  headers: Headers;
-  text: string;
-}
+type LiveAnswer = Awaited<ReturnType<typeof callText>>;
 
 /** A door's call. @param query without its question mark */
-export async function listen(headers: Record<string, string>, query = ""): Promise<LiveAnswer> {
-  const path = `/v1/live${query && `?${query}`}`;
-  const response = await exports.default.fetch(`https://badges.example${path}`, {
-    headers: { "cf-connecting-ip": newAddress(), ...headers },
-  });
-  const { status, headers: sent } = response;
-  // Not text(), which warns of a type that is not text.
-  const text = new TextDecoder().decode(await response.bytes());
-  expectDocumented({ method: "GET", path, status, headers: sent, body: text });
-  return { status, headers: sent, text };
-}
+export const listen = (headers: Record<string, string>, query = ""): Promise<LiveAnswer> =>
+  callText(`/v1/live${query && `?${query}`}`, { headers });
 
 const deltaClaims = z.strictObject({
   sub: z.string(),

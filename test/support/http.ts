@@ -9,23 +9,35 @@ export interface Answer {
   headers: Headers;
 }
 
-/** Calls the Worker as a client does. `body` is sent as JSON, or as it is when it is a string. */
+/** Calls the Worker as a client does. */
+export async function callText(
+  path: string,
+  { method = "GET", headers, body }: { method?: string; headers?: Record<string, string>; body?: string | undefined },
+): Promise<{ status: number; headers: Headers; text: string }> {
+  const response = await exports.default.fetch(`https://badges.example${path}`, {
+    method,
+    headers: { "cf-connecting-ip": newAddress(), ...headers },
+    ...(body !== undefined && { body }),
+  });
+  const { status, headers: sent } = response;
+  // Not text(), which warns of a type that is not text.
+  const text = new TextDecoder().decode(await response.bytes());
+  expectDocumented({ method, path, status, headers: sent, body: text });
+  return { status, headers: sent, text };
+}
+
+/** The same for JSON. `body` is sent as JSON, or as it is when it is a string. */
 export async function call(
   method: string,
   path: string,
   options: { headers?: Record<string, string>; body?: unknown } = {},
 ): Promise<Answer> {
-  const { headers = {}, body } = options;
-  const response = await exports.default.fetch(`https://badges.example${path}`, {
-    method,
-    headers: { "cf-connecting-ip": newAddress(), ...headers },
-    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  expectDocumented({ method, path, status: response.status, headers: response.headers, body: text });
+  const { headers: own = {}, body } = options;
+  const sent = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+  const { status, headers, text } = await callText(path, { method, headers: own, body: sent });
   // The page at /docs is HTML.
-  const isJson = text !== "" && response.headers.get("content-type") === "application/json";
-  return { status: response.status, body: isJson ? JSON.parse(text) : {}, headers: response.headers };
+  const isJson = text !== "" && headers.get("content-type") === "application/json";
+  return { status, body: isJson ? JSON.parse(text) : {}, headers };
 }
 
 export function requestBadge(application: { id: string }, udid: string, body: unknown): Promise<Answer> {

@@ -3,7 +3,6 @@ import { afterEach, beforeEach, type MockInstance, vi } from "vitest";
 
 /** Every algorithm of user tokens (contract section 22). */
 export const ALGORITHMS = ["ES256", "ES384", "RS256", "PS256", "EdDSA"] as const;
-export type Algorithm = (typeof ALGORITHMS)[number];
 
 export const AUDIENCE = "phone-app";
 

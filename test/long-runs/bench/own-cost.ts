@@ -1,8 +1,10 @@
+import { createServer } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { listenSomewhere } from "../../../src/dev/demo/listen.ts";
 import { APPLICATION_CACHE_SECONDS } from "../../../src/shared/limits/cache-limits.ts";
 import { table } from "../command-line.ts";
 import { existing, newBadgeOne, type Operation, pageOf100, sign } from "./operations.ts";
-import { startProvider } from "./provider.ts";
 import { type Contestant, callSide, inRounds, newContestant, percentile, summarize } from "./rounds.ts";
 import type { Side } from "./sides.ts";
 
@@ -42,6 +44,26 @@ async function drive(operation: Operation, contestant: Contestant, calls: number
 const VERIFIED: readonly OwnCostOperation[] = [
   { ...existing, name: "login with a user token", calls: 200, goal: 1.75 },
 ];
+
+/** An OpenID provider on this computer, whose tokens outlast a benchmark. RS256, as most providers sign. */
+async function startProvider() {
+  const { privateKey, publicKey } = await generateKeyPair("RS256");
+  const keys = [{ ...(await exportJWK(publicKey)), kid: "bench", alg: "RS256" }];
+  const server = createServer(({ url }, response) => {
+    response.end(JSON.stringify(url === "/keys" ? { keys } : { issuer, jwks_uri: `${issuer}/keys` }));
+  });
+  const issuer = await listenSomewhere(server);
+  const logIn = (userId: string, audience: string) =>
+    new SignJWT()
+      .setProtectedHeader({ alg: "RS256", kid: "bench" })
+      .setIssuer(issuer)
+      .setSubject(userId)
+      .setAudience(audience)
+      .setIssuedAt()
+      .setExpirationTime("2 hours")
+      .sign(privateKey);
+  return { issuer, logIn, close: () => server.close() };
+}
 
 const join = (sides: readonly Side[]) => Promise.all(sides.map((side) => newContestant(side, 1, null)));
 
