@@ -1,9 +1,13 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { V4WorkerOptions } from "miniflare";
+import { Log, LogLevel, type Miniflare, type V4WorkerOptions } from "miniflare";
 import { z } from "zod";
+import { Database } from "../../src/admin/platform/database.ts";
+import { Homes } from "../../src/admin/platform/homes.ts";
+import { migrate } from "../../src/admin/platform/migrations.ts";
 import { loadWrangler, runWrangler } from "../../src/admin/platform/wrangler.ts";
 import { RATE_LIMIT_WINDOW_SECONDS } from "../../src/shared/limits/platform-limits.ts";
+import { sealingKey } from "../../src/shared/schema.ts";
 
 /** Rate limits are asked and never refuse: the load comes from few devices and one address. */
 const UNREACHED_LIMIT = 1_000_000_000;
@@ -45,3 +49,29 @@ function bundledModules(directory: string, script: string): { type: "ESModule" |
     ...migrations.map((file) => ({ type: "Text" as const, path: join(directory, file) })),
   ];
 }
+
+/** Of every miniflare that runs such Workers. */
+export const QUIET = {
+  log: new Log(LogLevel.WARN),
+  logRequests: false,
+  cf: false,
+  telemetry: { enabled: false },
+} as const;
+
+/** @param worker its name, if miniflare runs several */
+export async function homesOf(miniflare: Miniflare, worker?: string): Promise<Homes> {
+  const home = async (number: number, binding: string) => ({
+    ...{ number, place: null },
+    database: new Database(await miniflare.getD1Database(binding, worker)),
+  });
+  return new Homes([await home(1, "DB"), await home(2, "DB_2")]);
+}
+
+/** As a deployment makes them, with the first sealing key. */
+export const makeTables = (homes: Homes, publicKey: string) =>
+  homes.map(({ database }) =>
+    database.run(async (orm, d1) => {
+      await migrate(d1, loadWrangler());
+      await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
+    }),
+  );

@@ -3,17 +3,13 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { createApplication } from "../../../src/admin/application/create.ts";
-import { Database } from "../../../src/admin/platform/database.ts";
-import { Homes } from "../../../src/admin/platform/homes.ts";
-import { migrate } from "../../../src/admin/platform/migrations.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../../../src/admin/platform/paths.ts";
 import { loadWrangler } from "../../../src/admin/platform/wrangler.ts";
-import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { RegisterInProcess } from "../../node/support/register.ts";
-import { buildWorker } from "../build.ts";
+import { buildWorker, homesOf, makeTables, QUIET } from "../build.ts";
 import { note } from "../command-line.ts";
 
 const WORKERS = join(PROJECT, "test/long-runs/bench/workers");
@@ -70,7 +66,6 @@ async function start(name: SideName, directory: string, running: Running, starte
   const { privateKey, publicKey } = await generateSealingKey();
   const built = { entry, configuration: WRANGLER_CONFIG };
   const worker = await buildWorker(built, join(directory, "worker"), privateKey);
-  const wrangler = loadWrangler();
   const pidFile = discardOutput(directory);
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -78,26 +73,17 @@ async function start(name: SideName, directory: string, running: Running, starte
       name,
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
       resourcePersistencePath: join(directory, "state"),
-      log: new Log(LogLevel.WARN),
-      logRequests: false,
-      cf: false,
-      telemetry: { enabled: false },
+      ...QUIET,
       ...(!running.consumes && { queueConsumers: {} }),
     }),
   );
   started.push(miniflare);
   const { port } = await miniflare.unsafeGetDirectURL(name);
-  const homes = new Homes([
-    { number: 1, place: null, database: new Database(await miniflare.getD1Database("DB")) },
-    { number: 2, place: null, database: new Database(await miniflare.getD1Database("DB_2")) },
-  ]);
-  const peerTables = wrangler.unstable_splitSqlQuery(readFileSync(join(WORKERS, "peer.sql"), "utf8"));
+  const homes = await homesOf(miniflare);
+  await makeTables(homes, publicKey);
+  const peerTables = loadWrangler().unstable_splitSqlQuery(readFileSync(join(WORKERS, "peer.sql"), "utf8"));
   await homes.map(({ database }) =>
-    database.run(async (orm, d1) => {
-      await migrate(d1, wrangler);
-      await d1.batch(peerTables.map((statement) => d1.prepare(statement)));
-      await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
-    }),
+    database.run((_, d1) => d1.batch(peerTables.map((statement) => d1.prepare(statement)))),
   );
   return {
     name,

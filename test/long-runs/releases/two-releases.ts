@@ -2,16 +2,12 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { Database } from "../../../src/admin/platform/database.ts";
-import { Homes } from "../../../src/admin/platform/homes.ts";
-import { migrate } from "../../../src/admin/platform/migrations.ts";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import type { Homes } from "../../../src/admin/platform/homes.ts";
 import { PROJECT } from "../../../src/admin/platform/paths.ts";
-import { loadWrangler } from "../../../src/admin/platform/wrangler.ts";
-import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { startReceiver } from "../bench/load.ts";
-import { buildWorker } from "../build.ts";
+import { buildWorker, homesOf, makeTables, QUIET } from "../build.ts";
 import { note } from "../command-line.ts";
 
 type Release = "this" | "other";
@@ -71,19 +67,13 @@ export async function withReleases(reference: string, use: (run: Run) => Promise
             { ...workers[phase.objects], name: OWNER, queueConsumers: {} },
           ],
           resourcePersistencePath: join(directory, "state"),
-          log: new Log(LogLevel.WARN),
-          logRequests: false,
-          cf: false,
-          telemetry: { enabled: false },
+          ...QUIET,
           handleStructuredLogs: () => {},
         }),
       );
       try {
         const { origin } = await miniflare.unsafeGetDirectURL(WORKER);
-        const homes = new Homes([
-          { number: 1, place: null, database: new Database(await miniflare.getD1Database("DB", WORKER)) },
-          { number: 2, place: null, database: new Database(await miniflare.getD1Database("DB_2", WORKER)) },
-        ]);
+        const homes = await homesOf(miniflare, WORKER);
         if (!isMade) await makeTables(homes, publicKey);
         isMade = true;
         const worker = await miniflare.getWorker(WORKER);
@@ -98,12 +88,3 @@ export async function withReleases(reference: string, use: (run: Run) => Promise
     rmSync(directory, { recursive: true, force: true });
   }
 }
-
-/** As a deployment does it: the tables of the later release come first. */
-const makeTables = (homes: Homes, publicKey: string) =>
-  homes.map(({ database }) =>
-    database.run(async (orm, d1) => {
-      await migrate(d1, loadWrangler());
-      await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
-    }),
-  );
