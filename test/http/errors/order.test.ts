@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { requestBadge, serverHeaders } from "../../support/http.ts";
+import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { useProviders } from "../../users/provider.ts";
-import { type Change, type Draft, inParallel, outcome, send, withHeader } from "../support/draft.ts";
+import { inParallel, outcome } from "../support/draft.ts";
 import {
   CREATOR,
   claimedInvitation,
@@ -12,6 +12,31 @@ import {
   invite,
   revokedInvitation,
 } from "../support/invitations.ts";
+
+/** A call being prepared. Tests start from one that the service grants, break it in places, and send it. */
+interface Draft {
+  method: string;
+  path: string;
+  query: Record<string, string>;
+  headers: Record<string, string>;
+  /** Sent as JSON; a string is sent as it is. */
+  body: Record<string, unknown> | string | undefined;
+}
+
+type Change = (draft: Draft) => Draft;
+
+/** @param value null takes the header away */
+function withHeader(name: string, value: string | null): Change {
+  return (draft) => {
+    const { [name]: _, ...others } = draft.headers;
+    return { ...draft, headers: value === null ? others : { ...others, [name]: value } };
+  };
+}
+
+function send({ method, path, query, headers, body }: Draft): Promise<Answer> {
+  const search = new URLSearchParams(query).toString();
+  return call(method, search === "" ? path : `${path}?${search}`, { headers, ...(body !== undefined && { body }) });
+}
 
 /** @param value undefined takes the field away */
 function withField(name: string, value: unknown): Change {

@@ -1,29 +1,4 @@
-import { type Answer, call } from "../../support/http.ts";
-
-/** A call being prepared. Tests start from one that the service grants, break it in places, and send it. */
-export interface Draft {
-  method: string;
-  path: string;
-  query: Record<string, string>;
-  headers: Record<string, string>;
-  /** Sent as JSON; a string is sent as it is. */
-  body: Record<string, unknown> | string | undefined;
-}
-
-export type Change = (draft: Draft) => Draft;
-
-/** @param value null takes the header away */
-export function withHeader(name: string, value: string | null): Change {
-  return (draft) => {
-    const { [name]: _, ...others } = draft.headers;
-    return { ...draft, headers: value === null ? others : { ...others, [name]: value } };
-  };
-}
-
-export function send({ method, path, query, headers, body }: Draft): Promise<Answer> {
-  const search = new URLSearchParams(query).toString();
-  return call(method, search === "" ? path : `${path}?${search}`, { headers, ...(body !== undefined && { body }) });
-}
+import type { Answer } from "../../support/http.ts";
 
 /** Status and error code in one word, for tables of many answers. An error tells nothing but its code. */
 export function outcome({ status, body }: Answer): string {
