@@ -145,36 +145,6 @@ describe("secrets for people (contract sections 19 and 24)", () => {
     expect(await listed(id)).toEqual(["current", "Bob"]);
     await expect(retireSecret(database, id, bob.secretId)).rejects.toThrow("has no secret");
   });
-
-  it("an application has at most 50 secrets for people, one per name, even if administrators add them at once", async () => {
-    const { applicationId: id } = await create();
-    await database.run((orm) =>
-      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 48)
-        INSERT INTO console_secret (application_id, name, id, digest, created_at)
-        SELECT ${id}, 'Person ' || n, 'sec_' || n, '', 0 FROM place`),
-    );
-    const one = await Promise.allSettled([1, 2, 3].map(() => addFor(id, "Last but one")));
-    expect(successes(one)).toHaveLength(1);
-    const last = await Promise.allSettled(["A", "B", "C"].map((name) => addFor(id, name)));
-    expect(successes(last)).toHaveLength(1);
-    await expect(addFor(id, "D")).rejects.toThrow("has 50 secrets for people, which is the most");
-    expect(await listed(id)).toHaveLength(1 + 50);
-    await addSecret(database, id);
-    await addFor((await create()).applicationId, "A");
-  });
-
-  it("given to a name while its old one is retired stay", async () => {
-    const { applicationId: id } = await create();
-    await addFor(id, "Ann");
-    let again = "";
-    const other = interrupt(3, async () => {
-      await retireConsoleSecret(database, id, "Ann");
-      again = (await addFor(id, "Ann")).secretId;
-    });
-    await retireConsoleSecret(other.database, id, "Ann");
-    expect(other.wasInterrupted()).toBe(true);
-    expect(await listSecrets(database, id)).toMatchObject([{ role: "current" }, { name: "Ann", secretId: again }]);
-  });
 });
 
 describe("secrets for doors (contract section 26)", () => {
@@ -221,35 +191,50 @@ describe("secrets for doors (contract section 26)", () => {
     expect(await names(other)).toEqual(["North"]);
     expect(await listed(id)).toEqual(["current", "North"]);
   });
+});
 
-  it("an application has at most 5,000 secrets for doors, one per name, even if administrators add them at once", async () => {
+describe.each([
+  {
+    ...{ whom: "people", most: 50, table: "console_secret", remove: retireConsoleSecret },
+    add: (id: ApplicationId, name: string) => addConsoleSecret(database, id, { name, role: "operator" }),
+    list: async (id: ApplicationId) => (await listSecrets(database, id)).filter(({ role }) => role === "operator"),
+  },
+  {
+    ...{ whom: "doors", most: 5000, table: "door_secret", remove: retireDoorSecret },
+    add: (id: ApplicationId, name: string) => addDoorSecret(database, id, name),
+    list: (id: ApplicationId) => listDoorSecrets(database, id),
+  },
+])("secrets for $whom (contract sections 19 and 26)", ({ whom, most, table, remove, add, list }) => {
+  it(`an application has at most ${most} secrets for ${whom}, one per name, even if administrators add them at once`, async () => {
     const { applicationId: id } = await create();
     await database.run((orm) =>
-      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 4998)
-        INSERT INTO door_secret (application_id, name, id, digest, created_at)
-        SELECT ${id}, 'Door ' || n, 'sec_' || n, 'digest ' || n, 0 FROM place`),
+      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < ${most - 2})
+        INSERT INTO ${sql.raw(table)} (application_id, name, id, digest, created_at)
+        SELECT ${id}, 'Holder ' || n, 'sec_' || n, 'digest ' || n, 0 FROM place`),
     );
-    const one = await Promise.allSettled([1, 2, 3].map(() => addDoorSecret(database, id, "Last but one")));
+    const one = await Promise.allSettled([1, 2, 3].map(() => add(id, "Last but one")));
     expect(successes(one)).toHaveLength(1);
-    const last = await Promise.allSettled(["A", "B", "C"].map((name) => addDoorSecret(database, id, name)));
+    const last = await Promise.allSettled(["A", "B", "C"].map((name) => add(id, name)));
     expect(successes(last)).toHaveLength(1);
-    await expect(addDoorSecret(database, id, "D")).rejects.toThrow("has 5000 secrets for doors, which is the most");
-    expect(await names(id)).toHaveLength(5000);
-    await retireDoorSecret(database, id, "Door 7");
-    await addDoorSecret(database, id, "D");
+    await expect(add(id, "D")).rejects.toThrow(`has ${most} secrets for ${whom}, which is the most`);
+    expect(await list(id)).toHaveLength(most);
+    await addSecret(database, id);
+    await add((await create()).applicationId, "A");
+    await remove(database, id, "Holder 7");
+    await add(id, "D");
   });
 
-  it("given to a name while its old one is retired stay", async () => {
+  it(`secrets for ${whom} that are given to a name while its old one is retired stay`, async () => {
     const { applicationId: id } = await create();
-    await addDoorSecret(database, id, "North");
+    await add(id, "North");
     let again = "";
     const other = interrupt(3, async () => {
-      await retireDoorSecret(database, id, "North");
-      again = (await addDoorSecret(database, id, "North")).secretId;
+      await remove(database, id, "North");
+      again = (await add(id, "North")).secretId;
     });
-    await retireDoorSecret(other.database, id, "North");
+    await remove(other.database, id, "North");
     expect(other.wasInterrupted()).toBe(true);
-    expect(await listDoorSecrets(database, id)).toMatchObject([{ name: "North", secretId: again }]);
+    expect(await list(id)).toMatchObject([{ name: "North", secretId: again }]);
   });
 });
 

@@ -4,14 +4,11 @@ import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { Deployment } from "../../src/admin/deploy/deployment.ts";
 import { placeStep } from "../../src/admin/deploy/place.ts";
-import { runChecks } from "../../src/admin/doctor/checks.ts";
-import { logSampleCheck } from "../../src/admin/doctor/service-checks.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
 import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
 import { application, applicationHead, badge, numberRange, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
@@ -201,54 +198,5 @@ describe("the place of home 1 (contract section 17)", () => {
     expect(await placeStep(unmade, 1, "jurisdiction=eu").inspect()).toMatchObject({
       action: expect.stringContaining('"jurisdiction=eu"'),
     });
-  });
-});
-
-describe("doctor (contract section 25)", () => {
-  it("doctor says what is wrong with local state, and what to do", async () => {
-    const { code, stdout } = await admin("doctor", "--address", "http://127.0.0.1:9", "--json");
-    expect(code).toBe(1);
-    const finding = z.object({ check: z.string(), state: z.string(), advice: z.string().nullable() });
-    const { findings } = z.object({ findings: z.array(finding) }).parse(JSON.parse(stdout));
-    expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
-    const found = new Map(findings.map((each) => [each.check, each]));
-    expect(found.get("Health")).toMatchObject({ state: "error", advice: expect.stringContaining("npm start") });
-    // Nothing sweeps here.
-    expect(found.get("Sweep")).toMatchObject({ state: "error" });
-    for (const check of ["Migrations", "Clock", "Number ranges"]) expect(found.get(check)?.state).toBe("ok");
-    for (const { state, advice } of findings) expect(advice === null).toBe(state === "ok");
-  });
-
-  it("doctor counts waiting deliveries, and says how full a range is", async () => {
-    const { applicationId: id } = await createIn(1, "--first", "500", "--last", "509");
-    const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
-    const states = ["held", "exhausted", "exhausted", "delivered"] as const;
-    await homes.map(({ database }) => database.run((orm) => orm.delete(webhookEvent)));
-    const rangeSegments = [{ first: 500, size: 10, used: 10 }];
-    const statistics = { ...INITIAL_HEAD.statistics, freed: 1 };
-    await homes.first.database.run((orm) =>
-      orm.batch([
-        orm.update(applicationHead).set({ rangeSegments, statistics }).where(eq(applicationHead.applicationId, id)),
-        orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
-      ]),
-    );
-    const { stdout } = await admin("doctor", "--address", "http://127.0.0.1:9");
-    expect(stdout).toContain("1 held, 2 exhausted");
-    expect(stdout).toContain(`${id} (App): 90 % used`);
-    await homes.first.database.run((orm) =>
-      orm.update(webhookEvent).set({ state: "pending" }).where(eq(webhookEvent.state, "held")),
-    );
-    const overdue = await admin("doctor", "--address", "http://127.0.0.1:9");
-    expect(overdue.stdout).toContain("1 event due for over 10 minutes");
-  });
-
-  it.each([
-    [undefined, "ok", "every line"],
-    ["1", "ok", "every line"],
-    ["50", "ok", "one line in 50 of successful requests"],
-    ["0", "warning", "0 is not a whole number from 1 on, so every line is written"],
-    ["2 %", "warning", "2 % is not a whole number from 1 on, so every line is written"],
-  ])("doctor says what LOG_SAMPLE = %j means", async (text, state, detail) => {
-    expect(await runChecks([logSampleCheck(text)])).toMatchObject([{ check: "LOG_SAMPLE", state, detail }]);
   });
 });

@@ -1,0 +1,125 @@
+import { eq } from "drizzle-orm";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import * as z from "zod";
+import { runChecks } from "../../src/admin/doctor/checks.ts";
+import { logSampleCheck } from "../../src/admin/doctor/service-checks.ts";
+import type { Database } from "../../src/admin/platform/database.ts";
+import { type ApplicationId, newEventId } from "../../src/shared/identifiers.ts";
+import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
+import { applicationHead, webhookEvent } from "../../src/shared/schema.ts";
+import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
+import { localHomes } from "./support/script.ts";
+
+const { homes, database, admin, create } = await localHomes();
+
+afterEach(() => void vi.restoreAllMocks());
+
+const DOCTOR = ["doctor", "--address", "http://127.0.0.1:9"] as const;
+const found = z.object({ check: z.string(), state: z.string(), detail: z.string(), advice: z.string().nullable() });
+
+/** The exit code, and the findings by their checks. */
+async function diagnose() {
+  const { code, stdout } = await admin(...DOCTOR, "--json");
+  const { findings } = z.object({ findings: z.array(found) }).parse(JSON.parse(stdout));
+  expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
+  return { code, findings: new Map(findings.map((each) => [each.check, each])) };
+}
+
+const finding = async (name: string) => (await diagnose()).findings.get(name);
+
+const changeHead = (id: ApplicationId, change: Partial<typeof applicationHead.$inferInsert>) =>
+  database.run((orm) => orm.update(applicationHead).set(change).where(eq(applicationHead.applicationId, id)));
+
+/** From now on D1 reports this size with every result. */
+function setSize(of: Database, bytes: number): void {
+  const run = of.run.bind(of);
+  vi.spyOn(of, "run").mockImplementation(async (step) => {
+    const result = await run(step);
+    if (isSized(result)) result.meta.size_after = bytes;
+    return result;
+  });
+}
+
+const sized = z.object({ meta: z.object({ size_after: z.number() }) });
+const isSized = (result: unknown): result is z.infer<typeof sized> => sized.safeParse(result).success;
+
+describe("doctor (contract sections 7, 17, 21 and 25)", () => {
+  it("doctor says what is wrong with local state, and what to do", async () => {
+    const { code, findings } = await diagnose();
+    expect(code).toBe(1);
+    expect(findings.get("Health")).toMatchObject({ state: "error", advice: expect.stringContaining("npm start") });
+    // Nothing sweeps here.
+    expect(findings.get("Sweep")).toMatchObject({ state: "error" });
+    for (const check of ["Migrations", "Clock", "Number ranges"]) expect(findings.get(check)?.state).toBe("ok");
+    for (const { state, advice } of findings.values()) expect(advice === null).toBe(state === "ok");
+  });
+
+  it("doctor counts waiting deliveries, and says how full a range is", async () => {
+    const { applicationId: id } = await create("--first", "500", "--last", "509");
+    const event = { applicationId: id, event: "badge:created", payload: "{}", dueAt: 0, createdAt: 1 } as const;
+    const states = ["held", "exhausted", "exhausted", "delivered"] as const;
+    const rangeSegments = [{ first: 500, size: 10, used: 10 }];
+    await changeHead(id, { rangeSegments, statistics: { ...INITIAL_HEAD.statistics, freed: 1 } });
+    await database.run((orm) =>
+      orm.insert(webhookEvent).values(states.map((state, index) => ({ ...event, id: newEventId(index), state }))),
+    );
+    const { stdout } = await admin(...DOCTOR);
+    expect(stdout).toContain("1 held, 2 exhausted");
+    expect(stdout).toContain(`${id} (App): 90 % used`);
+    await database.run((orm) =>
+      orm.update(webhookEvent).set({ state: "pending" }).where(eq(webhookEvent.state, "held")),
+    );
+    expect((await admin(...DOCTOR)).stdout).toContain("1 event due for over 10 minutes");
+  });
+
+  it("doctor names an application that has used up the new badges of this clock hour", async () => {
+    const { applicationId: id } = await create("--new-badges-per-hour", "5");
+    const hour = () => Math.floor(Date.now() / HOUR_MILLISECONDS);
+    for (const [hoursAgo, hourUsed] of [
+      [0, 4],
+      [1, 5],
+    ] as const) {
+      await changeHead(id, { hour: hour() - hoursAgo, hourUsed });
+      expect(await finding("New badges")).toMatchObject({ state: "ok" });
+    }
+    await changeHead(id, { hour: hour(), hourUsed: 5 });
+    const detail = `${id} (App): all 5 of this hour are used`;
+    expect(await finding("New badges")).toMatchObject({ state: "warning", detail });
+  });
+
+  it("doctor names an application whose log has less than 31 days, because its allocator is full", async () => {
+    const { applicationId: id } = await create();
+    expect(await finding("Logs")).toMatchObject({ state: "ok", detail: "every allocator keeps 31 days of its log" });
+    const day = 24 * HOUR_MILLISECONDS;
+    const logSince = Date.now() - 12 * day;
+    await changeHead(id, { logSince });
+    const detail = `${id} (App): since ${new Date(logSince).toISOString()} only`;
+    expect(await finding("Logs")).toMatchObject({ state: "warning", detail });
+    await changeHead(id, { logSince: Date.now() - 31 * day - 1 });
+    expect(await finding("Logs")).toMatchObject({ state: "ok" });
+  });
+
+  it("doctor says how full the fullest home is, and names each home that has 70 % of the 10 GB", async () => {
+    const { database: second } = homes.get(2);
+    const fullest = (percent: number) => ({
+      ...{ state: "ok", detail: `the fullest uses ${percent} % of the 10 GB that D1 holds` },
+    });
+    expect(await finding("Homes")).toMatchObject(fullest(0));
+    setSize(second, 6_999_999_999);
+    expect(await finding("Homes")).toMatchObject(fullest(69));
+    vi.restoreAllMocks();
+    setSize(second, 7_100_000_000);
+    const full = { state: "warning", detail: "home 2: 71 % of the 10 GB that D1 holds" };
+    expect(await finding("Homes")).toMatchObject(full);
+  });
+
+  it.each([
+    [undefined, "ok", "every line"],
+    ["1", "ok", "every line"],
+    ["50", "ok", "one line in 50 of successful requests"],
+    ["0", "warning", "0 is not a whole number from 1 on, so every line is written"],
+    ["2 %", "warning", "2 % is not a whole number from 1 on, so every line is written"],
+  ])("doctor says what LOG_SAMPLE = %j means", async (text, state, detail) => {
+    expect(await runChecks([logSampleCheck(text)])).toMatchObject([{ check: "LOG_SAMPLE", state, detail }]);
+  });
+});
