@@ -55,6 +55,5 @@ describe("verified users over a real network (contract section 22)", () => {
     const token = await server.provider.token("alice", {}, { key });
     await server.close();
     expect(await logIn(token)).toBe(true);
-    await server.open();
   });
 });

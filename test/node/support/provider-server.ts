@@ -1,35 +1,13 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { newProviderKey, Provider } from "../../users/provider.ts";
 import { listen } from "./listen.ts";
 
+export type ProviderServer = Awaited<ReturnType<typeof startProvider>>;
+
 /** An OpenID provider behind a real HTTP server on this computer. */
-export class ProviderServer {
-  readonly provider: Provider;
-  readonly #server: Server;
-
-  constructor(provider: Provider, server: Server) {
-    this.provider = provider;
-    this.#server = server;
-  }
-
-  /** Takes it away: its port is closed from now on. */
-  async close(): Promise<void> {
-    if (!this.#server.listening) return;
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await once(this.#server, "close");
-  }
-
-  /** Brings it back at the same address. */
-  async open(): Promise<void> {
-    this.#server.listen(Number(new URL(this.provider.issuer).port), "127.0.0.1");
-    await once(this.#server, "listening");
-  }
-}
-
-export async function startProvider(algorithm = "ES256"): Promise<ProviderServer> {
-  const key = await newProviderKey(algorithm);
+export async function startProvider() {
+  const key = await newProviderKey("ES256");
   const server = createServer(async (request, response) => {
     const path = request.url ?? "";
     provider.fetched.push(path);
@@ -45,5 +23,13 @@ export async function startProvider(algorithm = "ES256"): Promise<ProviderServer
     response.end();
   });
   const provider = new Provider(key, await listen(server));
-  return new ProviderServer(provider, server);
+  return {
+    provider,
+    /** Takes it away: its port is closed from now on. */
+    async close(): Promise<void> {
+      if (!server.listening) return;
+      server.close().closeAllConnections();
+      await once(server, "close");
+    },
+  };
 }

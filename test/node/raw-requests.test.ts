@@ -1,6 +1,9 @@
 import { once } from "node:events";
-import { connect } from "node:net";
+import { type IncomingMessage, request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { json } from "node:stream/consumers";
 import { beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 let service: Harness;
@@ -9,12 +12,16 @@ beforeAll(async () => {
   service = await startHarness();
 });
 
+function connectToService(): Socket {
+  const { hostname, port } = new URL(service.origin);
+  return connect(Number(port), hostname).setEncoding("utf8");
+}
+
 const PIECE = "x".repeat(1000);
 
 /** Sends a request whose body does not say its length. @returns the status, and how the connection failed if it did */
 async function sendChunked(head: string, pieces: number): Promise<string> {
-  const { hostname, port } = new URL(service.origin);
-  const socket = connect(Number(port), hostname).setEncoding("utf8");
+  const socket = connectToService();
   let received = "";
   let failure = "";
   socket.on("error", (error) => (failure = ` ${"code" in error ? String(error.code) : error.message}`));
@@ -57,13 +64,40 @@ describe("a request body that the service does not read (contract sections 6 and
   );
 
   it("a request body that never ends is cut off after some seconds", { timeout: 20_000 }, async () => {
-    const { hostname, port } = new URL(service.origin);
-    const socket = connect(Number(port), hostname).setEncoding("utf8");
-    socket.on("error", () => {});
+    const socket = connectToService().on("error", () => {});
     socket.write("POST /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
     const [first] = await once(socket, "data");
     expect(String(first)).toMatch(/^HTTP\/1\.1 404 /);
     socket.destroy();
     expect((await fetch(new URL("/health", service.origin))).status).toBe(200);
   });
+});
+
+/** Unlike `fetch`, this sends headers as they are given. */
+async function send(
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body = "",
+): Promise<[status: number | undefined, body: unknown]> {
+  const sent = request(new URL(path, service.origin), { method, headers }).end(body);
+  const [response]: IncomingMessage[] = await once(sent, "response");
+  return [response?.statusCode, response && (await json(response))];
+}
+
+it.each([
+  ["a space", " "],
+  ["tabs", "\t \t"],
+])("a header with %s around its value is the header without (contract sections 1 and 4)", async (_, space) => {
+  const around = (value: string) => `${space}${value}${space}`;
+  const { applicationId, applicationSecret } = service;
+  const body = JSON.stringify({ userId: `user after ${space.length}` });
+  const udid = `phone-${Math.random()}`;
+  const [first, created] = await send("POST", "/v1/badge", { applicationid: applicationId, udid }, body);
+  expect(first).toBe(201);
+  const spaced = { applicationid: around(applicationId), udid: around(udid) };
+  const [second, existing] = await send("POST", "/v1/badge", spaced, body);
+  expect([second, existing]).toEqual([200, z.object({ badgeId: z.string() }).parse(created)]);
+  const server = { applicationid: around(applicationId), applicationsecret: around(applicationSecret) };
+  expect((await send("GET", "/v1/badges", server))[0]).toBe(200);
 });
