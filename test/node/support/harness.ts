@@ -7,6 +7,7 @@ import { Homes } from "../../../src/admin/platform/homes.ts";
 import { restD1 } from "../../../src/admin/platform/rest-d1.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
 import { type HomeSubmitter, plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
+import { DeviceClient, ServerClient } from "../../../src/client/index.ts";
 import { applicationId, newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
 import { captured, type Printed } from "./script.ts";
 
@@ -23,6 +24,11 @@ export interface Harness extends z.infer<typeof credentials> {
   homes: Homes;
   /** Has home 1's scheduler carry out a command. */
   submit: HomeSubmitter;
+  /** The application's server. */
+  server: ServerClient;
+  phone(udid: string): DeviceClient;
+  /** Issues a badge to a phone whose udid is the user's ID. @returns its number */
+  issue(userId: string): Promise<string>;
   /** Runs the administration script on the same homes, in this process. */
   admin(...words: string[]): Promise<Printed>;
 }
@@ -34,27 +40,25 @@ async function ask(path: string, body: object = {}): Promise<unknown> {
   return response.json();
 }
 
-/** The service's databases as the script sees deployed ones, with the number of the home for an ID. */
+/** The service's databases as the script sees deployed ones, with their bindings for IDs. */
 class SharedAccount extends Account {
   override async call<Shape extends z.ZodType>(result: Shape, { path, body }: Parameters<Account["call"]>[1]) {
-    const [, home = ""] = /^\/d1\/database\/(\d)\/raw$/.exec(path) ?? [];
-    const response = await ask(`/home/${home}`, body).catch((error: Error) => {
+    const [, binding = ""] = /^\/d1\/database\/(\w+)\/raw$/.exec(path) ?? [];
+    const response = await ask("/d1", { binding, ...body }).catch((error: Error) => {
       throw new CloudflareApiError(path, 400, error.message);
     });
     return result.parse(response);
   }
 }
 
-const homeOf = (number: number) => ({
-  number,
-  place: null,
-  database: new Database(restD1(new SharedAccount("shared", {}), String(number))),
+const homeOf = (number: number, binding: string) => ({
+  ...{ number, place: null, database: new Database(restD1(new SharedAccount("shared", {}), binding)) },
 });
 
 export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
   const { origin, demo } = described.parse(await ask("/"));
   const own = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
-  const homes = new Homes([homeOf(1), homeOf(2)]);
+  const homes = new Homes([homeOf(1, "DB"), homeOf(2, "DB_2")]);
   // As `npm start` runs the cron trigger when the script has a command for the service.
   const wake = async () => void (await ask("/clock"));
   const submit = plainHomeSubmitter({ homes, wake });
@@ -63,8 +67,11 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
     ...{ homes, database: homes.first.database, wake },
     ...{ backend: { environment: "test" }, close: () => Promise.resolve() },
   };
+  const phone = (udid: string) => new DeviceClient({ baseUrl: origin, applicationId: own.applicationId, udid });
   return {
-    ...{ origin, demo, ...own, database: homes.first.database, homes, submit },
+    ...{ origin, demo, ...own, database: homes.first.database, homes, submit, phone },
+    server: new ServerClient({ baseUrl: origin, ...own }),
+    issue: async (userId) => (await phone(userId).requestBadge({ userId })).badgeId,
     admin: (...words) =>
       captured(() =>
         run(

@@ -1,9 +1,8 @@
 import { createServer } from "node:http";
-import { buffer } from "node:stream/consumers";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { D1Database } from "@cloudflare/workers-types";
 import type { TestProject } from "vitest/node";
-import * as z from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
 import { healthProblem } from "../../../src/admin/deploy/address.ts";
 import { Database } from "../../../src/admin/platform/database.ts";
@@ -21,10 +20,7 @@ declare module "vitest" {
   }
 }
 
-const statements = z.object({ batch: z.array(z.object({ sql: z.string(), params: z.array(z.unknown()) })) });
-
-/** A statement whose rows have columns, of which two may have one name. */
-const RETURNS_ROWS = /^\s*(select|with)\b|\breturning\b/i;
+const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /**
  * wrangler's development proxy can lose a POST that it sends on a connection that has been idle for 5 s (workers-sdk issue
@@ -41,13 +37,15 @@ export default async function shareService({ provide }: TestProject): Promise<()
   const control = createServer(async (request, response) => {
     try {
       starting ??= startService();
-      const { described, databases, worker } = await starting;
-      const [, area = "", home = ""] = request.url?.split("/") ?? [];
-      const body = await buffer(request);
-      const database = databases.get(home);
-      if (area === "clock") await worker.scheduled({ cron: "* * * * *" });
-      const result = database ? await query(database, JSON.parse(body.toString())) : described;
-      response.end(JSON.stringify(result));
+      const { described, rest, worker } = await starting;
+      const body = await text(request);
+      if (request.url === "/d1") {
+        const answered = await rest.fetch("http://d1-rest/", { method: "POST", body });
+        response.writeHead(answered.status).end(await answered.text());
+        return;
+      }
+      if (request.url === "/clock") await worker.scheduled({ cron: "* * * * *" });
+      response.end(JSON.stringify(described));
     } catch (error) {
       response.writeHead(500).end(error instanceof Error ? error.message : String(error));
     }
@@ -62,13 +60,17 @@ export default async function shareService({ provide }: TestProject): Promise<()
 async function startService() {
   process.env.WRANGLER_LOG ??= "error";
   // Half a second, which a run without this service need not take.
-  const { createTestHarness } = await import("wrangler");
+  const { createTestHarness, unstable_readConfig } = await import("wrangler");
   const { publicKey, privateKey } = await generateSealingKey();
   const demo = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
-  const configPath = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
+  const configPath = path("../../../wrangler.toml");
+  const { compatibility_date, d1_databases } = unstable_readConfig({ config: configPath });
+  const config = { ...{ name: "d1-rest", main: path("d1-rest.js") }, compatibility_date, d1_databases };
   // As `npm start` runs it.
   const vars = { DEMO_APPLICATION_ID: demo.applicationId };
-  const server = createTestHarness({ workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }] });
+  const server = createTestHarness({
+    workers: [{ configPath, vars, secrets: { SEALING_KEY_1: privateKey } }, { config }],
+  });
   const { url } = await server.listen();
   const worker = server.getWorker<{ DB: D1Database; DB_2: D1Database }>();
   for (const home of ["DB", "DB_2"] as const) await worker.applyD1Migrations(home);
@@ -81,27 +83,10 @@ async function startService() {
   await homes.map(({ database }) => database.run((orm) => orm.insert(sealingKey).values(key)));
   const wake = async () => void (await worker.scheduled({ cron: "* * * * *" }));
   await createApplication(homes, plainHomeSubmitter({ homes, wake }), { name: "Demo", credentials: demo });
-  const databases = new Map(Object.entries({ "1": DB, "2": DB_2 }));
   const keepAlive = setInterval(() => healthProblem(url.origin), KEEP_ALIVE_MILLISECONDS);
   const close = (): Promise<void> => {
     clearInterval(keepAlive);
     return server.close();
   };
-  return { described: { origin: url.origin, demo }, databases, worker, close };
-}
-
-/** What D1's REST interface responds to a batch. */
-async function query(database: D1Database, body: unknown): Promise<object[]> {
-  const { batch } = statements.parse(body);
-  const prepared = batch.map(({ sql, params }) => database.prepare(sql).bind(...params));
-  const [first] = prepared;
-  if (first !== undefined && prepared.length === 1 && RETURNS_ROWS.test(batch[0]?.sql ?? "")) {
-    const [columns, ...rows] = await first.raw({ columnNames: true });
-    return [{ results: { columns, rows }, meta: {} }];
-  }
-  const results = await database.batch<Record<string, unknown>>(prepared);
-  return results.map(({ results: rows, meta }) => ({
-    results: { columns: Object.keys(rows[0] ?? {}), rows: rows.map((row) => Object.values(row)) },
-    meta,
-  }));
+  return { described: { origin: url.origin, demo }, rest: server.getWorker("d1-rest"), worker, close };
 }
