@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { DeviceClient, ServerClient } from "../../src/client/index.ts";
+import type { ServerClient } from "../../src/client/index.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { freePort } from "./support/service.ts";
 
@@ -31,13 +31,10 @@ describe("the program of the client's README that keeps a copy of the badges (co
   let service: Harness;
   let server: ServerClient;
 
-  const device = (udid: string) =>
-    new DeviceClient({ baseUrl: service.origin, applicationId: service.applicationId, udid });
-
   const writeProgram = (origin: string) => writeFileSync(join(folder, "copy.mts"), programOfReadme(service, origin));
 
   const issue = async (udid: string, userId: string): Promise<string> =>
-    (await device(udid).requestBadge({ userId })).badgeId;
+    (await service.phone(udid).requestBadge({ userId })).badgeId;
 
   /** Runs the program once, as cron would. @returns exit code and what it complained about */
   async function runProgram(): Promise<{ code: number | null; stderr: string }> {
@@ -69,7 +66,7 @@ describe("the program of the client's README that keeps a copy of the badges (co
 
   beforeAll(async () => {
     service = await startHarness();
-    server = new ServerClient({ ...service, baseUrl: service.origin });
+    ({ server } = service);
     writeProgram(service.origin);
   });
 
@@ -101,9 +98,9 @@ describe("the program of the client's README that keeps a copy of the badges (co
 
     const expiresAt = new Date(Date.now() + 3_600_000);
     const invitation = await server.createInvitation({ expiresAt, badgeExpiresAt: expiresAt, udid: "desk" });
-    await device("phone-b").requestBadge({ userId: "bob", invitationToken: invitation.id });
+    await service.phone("phone-b").requestBadge({ userId: "bob", invitationToken: invitation.id });
     const other = await server.createInvitation({ expiresAt, udid: "desk" });
-    await device("phone-a").requestBadge({ userId: "alice", invitationToken: other.id });
+    await service.phone("phone-a").requestBadge({ userId: "alice", invitationToken: other.id });
     await expectCopyEqualsList();
     const states = Object.fromEntries(Object.values(readCopy().badges).map(({ id, state }) => [id, state]));
     expect(states).toMatchObject({ [alice]: "replaced", [bob]: "revoked", [carol]: "revoked" });

@@ -1,22 +1,17 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, it } from "vitest";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { addDoorSecret } from "../../src/admin/secret/doors.ts";
-import { DeviceClient } from "../../src/client/index.ts";
 import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { browserOfFile, HAS_CHROMIUM, LIMIT } from "./support/browser.ts";
 import { consoleSteps, openConsole } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
-/** Milliseconds: a browser's work on a busy machine. */
-const LIMIT = 240_000;
-
+const { openContext, conduct } = browserOfFile();
 let service: Harness;
-let browser: Browser;
 let page: Page;
-const conduct: Conduct = { foreignRequests: [], complaints: [] };
 /** Secrets of doors, by their names. */
 const secrets = new Map<string, string>();
 
@@ -28,22 +23,9 @@ beforeAll(async () => {
     secrets.set(name, (await addDoorSecret(database, applicationId, name)).applicationSecret);
   }
   if (!HAS_CHROMIUM) return;
-  browser = await launchChromium();
-  const context = await browser.newContext({ locale: "en-GB", viewport: { width: 390, height: 844 } });
-  context.setDefaultTimeout(20_000);
-  watch(context, service.origin, conduct);
-  page = await context.newPage();
+  page = await (await openContext(service.origin, { viewport: { width: 390, height: 844 } })).newPage();
   await openConsole(page, service, applicationSecret);
 }, LIMIT);
-
-afterAll(async () => {
-  await browser?.close();
-}, LIMIT);
-
-async function issue(userId: string): Promise<string> {
-  const { origin: baseUrl, applicationId } = service;
-  return (await new DeviceClient({ baseUrl, applicationId, udid: userId }).requestBadge({ userId })).badgeId;
-}
 
 /** A door's call, which says what it has. @returns what it has after the response */
 async function call(name: string, have: number): Promise<number> {
@@ -61,7 +43,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
   let have = 0;
 
   it("the dialog that ends a badge says how many doors are connected", async () => {
-    const id = await issue("alice");
+    const id = await service.issue("alice");
     await view(`badge?id=${id}`, "Badge");
     const says = async (text: string) => {
       await page.getByRole("button", { name: "Suspend…" }).click();
@@ -81,7 +63,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
     ["suspending", "Suspend", "Suspend badge"],
     ["revoking", "Revoke", "Revoke badge"],
   ])("after %s, the console counts the doors that have the change, until all have it", async (_, label, action) => {
-    const id = await issue(label);
+    const id = await service.issue(label);
     have = await call("North", 0);
     await view(`badge?id=${id}`, "Badge");
     await page.getByRole("button", { name: `${label}…` }).click();
@@ -94,7 +76,7 @@ describe.skipIf(!HAS_CHROMIUM)("connected doors at /console (contract section 26
   });
 
   it("the console counts doors after a change of many badges and after a block, too", async () => {
-    const numbers = [await issue("many-1"), await issue("many-2")];
+    const numbers = [await service.issue("many-1"), await service.issue("many-2")];
     await view("badges?q=many", "Badges");
     for (const number of numbers) await page.getByLabel(`Select badge ${number}`).check();
     await page.getByRole("button", { name: "Suspend…" }).click();
@@ -146,8 +128,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         const { applicationSecret: applicationsecret } = await addDoorSecret(database, applicationId, name);
         await fetch(`${origin}/v1/live`, { headers: { applicationid: applicationId, applicationsecret } });
       }
-      const context = await browser.newContext({ locale: "en-GB" });
-      context.setDefaultTimeout(30_000);
+      const context = await openContext(origin, {});
       const page = await context.newPage();
       await page.clock.install({ time: Date.now() + 2 * HOUR_MILLISECONDS });
       await openConsole(page, other, other.applicationSecret);

@@ -1,19 +1,17 @@
 import { createServer } from "node:http";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
-import { DeviceClient, ServerClient } from "../../src/client/index.ts";
+import { ServerClient } from "../../src/client/index.ts";
 import { until } from "../support/until.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { browserOfFile, HAS_CHROMIUM, isFailedLoad, LIMIT, signIn } from "./support/browser.ts";
 import { consoleSteps, openConsole } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
 
-/** Milliseconds: a browser's work on a busy machine. */
-const LIMIT = 240_000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
@@ -21,6 +19,7 @@ const DAY = 24 * HOUR;
 const receiver = createServer((_, response) => void response.writeHead(isBroken ? 500 : 204).end());
 let isBroken = true;
 
+const { openContext, conduct } = browserOfFile(isFailedLoad);
 let service: Harness;
 let tom: ServerClient;
 let annsSecret: string;
@@ -37,37 +36,19 @@ beforeAll(async () => {
 
 afterAll(() => void receiver.close());
 
-/** @returns the number of a new badge */
-async function issue(userId: string): Promise<string> {
-  const { origin: baseUrl, applicationId } = service;
-  return (await new DeviceClient({ baseUrl, applicationId, udid: userId }).requestBadge({ userId })).badgeId;
-}
-
 /** Reception of a building, at its desk in Berlin. */
 describe.skipIf(!HAS_CHROMIUM)(
   "a reception's morning at /console (contract sections 19, 23 and 24)",
   { timeout: LIMIT },
   () => {
-    let browser: Browser;
     let context: BrowserContext;
     let page: Page;
-    const conduct: Conduct = { foreignRequests: [], complaints: [] };
 
     beforeAll(async () => {
-      browser = await launchChromium();
-      context = await browser.newContext({
-        timezoneId: "Europe/Berlin",
-        locale: "en-GB",
-        viewport: { width: 1280, height: 900 },
-      });
-      context.setDefaultTimeout(20_000);
-      watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
+      const viewport = { width: 1280, height: 900 };
+      context = await openContext(service.origin, { timezoneId: "Europe/Berlin", viewport });
       page = await context.newPage();
       await openConsole(page, service, annsSecret);
-    }, LIMIT);
-
-    afterAll(async () => {
-      await browser?.close();
     }, LIMIT);
 
     const { view, row, dialog, saveAsCsv } = consoleSteps(() => page);
@@ -175,9 +156,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await server.revokeInvitation((await server.createInvitation(earlier)).id);
         const desk = await context.newPage();
         await desk.goto(`${service.origin}/console#visitors`);
-        await desk.getByLabel("Application ID").fill(applicationId);
-        await desk.getByLabel("Secret", { exact: true }).fill(applicationSecret);
-        await desk.getByRole("button", { name: "Sign in" }).click();
+        await signIn(desk, applicationId, applicationSecret);
         await desk.getByRole("row").filter({ hasText: "Early Ed" }).waitFor();
         const pass = (name: string) => desk.getByRole("article", { name: `Pass of ${name}` });
         const inviteOne = async (name: string, times: string) => {
@@ -224,7 +203,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       const number = (user: string) => numbers.get(user) ?? "";
 
       beforeAll(async () => {
-        for (const user of ["kim-1", "kim-2", "kim-3", "kim-4", "lost"]) numbers.set(user, await issue(user));
+        for (const user of ["kim-1", "kim-2", "kim-3", "kim-4", "lost"]) numbers.set(user, await service.issue(user));
         await tom.revokeBadge(number("lost"));
       }, LIMIT);
 
@@ -385,7 +364,7 @@ describe.skipIf(!HAS_CHROMIUM)(
 
     it("a change of many badges stops when its dialog is closed, and is undone again after a failure", async () => {
       const ids: string[] = [];
-      for (let place = 0; place < 6; place++) ids.push(await issue(`lea-${place}`));
+      for (let place = 0; place < 6; place++) ids.push(await service.issue(`lea-${place}`));
       const active = async () => {
         const badges = await Promise.all(ids.map((id) => tom.getBadge(id)));
         return badges.filter(({ state }) => state === "active").length;
@@ -414,7 +393,7 @@ describe.skipIf(!HAS_CHROMIUM)(
     });
 
     it("the console says when a list has more rows than one CSV file", async () => {
-      await issue("many");
+      await service.issue("many");
       await view("badges?state=active", "Badges");
       await row("many").waitFor();
       const badges = Array.from({ length: 50_000 }, (_, place) => ({

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { updateApplication } from "../../src/admin/application/update.ts";
-import { DeviceClient, ServerClient } from "../../src/client/index.ts";
-import { HAS_CHROMIUM, launchChromium, signIn } from "./support/browser.ts";
+import { browserOfFile, HAS_CHROMIUM, LIMIT } from "./support/browser.ts";
+import { openConsole } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 /**
@@ -15,8 +15,6 @@ import { type Harness, startHarness } from "./support/harness.ts";
  * Without that variable the picture is thrown away.
  */
 
-/** Milliseconds: a browser's work on a busy machine. */
-const LIMIT = 240_000;
 const HOUR = 3_600_000;
 
 const SIZE = { width: 1280, height: 960 };
@@ -36,6 +34,7 @@ const VISITS = [
 const LOCAL_HOUR = 10;
 
 const folder = mkdtempSync(join(tmpdir(), "console-picture-"));
+const { openContext } = browserOfFile();
 let service: Harness;
 
 /** Hours by which reception's clock is ahead of UTC, from -12 to 11. */
@@ -51,17 +50,14 @@ function timeToday(hour: number): Date {
 
 beforeAll(async () => {
   service = await startHarness();
-  const { origin: baseUrl, applicationId, homes, submit } = service;
+  const { server, applicationId, homes, submit } = service;
   await updateApplication(homes, submit, applicationId, { name: "Harbour Tower" });
-  const server = new ServerClient({ ...service, baseUrl });
   for (const [name, from, until, isOnPhone] of VISITS) {
     const { id } = await server.createInvitation({
       ...{ udid: "reception", name, expiresAt: timeToday(23) },
       ...{ badgeStartsAt: timeToday(from), badgeExpiresAt: timeToday(until) },
     });
-    if (!isOnPhone) continue;
-    const phone = new DeviceClient({ baseUrl, applicationId, udid: `phone of ${name}` });
-    await phone.requestBadge({ userId: `visitor-${from}`, invitationToken: id });
+    if (isOnPhone) await service.phone(name).requestBadge({ userId: `visitor-${from}`, invitationToken: id });
   }
 }, LIMIT);
 
@@ -69,27 +65,20 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.skipIf(!HAS_CHROMIUM)("the README's picture of the console", { timeout: LIMIT }, () => {
   it("the console shows today's visitors in order of arrival, without scrolling", async () => {
-    const browser = await launchChromium();
-    try {
-      const context = await browser.newContext({ timezoneId, locale: "en-GB", viewport: SIZE });
-      const page = await context.newPage();
-      await page.goto(`${service.origin}/console`);
-      await signIn(page, service.applicationId, service.applicationSecret);
-      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Visitors" }).click();
-      const rows = page.getByRole("table", { name: "invitations" }).locator("tbody tr");
-      await rows.nth(VISITS.length - 1).waitFor();
-      await page.getByText(`${VISITS.length} visitors expected`).waitFor();
-      const names = await rows.locator("th").allInnerTexts();
-      expect(names.map((text) => text.split("\n")[0])).toEqual(VISITS.map(([name]) => name));
-      await page.evaluate(() => document.querySelector<HTMLElement>("h1")?.blur());
-      const path = process.env.CONSOLE_PICTURE ?? join(folder, "console.png");
-      await page.screenshot({ path });
-      const last = await rows.last().boundingBox();
-      expect((last?.y ?? Number.POSITIVE_INFINITY) + (last?.height ?? 0)).toBeLessThanOrEqual(SIZE.height);
-      const png = readFileSync(path);
-      expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([SIZE.width, SIZE.height]);
-    } finally {
-      await browser.close();
-    }
+    const page = await (await openContext(service.origin, { timezoneId, viewport: SIZE })).newPage();
+    await openConsole(page, service, service.applicationSecret);
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Visitors" }).click();
+    const rows = page.getByRole("table", { name: "invitations" }).locator("tbody tr");
+    await rows.nth(VISITS.length - 1).waitFor();
+    await page.getByText(`${VISITS.length} visitors expected`).waitFor();
+    const names = await rows.locator("th").allInnerTexts();
+    expect(names.map((text) => text.split("\n")[0])).toEqual(VISITS.map(([name]) => name));
+    await page.evaluate(() => document.querySelector<HTMLElement>("h1")?.blur());
+    const path = process.env.CONSOLE_PICTURE ?? join(folder, "console.png");
+    await page.screenshot({ path });
+    const last = await rows.last().boundingBox();
+    expect((last?.y ?? Number.POSITIVE_INFINITY) + (last?.height ?? 0)).toBeLessThanOrEqual(SIZE.height);
+    const png = readFileSync(path);
+    expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([SIZE.width, SIZE.height]);
   });
 });

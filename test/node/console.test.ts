@@ -1,23 +1,20 @@
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
-import { ServerClient } from "../../src/client/index.ts";
+import { type BadgeServiceError, DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { application } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, signIn, watch } from "./support/browser.ts";
+import { browserOfFile, HAS_CHROMIUM, isFailedLoad, LIMIT, signIn } from "./support/browser.ts";
 import { consoleSteps } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
-
-/** Milliseconds: a browser's work on a busy machine. */
-const LIMIT = 240_000;
 
 const DESKTOP = { width: 1280, height: 860 };
 const PHONE = { width: 390, height: 844 };
@@ -36,6 +33,7 @@ let isBroken = true;
 /** Until then it says nothing. */
 let mayAnswer: Promise<unknown> = Promise.resolve();
 
+const { openContext, conduct } = browserOfFile(isFailedLoad);
 let service: Harness;
 /** Tom, who works at another desk, with calls of his own. */
 let tom: ServerClient;
@@ -62,36 +60,28 @@ beforeAll(async () => {
 
 afterAll(() => void receiver.close());
 
-/** The call of a phone. */
-async function device(udid: string, path: string, body: object) {
-  const response = await fetch(`${service.origin}${path}`, {
-    method: "POST",
-    headers: { applicationid: service.applicationId, udid: encodeURIComponent(udid) },
-    body: JSON.stringify(body),
-  });
-  const fields: Record<string, string> = await response.json();
-  return { status: response.status, body: fields };
-}
+const phone = (userId: string) => service.phone(encodeURIComponent(userId));
 
-/** Issues a badge to a phone whose udid is the user's ID. @returns its number */
+/** Issues a badge to the phone of a user. @returns its number */
 async function issue(userId: string): Promise<string> {
   const metadata = { os: "iOS", osVersion: "18.6", deviceModel: "iPhone16,2" };
-  const { status, body } = await device(userId, "/v1/badge", { userId, metadata });
-  expect(status).toBe(201);
-  return body.badgeId ?? "";
+  const { badgeId, created } = await phone(userId).requestBadge({ userId, metadata });
+  expect(created).toBe(true);
+  return badgeId;
 }
 
 /** What the phone of a user gets when it asks for a signature. */
-async function signed(userId: string): Promise<string> {
-  const { status, body } = await device(userId, "/v1/badge/sign", { base64: "AAAA" });
-  return `${status} ${body.error ?? ""}`.trim();
-}
+const signed = (userId: string) =>
+  phone(userId)
+    .sign("AAAA")
+    .then(
+      () => "200",
+      ({ status, code }: BadgeServiceError) => `${status} ${code}`,
+    );
 
 describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 24)", { timeout: LIMIT }, () => {
-  let browser: Browser;
   let context: BrowserContext;
   let page: Page;
-  const conduct: Conduct = { foreignRequests: [], complaints: [] };
   /** Badge numbers by user. */
   const numbers = new Map<string, string>();
   const number = (user: string) => numbers.get(user) ?? "";
@@ -100,18 +90,10 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     for (const user of ["alice", "bob", "carol", "dave", "erin", "frank", "grace", " heidi", "ivan"]) {
       numbers.set(user, await issue(user));
     }
-    // Playwright switches the cache off that keeps a page and its memory for Back.
-    browser = await launchChromium(["--disable-back-forward-cache"]);
-    context = await browser.newContext({ viewport: DESKTOP, timezoneId: "Asia/Tokyo", locale: "en-GB" });
-    context.setDefaultTimeout(20_000);
+    context = await openContext(service.origin, { viewport: DESKTOP, timezoneId: "Asia/Tokyo" });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-    watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
     page = await context.newPage();
     await open(page);
-  }, LIMIT);
-
-  afterAll(async () => {
-    await browser?.close();
   }, LIMIT);
 
   async function open(on: Page): Promise<void> {
@@ -223,11 +205,8 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     it("the console says in words when no numbers are left", async () => {
       const full = { name: "Full", range: { first: 17, last: 17 } };
       const { applicationId, applicationSecret } = await createApplication(service.homes, service.submit, full);
-      await fetch(`${service.origin}/v1/badge`, {
-        method: "POST",
-        headers: { applicationid: applicationId, udid: "phone" },
-        body: JSON.stringify({ userId: "last" }),
-      });
+      const { origin: baseUrl } = service;
+      await new DeviceClient({ baseUrl, applicationId, udid: "phone" }).requestBadge({ userId: "last" });
       const other = await context.newPage();
       await open(other);
       await signIn(other, applicationId, applicationSecret);
@@ -501,10 +480,10 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Copy link" }).click();
       expect(asked).toEqual([]);
       const invitationToken = scanned.replace("https://app.example.com/visit/", "");
-      const claimed = await device("walt's phone", "/v1/badge", { userId: "walt", invitationToken });
-      expect(claimed.status).toBe(201);
-      expect(await signed("walt's phone")).toBe("403 EARLY_BADGE");
-      const badge = await tom.getBadge(claimed.body.badgeId ?? "");
+      const { badgeId, created } = await phone("walt").requestBadge({ userId: "walt", invitationToken });
+      expect(created).toBe(true);
+      expect(await signed("walt")).toBe("403 EARLY_BADGE");
+      const badge = await tom.getBadge(badgeId);
       expect(badge.name).toBe("Walt Visitor");
       expect(badge.startsAt).toMatch(/T23:00:00\.000Z$/); // 8:00 in Tokyo
       expect(badge.expiresAt).toMatch(/T09:00:00\.000Z$/);

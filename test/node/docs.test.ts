@@ -1,10 +1,10 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { browserOfFile, HAS_CHROMIUM } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 
 /** Milliseconds: two browsers' worth of work on a busy machine. */
@@ -27,21 +27,11 @@ beforeAll(async () => {
 }, LIMIT);
 
 describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { timeout: LIMIT, retry: RETRIES }, () => {
-  let browser: Browser;
-  const conduct: Conduct = { foreignRequests: [], complaints: [] };
-
-  beforeAll(async () => {
-    browser = await launchChromium();
-  }, LIMIT);
-
-  afterAll(async () => {
-    await browser?.close();
-  }, LIMIT);
+  const { openContext, conduct } = browserOfFile();
 
   async function open(viewport: Size, colorScheme: Theme): Promise<Page> {
-    const context = await browser.newContext({ viewport, colorScheme });
+    const context = await openContext(service.origin, { viewport, colorScheme });
     context.setDefaultTimeout(LIMIT);
-    watch(context, service.origin, conduct);
     const page = await context.newPage();
     await page.goto(`${service.origin}/docs`);
     await page.getByRole("heading", { name: "Badge Distribution Service", level: 1 }).waitFor();

@@ -1,56 +1,42 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, BrowserContext, BrowserContextOptions, Page, Response } from "playwright-core";
+import type { BrowserContext, BrowserContextOptions, Page, Response } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { DeviceClient, type NewInvitation, ServerClient } from "../../src/client/index.ts";
+import type { NewInvitation, ServerClient } from "../../src/client/index.ts";
 import { ageLimits, DoorControl } from "../../src/examples/door-control.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
-import { type Conduct, HAS_CHROMIUM, launchChromium, watch } from "./support/browser.ts";
+import { browserOfFile, HAS_CHROMIUM, isFailedLoad, LIMIT } from "./support/browser.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { scan } from "./support/scan.ts";
 
-/** Milliseconds: a browser's work on a busy machine. */
-const LIMIT = 240_000;
 const HOUR = 3_600_000;
 
 /** The smallest phone that the page promises to fit. */
 const SMALL_PHONE = { viewport: { width: 320, height: 568 }, deviceScaleFactor: 2 };
 
+const { openContext, conduct } = browserOfFile(isFailedLoad);
 let service: Harness;
 let server: ServerClient;
-let browser: Browser;
 const folder = mkdtempSync(join(tmpdir(), "badge-pass-door-"));
-const conduct: Conduct = { foreignRequests: [], complaints: [] };
 const contexts: BrowserContext[] = [];
 
 beforeAll(async () => {
   service = await startHarness();
-  server = new ServerClient({ ...service, baseUrl: service.origin });
-  if (HAS_CHROMIUM) browser = await launchChromium(["--disable-back-forward-cache"]);
+  ({ server } = service);
 }, LIMIT);
 
 afterEach(async () => {
   for (const context of contexts.splice(0)) await context.close();
 }, LIMIT);
 
-afterAll(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-}, LIMIT);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A phone of its own: another one has another context, with other storage. */
 async function phone(options: BrowserContextOptions = {}): Promise<BrowserContext> {
-  const context = await browser.newContext({
-    ...SMALL_PHONE,
-    locale: "en-GB",
-    timezoneId: "Europe/Berlin",
-    ...options,
-  });
+  const context = await openContext(service.origin, { ...SMALL_PHONE, timezoneId: "Europe/Berlin", ...options });
   contexts.push(context);
-  context.setDefaultTimeout(20_000);
-  watch(context, service.origin, conduct, (text) => text.startsWith("Failed to load resource"));
   return context;
 }
 
@@ -422,9 +408,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
       await invite({ expiresAt: soon(), badgeExpiresAt: soon() }),
     ];
     const context = await phone();
-    const { origin: baseUrl, applicationId } = service;
-    const desk = new DeviceClient({ baseUrl, applicationId, udid: "desk" });
-    await until(async () => expect((await desk.describeInvitation(over.token)).state).toBe("expired"));
+    await until(async () => expect((await service.phone("desk").describeInvitation(over.token)).state).toBe("expired"));
     await says(await open(context, ahead.link), "This link has expired; please ask for a new one.");
     await says(await open(context, over.link), "Your visit has ended.");
   });
