@@ -166,9 +166,11 @@ describe("user block, unblock, erase and show do what the routes do (contract se
     expect(await json(...user("erase", "gil"))).toMatchObject({ erased: 0 });
   });
 
-  it.each(["block", "unblock", "erase", "show"])("user %s refuses an unknown application", async (command) => {
-    const unknown = await refusal("user", command, "app_00000000000000000000", "alice");
-    expect(unknown).toContain("There is no application");
+  it("user block, unblock, erase and show refuse an unknown application", async () => {
+    for (const command of ["block", "unblock", "erase", "show"]) {
+      const unknown = await refusal("user", command, "app_00000000000000000000", "alice");
+      expect(unknown).toContain("There is no application");
+    }
   });
 });
 

@@ -19,16 +19,15 @@ describe.each([
     unknown: ["/console/nothing", "/console.html", "/console/console.html"],
   },
 ])("$page over HTTP (contract sections 6, 11 and 19)", ({ page, file, unknown }) => {
-  it.each(["GET", "HEAD"])("%s returns the page, with a policy that allows no other host", async (method) => {
-    const { status, headers } = await get(page, { method });
-    expect(status).toBe(200);
-    expect(headers.get("content-type")).toMatch(/^text\/html/);
-    expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
-    expect(headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
-  });
-
-  it("the page refers to no file of another host", async () => {
-    const assets = assetsOf(await (await get(page)).text());
+  it("GET and HEAD return the page, which refers to no file of another host", async () => {
+    const [{ status, headers }, response] = [await get(page, { method: "HEAD" }), await get(page)];
+    for (const each of [headers, response.headers]) {
+      expect(each.get("content-type")).toMatch(/^text\/html/);
+      expect(each.get("x-request-id")).toMatch(/^[\w-]{36}$/);
+      expect(each.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
+    }
+    expect([status, response.status]).toEqual([200, 200]);
+    const assets = assetsOf(await response.text());
     expect(assets).toEqual(expect.arrayContaining([`/${file}`, "/docs/product.css"]));
     for (const path of assets) {
       expect(path).toMatch(/^\/[^/]/);
