@@ -19,8 +19,7 @@ const { folder, homes, database, register, admin: adminHere, create } = await lo
 const FRESH = join(folder, "processes");
 
 /** Runs the script as a program of its own. */
-const admin = (...words: string[]) =>
-  runProgram(["src/admin/main.ts", ...words], { ...process.env, BADGE_STATE_DIR: FRESH });
+const admin = (...words: string[]) => runProgram(["src/admin/main.ts", ...words], { BADGE_STATE_DIR: FRESH });
 
 /**
  * Stands for the running service, which registers numbers for the script: from when the script's processes have begun to make the
@@ -199,7 +198,7 @@ describe("help", () => {
 describe("output that cannot be written (contract section 10)", () => {
   it.skipIf(!existsSync("/dev/full"))("a full disk is one line on standard error, with the exit code 1", async () => {
     const command = `"${process.execPath}" src/admin/main.ts --help > /dev/full`;
-    const { code, stderr } = await runProgram(["-e", SHELL, command], process.env);
+    const { code, stderr } = await runProgram(["-e", SHELL, command]);
     expect([code, stderr]).toEqual([
       1,
       "The result cannot be written (ENOSPC), and what is shown only once is lost.\n",
@@ -208,7 +207,7 @@ describe("output that cannot be written (contract section 10)", () => {
 
   it("a reader that stops reading, as `head` does, gets no error", async () => {
     const command = `"${process.execPath}" src/admin/main.ts --help | true`;
-    expect(await runProgram(["-e", SHELL, command], process.env)).toMatchObject({ stderr: "" });
+    expect(await runProgram(["-e", SHELL, command])).toMatchObject({ stderr: "" });
   });
 });
 

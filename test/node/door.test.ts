@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
@@ -10,9 +9,9 @@ import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/
 import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
 import { createChallenge } from "../../src/verify/index.ts";
-import { until } from "../support/until.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
 import { listen } from "./support/listen.ts";
+import { type RunningProgram, startProgram } from "./support/program.ts";
 
 const root = mkdtempSync(join(tmpdir(), "door-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -458,19 +457,15 @@ async function withService<T>(work: () => Promise<T>): Promise<T> {
 const EXAMPLES = new URL("../../src/examples/", import.meta.url).pathname;
 const PROGRAM = `${EXAMPLES}door.ts`;
 
-const children: ChildProcess[] = [];
+const running: RunningProgram[] = [];
 afterEach(() => {
-  for (const child of children.splice(0)) child.kill();
+  for (const { child } of running.splice(0)) child.kill();
 });
 
-/** Starts a program, and collects what it prints. */
-function run(program: string, ...words: string[]) {
-  const child = spawn(program, words, { stdio: "pipe" });
-  children.push(child);
-  const said = { out: "", err: "" };
-  child.stdout.on("data", (chunk) => (said.out += chunk));
-  child.stderr.on("data", (chunk) => (said.err += chunk));
-  return { child, said };
+function run(...command: string[]): RunningProgram {
+  const program = startProgram(command);
+  running.push(program);
+  return program;
 }
 
 const ofDoor = () => [
@@ -484,11 +479,10 @@ const ofDoor = () => [
 
 /** What a door prints for lines on its standard input. */
 async function printed(program: string[], ...lines: string[]): Promise<{ out: string; err: string }> {
-  const [command = "", ...words] = program;
-  const { child, said } = run(command, ...words, ...ofDoor());
+  const { child, said, ended } = run(...program, ...ofDoor());
   child.stdin.end(lines.map((line) => `${line}\n`).join(""));
-  expect(await once(child, "close")).toEqual([0, null]);
-  return said;
+  expect(await ended).toBe(0);
+  return { out: said.out, err: said.err };
 }
 
 const python = findPython();
@@ -531,11 +525,8 @@ describe.each([
   it.skipIf(program === null)("says that a connected door needs status lists (section 26)", async () => {
     service.hasStatusLists = false;
     await withService(async () => {
-      const [command = "", ...words] = program ?? [];
-      const { said } = run(command, ...words, ...ofDoor(), "--secret", "secret");
-      await until(() =>
-        expect(said.err).toContain("not connected: there are no status lists; does the application publish them"),
-      );
+      const { untilSaid } = run(...(program ?? []), ...ofDoor(), "--secret", "secret");
+      await untilSaid(/not connected: there are no status lists; does the application publish them/);
     });
   });
 
@@ -548,9 +539,8 @@ describe.each([
       return new Response(service.delta(10, 11, { 0: SUSPENDED }));
     };
     await withService(async () => {
-      const [command = "", ...words] = program ?? [];
-      const { said } = run(command, ...words, ...ofDoor(), "--secret", "secret");
-      await until(() => expect(said.err).toContain("change 11: 1 badges have another status"));
+      const { untilSaid } = run(...(program ?? []), ...ofDoor(), "--secret", "secret");
+      await untilSaid(/change 11: 1 badges have another status/);
     });
   });
 
@@ -586,9 +576,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     const server = createTcpServer((socket) => {
       socket.on("error", () => undefined).once("data", () => socket.end(bytes));
     });
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const address = server.address();
-    service.url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+    service.url = await listen(server);
     await work(badgeSignature).finally(() => server.close());
     service.url = url;
   }
@@ -643,32 +631,29 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
   });
 
   it("the door accepts any bytes as input, and refuses what is not a badge signature", async () => {
-    const [command = "", ...words] = DOOR_PY;
-    const { child, said } = run(command, ...words, ...ofDoor());
+    const { child, said, ended } = run(...DOOR_PY, ...ofDoor());
     child.stdin.end(Uint8Array.of(0xff, 0xfe, 0x0a, 0x78, 0x0a));
-    expect(await once(child, "close")).toEqual([0, null]);
+    expect(await ended).toBe(0);
     expect(said.out).toBe("closed: malformed\nclosed: malformed\n");
   });
 
   it.each(["soon", "nan", "-1"])("the door refuses --max-age %s", async (age) => {
-    const [command = "", ...words] = DOOR_PY;
-    const { child, said } = run(command, ...words, ...ofDoor(), "--max-age", age);
-    expect(await once(child, "close")).toEqual([2, null]);
-    expect(said).toEqual({ out: "", err: expect.stringContaining("--max-age") });
+    const { said, ended } = run(...DOOR_PY, ...ofDoor(), "--max-age", age);
+    expect(await ended).toBe(2);
+    expect(said).toMatchObject({ out: "", err: expect.stringContaining("--max-age") });
   });
 });
 
 describe("src/examples/door.ts on a port of this computer", () => {
   /** Starts it. @returns where it waits */
   async function openPort(...more: string[]) {
-    const { child, said } = run(process.execPath, PROGRAM, ...ofDoor(), "--port", "0", ...more);
-    await expect.poll(() => said.err, PATIENCE).toContain("Waiting for badge signatures on ");
-    const [, url = ""] = /on (\S+)/.exec(said.err) ?? [];
+    const { child, said, untilSaid } = run(process.execPath, PROGRAM, ...ofDoor(), "--port", "0", ...more);
+    const [, url = ""] = await untilSaid(/Waiting for badge signatures on (\S+)\n/);
     const post = async (path: string, body = "") => {
       const response = await fetch(`${url}${path}`, { method: "POST", body });
       return { status: response.status, ...(await response.json()) };
     };
-    return { child, said, url, post };
+    return { child, said, untilSaid, url, post };
   }
 
   const OPEN = { status: 200, open: true, badgeNumber: "1000000000" };
@@ -688,7 +673,7 @@ describe("src/examples/door.ts on a port of this computer", () => {
     const phone = await newPhoneKey();
     service.boundKey = phone.publicJwk;
     await withService(async () => {
-      const { child, said, url, post } = await openPort("--challenge", "lobby-1");
+      const { child, said, untilSaid, url, post } = await openPort("--challenge", "lobby-1");
       const asked = await post("challenge");
       expect(asked).toEqual({ status: 200, challenge: expect.stringMatching(/^badge-possession-v1\.lobby-1\./) });
       const statuses: number[] = [];
@@ -717,11 +702,10 @@ describe("src/examples/door.ts on a port of this computer", () => {
       expect(await post("", badgeSignature)).toEqual(closed("malformed-response"));
 
       child.stdin.write("challenge\n");
-      await expect.poll(() => said.out, PATIENCE).toMatch(/challenge: \S+\n/);
-      const [, challenge = ""] = /challenge: (\S+)\n/.exec(said.out) ?? [];
+      const [, challenge = ""] = await untilSaid(/challenge: (\S+)\n/);
       const shown = await present(phone, challenge);
       child.stdin.write(`${shown.badgeSignature} ${shown.response}\n`);
-      await expect.poll(() => said.out, PATIENCE).toMatch(/challenge: \S+\nopen: badge 1000000000\n$/);
+      await untilSaid(/challenge: \S+\nopen: badge 1000000000\n$/, "out");
     });
   });
 });
@@ -741,14 +725,14 @@ describe("the programs of a door", () => {
       "--challenge takes a door's ID",
     ],
   ])("a door program says what is wrong with its options: %j", async (words, problem) => {
-    const { child, said } = run(process.execPath, PROGRAM, ...words);
-    expect(await once(child, "close")).toEqual([1, null]);
+    const { said, ended } = run(process.execPath, PROGRAM, ...words);
+    expect(await ended).toBe(1);
     expect(said.err).toContain(problem);
   });
 
   it("src/examples/door-bench.ts measures the example door", async () => {
-    const { child, said } = run(process.execPath, `${EXAMPLES}door-bench.ts`, "50");
-    expect(await once(child, "close")).toEqual([0, null]);
+    const { said, ended } = run(process.execPath, `${EXAMPLES}door-bench.ts`, "50");
+    expect(await ended).toBe(0);
     expect(said.out).toMatch(/of 50: median \d+\.\d+ ms/);
   });
 });

@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,10 +9,10 @@ import * as z from "zod";
 import { DeviceClient, ServerClient } from "../../src/client/index.ts";
 import { findPython } from "../../src/dev/verify-in-language.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
+import { type RunningProgram, startProgram } from "./support/program.ts";
 import { closeHomes, runScriptHere } from "./support/script.ts";
 import { type RunningService, startService } from "./support/service.ts";
 
-const PROJECT = new URL("../../", import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), "live-"));
 
 let service: RunningService;
@@ -22,7 +20,7 @@ let server: ServerClient;
 /** Another service, in which nobody else changes anything of this application. */
 let quiet: Harness;
 let phones = 0;
-const doors: Door[] = [];
+const doors: RunningProgram[] = [];
 
 /** A process is started with the machine's other work. */
 const PATIENCE = 240_000;
@@ -38,7 +36,7 @@ beforeAll(async () => {
 }, PATIENCE);
 
 afterAll(async () => {
-  for (const door of doors) door.kill();
+  for (const { child } of doors) child.kill("SIGKILL");
   await closeHomes();
   await service?.kill();
   service?.remove();
@@ -78,55 +76,27 @@ const PROGRAMS = [
 ];
 
 /** An example of a door as a process. */
-class Door {
-  readonly #child: ChildProcess;
-  #printed = "";
-
-  constructor([program = "", ...script]: string[], file: string, secret: string) {
-    const { origin, demo } = service;
-    const words = [...script, "--service", origin, "--application", demo.applicationId, "--file", file];
-    const env = { ...process.env, DOOR_SECRET: secret };
-    this.#child = spawn(program, [...words, "--max-age", "3600"], { cwd: PROJECT, env });
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream?.on("data", (chunk) => (this.#printed += String(chunk)));
-    }
-    doors.push(this);
-  }
-
-  /** Until it has printed this; what it has printed so far is then forgotten. */
-  async says(text: string): Promise<void> {
-    while (!this.#printed.includes(text)) {
-      if (this.#child.exitCode !== null) throw new Error(this.#printed);
-      await Promise.race([
-        once(this.#child.stdout ?? this.#child, "data"),
-        once(this.#child.stderr ?? this.#child, "data"),
-      ]);
-    }
-    this.#printed = "";
-  }
-
+function startDoor(program: readonly string[], file: string, secret: string) {
+  const { origin, demo } = service;
+  const words = ["--service", origin, "--application", demo.applicationId, "--file", file, "--max-age", "3600"];
+  const door = startProgram([...program, ...words], { env: { DOOR_SECRET: secret } });
+  doors.push(door);
+  const { child, said, untilSaid } = door;
   /** What it prints of a signature. */
-  async decision(signature: string): Promise<string> {
-    this.#child.stdin?.write(`${signature}\n`);
-    await once(this.#child.stdout ?? this.#child, "data");
-    const printed = this.#printed;
-    this.#printed = "";
-    return printed;
-  }
-
-  /** Asks until it decides so: a list that it reads every minute may bring a change before a delta does. */
-  async comesToDecide(signature: string, decision: string): Promise<void> {
-    while (!(await this.decision(signature)).includes(decision)) await sleep(200);
-  }
-
-  async decides(signature: string, decision: string): Promise<void> {
-    this.#child.stdin?.write(`${signature}\n`);
-    await this.says(decision);
-  }
-
-  kill(): void {
-    this.#child.kill("SIGKILL");
-  }
+  const decision = async (signature: string) => {
+    said.out = "";
+    child.stdin.write(`${signature}\n`);
+    await untilSaid(/\n/, "out");
+    return said.out;
+  };
+  return {
+    ...{ untilSaid, kill: () => child.kill("SIGKILL") },
+    /** Asks until it decides so: a list that it reads every minute may bring a change before a delta does. */
+    async comesToDecide(signature: string, expected: string) {
+      while (!(await decision(signature)).includes(expected)) await sleep(200);
+    },
+    decides: async (signature: string, expected: string) => expect(await decision(signature)).toContain(expected),
+  };
 }
 
 /** A call as `curl` makes it. */
@@ -147,8 +117,8 @@ describe.concurrent("connected doors over a real network (contract section 26)",
   it(
     "a connected door is answered after 50 seconds if nothing has changed",
     async () => {
-      const { origin, applicationId, applicationSecret } = quiet;
-      await new DeviceClient({ baseUrl: origin, applicationId, udid: "phone" }).requestBadge({ userId: "user" });
+      const { applicationSecret } = quiet;
+      await quiet.issue("user");
       let have = 0;
       while (have === 0) have = Number(decodeJwt(await (await listen(quiet, applicationSecret, 0)).text()).change);
       const startedAt = performance.now();
@@ -165,28 +135,28 @@ describe.concurrent("connected doors over a real network (contract section 26)",
     async () => {
       const phone = await newPhone();
       const signature = await phone.sign();
-      const open: (() => Door)[] = [];
+      const open: (() => ReturnType<typeof startDoor>)[] = [];
       for (const [place, program] of PROGRAMS.entries()) {
         const [file, secret] = [join(folder, `${place}.json`), await addDoor(`Door ${place}`)];
-        open.push(() => new Door(program, file, secret));
+        open.push(() => startDoor(program, file, secret));
       }
       const opened = open.map((each) => each());
       for (const door of opened) {
-        await door.says("Ready");
+        await door.untilSaid(/Ready/);
         await door.decides(signature, "open: badge");
       }
       await server.suspendBadge(phone.badgeId);
       for (const door of opened) await door.comesToDecide(signature, "closed: suspended");
       await service.kill();
       for (const door of opened) {
-        await door.says("not connected");
+        await door.untilSaid(/not connected/);
         await door.decides(signature, "closed: suspended");
         door.kill();
       }
       for (const place of PROGRAMS.keys()) addUnreadableDelta(join(folder, `${place}.json`));
       const restarted = open.map((each) => each());
       for (const door of restarted) {
-        await door.says("Ready");
+        await door.untilSaid(/Ready/);
         await door.decides(signature, "closed: suspended");
       }
       service = await service.restart();

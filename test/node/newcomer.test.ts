@@ -102,7 +102,7 @@ describe("npm run demo with the service running (contract section 10)", () => {
   let told: Awaited<ReturnType<typeof runProgram>>;
 
   beforeAll(async () => {
-    told = await runProgram([DEMO], { ...process.env, BADGE_STATE_DIR: `${service.folder}/state` });
+    told = await runProgram([DEMO], { BADGE_STATE_DIR: `${service.folder}/state` });
   }, LIMIT_MILLISECONDS);
 
   // It checks each of its steps against the contract. Nobody has told it the port.

@@ -1,14 +1,13 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { until } from "../support/until.ts";
+import { type RunningProgram, startProgram } from "./support/program.ts";
 
 const [OLD, NEW] = ["bdss_old", "bdss_new"];
 const example = (name: string): string => new URL(`../../src/examples/${name}`, import.meta.url).pathname;
@@ -35,7 +34,7 @@ const PROGRAMS: [name: string, start: (() => [program: string, ...words: string[
 ];
 
 let url = "";
-const printed: string[] = [];
+let receiver: RunningProgram;
 
 interface Sent {
   id: string;
@@ -72,8 +71,8 @@ async function send(sent: Sent, changed: Record<string, string> = {}): Promise<n
 async function printedOf({ id }: Sent): Promise<string[]> {
   const last = webhook();
   expect(await send(last)).toBe(204);
-  await until(() => expect(printed).toContainEqual(expect.stringContaining(last.id)));
-  return printed.filter((line) => line.includes(id));
+  await receiver.untilSaid(new RegExp(`${last.id}.*\\n`));
+  return receiver.said.out.split("\n").filter((line) => line.includes(id));
 }
 
 describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) => {
@@ -82,26 +81,14 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
     return;
   }
   let command: string[];
-  let child: ChildProcess;
 
   beforeAll(async () => {
     command = start();
-    child = spawnWith({ APPLICATION_SECRET: `${OLD},${NEW}`, PORT: "0" });
-    if (child.stdout === null) throw new Error("no output");
-    const lines = createInterface({ input: child.stdout });
-    const [first] = await once(lines, "line");
-    url = String(first).replace("Waiting for webhooks on ", "");
-    lines.on("line", (line) => printed.push(line));
+    receiver = startProgram(command, { env: { APPLICATION_SECRET: `${OLD},${NEW}`, PORT: "0" } });
+    [, url = ""] = await receiver.untilSaid(/^Waiting for webhooks on (\S+)\n/);
   }, 120_000);
 
-  afterAll(() => {
-    child.kill();
-  });
-
-  function spawnWith(variables: Record<string, string>): ChildProcess {
-    const [program = "", ...words] = command;
-    return spawn(program, words, { env: { ...process.env, ...variables }, stdio: ["ignore", "pipe", "pipe"] });
-  }
+  afterAll(() => void receiver.child.kill());
 
   it("the example receiver accepts a genuine webhook and prints it on one line", async () => {
     const sent = webhook();
@@ -177,10 +164,8 @@ describe.each(PROGRAMS)("the example %s (contract section 8)", (_name, start) =>
   });
 
   it("the example receiver reports what is missing when it has no secret", async () => {
-    const alone = spawnWith({ APPLICATION_SECRET: "" });
-    let said = "";
-    alone.stderr?.on("data", (chunk) => (said += chunk));
-    expect(await once(alone, "close")).toEqual([1, null]);
-    expect(said).toBe("Set APPLICATION_SECRET to the application's secret.\n");
+    const { ended, said } = startProgram(command, { env: { APPLICATION_SECRET: "" } });
+    expect(await ended).toBe(1);
+    expect(said.err).toBe("Set APPLICATION_SECRET to the application's secret.\n");
   });
 });

@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import {
   copyFileSync,
   cpSync,
@@ -13,9 +11,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { killTree } from "./support/process-tree.ts";
+import { type RunningProgram, startProgram } from "./support/program.ts";
 import { freePort } from "./support/service.ts";
 
 const PROJECT = new URL("../../", import.meta.url).pathname;
@@ -37,30 +35,26 @@ function makeCopy(): void {
 
 beforeAll(makeCopy);
 
-let child: ChildProcess | undefined;
+let start: RunningProgram | undefined;
 
 afterAll(() => {
-  if (child?.exitCode === null && child.pid !== undefined) killTree(child.pid);
+  if (start?.child.exitCode === null) killTree(start.child.pid);
   rmSync(copy, { recursive: true, force: true });
 });
 
 /** Runs one of the programs of the copy. */
-function run(name: string, words: readonly string[]): { process: ChildProcess; output: () => string } {
-  const env = { ...process.env, BADGE_STATE_DIR: join(copy, "state"), NO_COLOR: "1" };
-  const started = spawn(process.execPath, [join(copy, "src/dev", name), ...words], { cwd: copy, env });
-  let output = "";
-  for (const stream of [started.stdout, started.stderr]) stream.on("data", (part) => (output += part));
-  return { process: started, output: () => output };
-}
+const run = (name: string, ...words: string[]) =>
+  startProgram([process.execPath, join(copy, "src/dev", name), ...words], {
+    ...{ cwd: copy, env: { BADGE_STATE_DIR: join(copy, "state"), NO_COLOR: "1" } },
+  });
 
 describe("the files of /docs (contract section 11)", () => {
   it("npm start builds the files of /docs first, or says in one line why not", async () => {
     renameSync(join(copy, "dist"), join(copy, "away"));
     writeFileSync(join(copy, "dist"), "a file");
-    const { process: made, output } = run("docs-assets.ts", []);
-    await once(made, "close");
-    expect(made.exitCode).toBe(1);
-    expect(output()).toMatch(/^Cannot write to [^\n]*dist\/assets\/docs: [^\n]* \(ENOTDIR\)\n$/);
+    const { ended, said } = run("docs-assets.ts");
+    expect(await ended).toBe(1);
+    expect(said.all).toMatch(/^Cannot write to [^\n]*dist\/assets\/docs: [^\n]* \(ENOTDIR\)\n$/);
     rmSync(join(copy, "dist"));
     renameSync(join(copy, "away"), join(copy, "dist"));
   });
@@ -68,17 +62,14 @@ describe("the files of /docs (contract section 11)", () => {
 
 describe("npm start while npm replaces the packages (contract section 10)", () => {
   it("npm start exits with 1 and one line while npm replaces packages, without errors about missing modules", async () => {
-    const { process: start, output } = run("start.ts", ["--port", String(await freePort())]);
-    child = start;
-    const ended = once(start, "close");
-    while (!output().includes("Create your own applications") && start.exitCode === null) await wait(50);
-    const before = output();
+    start = run("start.ts", "--port", String(await freePort()));
+    await start.untilSaid(/Create your own applications/);
+    const before = start.said.all;
     expect(before).toContain("is ready");
     // As `npm ci` does.
     for (const name of readdirSync(packages)) rmSync(join(packages, name), { recursive: true });
-    await ended;
-    expect(start.exitCode).toBe(1);
-    const lines = output()
+    expect(await start.ended).toBe(1);
+    const lines = start.said.all
       .slice(before.length)
       .split("\n")
       .filter((line) => line !== "" && !line.startsWith("{"));

@@ -31,7 +31,7 @@ const originOf = (service: RunningService): string => /is ready: (\S+)/.exec(ser
 const START_LIMIT_MILLISECONDS = 120_000;
 
 const program = (name: "start" | "reset", words: readonly string[], folder: string) =>
-  runProgram([`src/dev/${name}.ts`, ...words], { ...process.env, BADGE_STATE_DIR: folder });
+  runProgram([`src/dev/${name}.ts`, ...words], { BADGE_STATE_DIR: folder });
 
 const fields = z.object({ badgeId: z.string(), publicKey: z.string(), signature: z.string() }).partial();
 
@@ -178,7 +178,7 @@ describe("npm start", () => {
 
   it("npm start says at once in one line that the data belongs to another user (contract section 10)", async () => {
     const { folder, prefix } = withoutRights();
-    const env = { ...process.env, BADGE_STATE_DIR: `${folder}/state` };
+    const env = { BADGE_STATE_DIR: `${folder}/state` };
     const programs = [["src/dev/start.ts"], ["src/admin/main.ts", "application", "list"]];
     const results = await Promise.all(programs.map((words) => runProgram(words, env, prefix)));
     const stderr = expect.stringMatching(/^You may not write to [^\n]*badge-test-[^\n]* \(EACCES\)\.\n$/);

@@ -1,40 +1,38 @@
 import { execFileSync } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";
 
-/** Kills a process and everything below it with SIGKILL, so that none of them can tidy up. */
-export function killTree(root: number): void {
-  for (const pid of [root, ...descendants(root)]) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It ended by itself meanwhile.
-    }
-  }
-}
-
-function descendants(root: number): number[] {
-  const children = new Map<number, number[]>();
-  for (const line of execFileSync("ps", ["-e", "-o", "pid=,ppid="], { encoding: "utf8" }).trim().split("\n")) {
-    const [pid = 0, parent = 0] = line.trim().split(/\s+/).map(Number);
-    children.set(parent, [...(children.get(parent) ?? []), pid]);
-  }
-  const below = (pid: number): number[] => (children.get(pid) ?? []).flatMap((child) => [child, ...below(child)]);
-  return below(root);
-}
-
-export interface RunningProcess {
+interface RunningProcess {
   pid: number;
+  parent: number;
   group: number;
   command: string;
 }
 
 /** All processes that are not merely waiting to be buried. */
 function processes(): RunningProcess[] {
-  const table = execFileSync("ps", ["-axww", "-o", "pid=,pgid=,stat=,args="], { encoding: "utf8" });
-  return table.split("\n").flatMap((line) => {
-    const [, pid, group, status = "", command = ""] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
-    return pid === undefined || status.startsWith("Z") ? [] : [{ pid: Number(pid), group: Number(group), command }];
-  });
+  const table = execFileSync("ps", ["-axww", "-o", "pid=,ppid=,pgid=,stat=,args="], { encoding: "utf8" });
+  return [...table.matchAll(/^\s*(\d+)\s+(\d+)\s+(\d+)\s+[^Z\s]\S*\s+(.*)$/gm)].map(
+    ([, pid, parent, group, command = ""]) => ({
+      ...{ pid: Number(pid), parent: Number(parent), group: Number(group), command },
+    }),
+  );
+}
+
+/** Kills a process and everything below it with SIGKILL, so that none of them can tidy up. */
+export function killTree(root: number | undefined): void {
+  if (root === undefined) return;
+  const all = processes();
+  const treeOf = (pid: number): number[] => [
+    pid,
+    ...all.filter(({ parent }) => parent === pid).flatMap((child) => treeOf(child.pid)),
+  ];
+  for (const pid of treeOf(root)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It ended by itself meanwhile.
+    }
+  }
 }
 
 /** `npm start` itself, and everything in the group of processes that it starts. */
