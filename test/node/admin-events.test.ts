@@ -57,9 +57,7 @@ describe("webhook list (contract section 10)", () => {
     expect(await list(applicationId, "held")).toEqual([all[1]]);
     expect(await list(applicationId, undefined, 1)).toEqual([all[0]]);
   });
-});
 
-describe("webhook list --state pending (contract section 10)", () => {
   it("webhook list --state pending includes untried events and those that wait for a retry", async () => {
     const applicationId = await create();
     const untried = await record(applicationId, 1, { dueAt: null });
