@@ -154,8 +154,6 @@ export class StandInAccount {
       return this.#queue(method, parts, query, json);
     }
     if (area === "workers") return this.#worker(method, parts, query, body, contentType);
-    // wrangler looks for sites of its own before it deletes a Worker.
-    if (route === "GET storage") return [];
     if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
     throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
   }
@@ -256,7 +254,7 @@ export class StandInAccount {
     if (kind === "subdomains") throw name === "taken" ? nameTaken() : new Refusal(404, 10032, "It is not used.");
     if (kind === "domains") return this.domains;
     if (kind === "assets") return this.#takeAssets(body, contentType);
-    if (kind === "services") return method === "DELETE" ? this.deleteWorker(name) : this.#service(name);
+    if (kind === "services") return this.#service(name);
     if (kind !== "scripts") throw new Refusal(404, 7003, `the stand-in does not know workers/${kind}`);
     if (what === "assets-upload-session") return this.#openUpload(json());
     if (what === undefined && method === "PUT") return this.#upload(name, body, contentType);
@@ -315,12 +313,11 @@ export class StandInAccount {
   }
 
   /** With its secrets and the storage of its objects; of the account's other Workers, too. */
-  async deleteWorker(name: string): Promise<null> {
-    if (!this.scripts.delete(name)) throw new Refusal(404, 10090, "This service does not exist on your account.");
+  async deleteWorker(name: string): Promise<void> {
+    this.scripts.delete(name);
     for (const queue of this.queues) queue.consumers = queue.consumers.filter(({ script }) => script !== name);
     this.#changed();
     await this.#runtime.deleteObjects();
-    return null;
   }
 
   #openUpload(json: unknown): unknown {

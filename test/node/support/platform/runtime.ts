@@ -1,5 +1,6 @@
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type Request, Response } from "miniflare";
 import * as z from "zod";
 
@@ -47,35 +48,6 @@ export interface Statement {
   params?: unknown[] | undefined;
 }
 
-/**
- * Answers for D1's REST interface, from inside the runtime, where the real D1 is, and puts messages into queues. One statement
- * gives its rows as arrays; of a batch the binding gives objects only. That a batch is one transaction here, too, is documented
- * for the binding alone: `doctor --first-day` asks the account. If it is not, a command that fails half-way leaves rows.
- */
-const REST_WORKER = `
-const shape = ({ results, meta, success }) => ({ success, meta, results: {
-  columns: Object.keys(results[0] ?? {}), rows: results.map((row) => Object.values(row)) } });
-export default { async fetch(request, env) {
-  const { databaseId, batch, queue, body } = await request.json();
-  if (queue !== undefined) {
-    await env["QUEUE_" + queue].send(body);
-    return Response.json(null);
-  }
-  const d1 = env["D1_" + databaseId];
-  const statements = batch.map(({ sql, params = [] }) => d1.prepare(sql).bind(...params));
-  try {
-    if (statements.length > 1) return Response.json((await d1.batch(statements)).map(shape));
-    if (/^\\s*(select|with)/i.test(batch[0].sql)) {
-      const [columns, ...rows] = await statements[0].raw({ columnNames: true });
-      const { meta } = await statements[0].all();
-      return Response.json([{ success: true, meta, results: { columns, rows } }]);
-    }
-    return Response.json([shape(await statements[0].all())]);
-  } catch (error) {
-    return Response.json({ error: String(error.message).replace(/^D1_ERROR: /, "") }, { status: 400 });
-  }
-} };`;
-
 /** The runtime in which databases are kept and the uploaded Worker runs. Everything survives a new upload. */
 export class PlatformRuntime {
   readonly #folder: string;
@@ -102,17 +74,20 @@ export class PlatformRuntime {
 
   /** @throws Error with D1's message */
   async query(databaseId: string, batch: readonly Statement[]): Promise<unknown> {
-    const worker = await (await this.#running()).getWorker("d1-rest");
-    const response = await worker.fetch("http://d1/", { method: "POST", body: JSON.stringify({ databaseId, batch }) });
+    const response = await this.#askInside({ binding: `D1_${databaseId}`, batch });
     const body = await response.json();
     if (response.status === 200) return body;
     throw new Error(z.object({ error: z.string() }).parse(body).error);
   }
 
   /** Puts a message into a queue, as Queues' HTTP interface does. */
-  async push(queue: string, body: unknown): Promise<void> {
+  async push(queue: string, message: unknown): Promise<void> {
+    await this.#askInside({ binding: `QUEUE_${queue}`, message });
+  }
+
+  async #askInside(body: object) {
     const worker = await (await this.#running()).getWorker("d1-rest");
-    await worker.fetch("http://queue/", { method: "POST", body: JSON.stringify({ queue, body }) });
+    return worker.fetch("http://d1-rest/", { method: "POST", body: JSON.stringify(body) });
   }
 
   /** A request to the deployed Worker. */
@@ -171,7 +146,7 @@ export class PlatformRuntime {
     const rest = {
       name: "d1-rest",
       modules: true,
-      script: REST_WORKER,
+      scriptPath: fileURLToPath(new URL("../d1-rest.js", import.meta.url)),
       d1Databases: databases,
       queueProducers: queues,
     };
