@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import { newEventId } from "../../src/shared/identifiers.ts";
 import { isoTime } from "../../src/shared/time.ts";
 import { Unavailable } from "../../src/worker/platform.ts";
-import { noteUntriedFrom, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { giveDueTimes, readUntriedFrom } from "../../src/worker/storage/webhook-backlog.ts";
 import { findUntriedEvents } from "../../src/worker/webhooks/backlog.ts";
 import { pageEvents } from "../../src/worker/webhooks/list.ts";
 import { ENTRY } from "../allocator/support.ts";
@@ -212,8 +213,43 @@ describe("how far ticks have looked for events that nobody has tried", () => {
     const before = await readUntriedFrom(db);
     await setUntriedFrom(outbox.now - DAY);
     const restored = await readUntriedFrom(db);
-    await noteUntriedFrom(db, before, outbox.now);
+    await giveDueTimes(db, [0, outbox.now], { before, moment: outbox.now }, 500);
     expect(await readUntriedFrom(db)).toBe(restored);
+  });
+
+  it("an event is found although D1 was restored in the middle of a tick, to where the tick had begun (section 21)", async () => {
+    const outbox = await openOutbox();
+    const event = await outbox.issue();
+    outbox.now += HOUR;
+    const before = await readUntriedFrom(outbox.context.db);
+    const restore = async () => {
+      await outbox.change(event, { state: "pending", dueAt: null });
+      await runSql("UPDATE heartbeat SET untried_from = ?", before);
+    };
+    const around: AroundTrip = async (statements, send) => {
+      const result = await send();
+      if (statements.some(({ sql }) => /^UPDATE "?webhook_event/i.test(sql))) await restore();
+      return result;
+    };
+    await findUntriedEvents({ ...outbox.context, db: new Database(aroundD1(homeDatabase(), around)) });
+    expect(await outbox.sweep()).toEqual([event]);
+  });
+
+  it("an event is found although D1 was restored to a time that has it, after a tick had seen none (section 21)", async () => {
+    const outbox = await openOutbox();
+    const made = outbox.now;
+    outbox.now += 5 * HOUR;
+    const restored: string[] = [];
+    const around: AroundTrip = async (statements, send) => {
+      const result = await send();
+      if (statements.some(({ sql }) => sql.includes("min(next)"))) {
+        restored.push(...(await insertEvents(outbox, [made])));
+      }
+      return result;
+    };
+    await findUntriedEvents({ ...outbox.context, db: new Database(aroundD1(homeDatabase(), around)) });
+    expect(restored).toHaveLength(1);
+    expect(await outbox.sweep()).toEqual(restored);
   });
 
   it("the search for untried events costs the same however many older events there are", async () => {

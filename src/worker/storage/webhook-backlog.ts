@@ -86,15 +86,6 @@ const GIVE_DUE_TIMES = statement(
           AND ${event.state} = 'pending' AND ${event.dueAt} IS NULL LIMIT ${p.limit})`,
 );
 
-/**
- * Makes pending events without a due time due at once.
- *
- * @param between the events' creation in milliseconds: from the first time on, before the second
- * @returns their number; if it is `limit`, there may be more
- */
-export const giveDueTimes = (db: Database, [from, until]: readonly [number, number], limit: number): Promise<number> =>
-  db.write(GIVE_DUE_TIMES, { from: eventIdPrefix(from), until: eventIdPrefix(until), limit });
-
 const SELECT_UNTRIED_FROM = statement((_: Placeholders<Record<never, never>>) =>
   orm.select({ untriedFrom: heartbeat.untriedFrom }).from(heartbeat).where(eq(heartbeat.id, 1)),
 );
@@ -105,21 +96,38 @@ export async function readUntriedFrom(db: Database): Promise<string> {
   return row?.untriedFrom ?? "";
 }
 
-const NOTE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFrom: string }>) =>
+/** Follows `GIVE_DUE_TIMES` in its batch: the checkpoint stays if there may be more events, or if it has changed since it was read. */
+const MOVE_UNTRIED_FROM = statement((p: Placeholders<{ before: string; untriedFrom: string; limit: number }>) =>
   orm
     .update(heartbeat)
     .set({ untriedFrom: sql`${p.untriedFrom}` })
-    .where(and(eq(heartbeat.id, 1), eq(heartbeat.untriedFrom, p.before))),
+    .where(and(eq(heartbeat.id, 1), eq(heartbeat.untriedFrom, p.before), sql`changes() < ${p.limit}`)),
 );
 
 /**
- * Moves the checkpoint, unless it has changed since it was read: D1 was restored, or another sweep moved it. One round trip.
+ * Makes pending events without a due time due at once and, unless there may be more, moves the checkpoint. Both happen in one
+ * batch: if D1 was restored between them, the checkpoint would pass events that have no due time again. One round trip.
  *
- * @param before the checkpoint as it was read
- * @param moment milliseconds; earlier pending events have due times
+ * @param between the events' creation in milliseconds: from the first time on, before the second
+ * @param checkpoint as it was read, and the time in milliseconds that it is moved to. It stays if D1 was restored since, or
+ *   another sweep moved it
+ * @returns their number; if it is `limit`, there may be more
  */
-export async function noteUntriedFrom(db: Database, before: string, moment: number): Promise<void> {
-  await db.write(NOTE_UNTRIED_FROM, { before, untriedFrom: eventIdPrefix(moment) });
+export function giveDueTimes(
+  db: Database,
+  [from, until]: readonly [number, number],
+  checkpoint: { before: string; moment: number },
+  limit: number,
+): Promise<number> {
+  const events = { from: eventIdPrefix(from), until: eventIdPrefix(until), limit };
+  const { before, moment } = checkpoint;
+  return db.run(async (d1) => {
+    const [given] = await d1.batch([
+      GIVE_DUE_TIMES.bind(d1, events),
+      MOVE_UNTRIED_FROM.bind(d1, { before, untriedFrom: eventIdPrefix(moment), limit }),
+    ]);
+    return given?.meta.changes ?? 0;
+  });
 }
 
 const SELECT_NEXT = statement((p: Placeholders<{ from: string }>) =>

@@ -9,13 +9,7 @@ import {
   UNTRIED_MILLISECONDS,
 } from "../../shared/limits/sweep-limits.ts";
 import type { Context } from "../context.ts";
-import {
-  findDueEvents,
-  findNextEvent,
-  giveDueTimes,
-  noteUntriedFrom,
-  readUntriedFrom,
-} from "../storage/webhook-backlog.ts";
+import { findDueEvents, findNextEvent, giveDueTimes, readUntriedFrom } from "../storage/webhook-backlog.ts";
 import { DeliveryPace, enqueueAll } from "./delivery-message.ts";
 
 /** The tick's work on events, so that no event depends on its queue message. */
@@ -54,13 +48,12 @@ export async function findUntriedEvents({ db, now }: Context): Promise<boolean> 
   const settled = now() - LATE_EVENT_MILLISECONDS;
   const noted = await readUntriedFrom(db);
   // The clock may have been set back.
-  let from = Math.min(eventIdTime(noted), settled);
-  if (end - from > UNTRIED_CHUNK_MILLISECONDS) {
-    const next = (await findNextEvent(db, from)) ?? end;
-    from = Math.max(from, Math.min(next, end));
-  }
-  const until = Math.min(from + UNTRIED_CHUNK_MILLISECONDS, end);
-  if ((await giveDueTimes(db, [from, until], SWEEP_CHUNK_ROWS)) === SWEEP_CHUNK_ROWS) return false;
-  await noteUntriedFrom(db, noted, Math.min(until, settled));
-  return until === end;
+  const from = Math.min(eventIdTime(noted), settled);
+  const isFarBehind = end - from > UNTRIED_CHUNK_MILLISECONDS;
+  const next = (isFarBehind ? await findNextEvent(db, from) : from) ?? end;
+  const until = Math.min(Math.max(from, next) + UNTRIED_CHUNK_MILLISECONDS, end);
+  const checkpoint = { before: noted, moment: Math.min(until, settled) };
+  // From the checkpoint on, also where there were no events: D1 may have been restored since it was asked.
+  const given = await giveDueTimes(db, [from, until], checkpoint, SWEEP_CHUNK_ROWS);
+  return given < SWEEP_CHUNK_ROWS && until === end;
 }
