@@ -13,25 +13,24 @@ export interface Tick {
   compareAfter: string | null;
 }
 
-/** Below every sequence number, so that the next tick finds D1 too far ahead. */
+/** Below every sequence number, so that the next tick finds another one in D1. */
 export const BEATING = -1;
 
 /**
- * Increments D1's heartbeat. If its sequence number is too low, D1 was restored to an older state. If it is too high, the response
- * of a beat was lost, or ticks were missed, D1 may have been restored. In these cases every allocator of the home compares itself
- * with D1. Replicas are not trusted until all have, or could not be reached for ten minutes.
+ * Moves D1's heartbeat. If D1 does not have the sequence number of the last tick, it was restored, or the response of a beat was
+ * lost, which may hide a restore; and nobody has looked while ticks were missed. In these cases every allocator of the home compares
+ * itself with D1. Replicas are not trusted until all have, or could not be reached for ten minutes.
  *
  * @param before undefined for the first tick, and after the object lost its storage
  * @throws Unavailable
  */
 export async function recordTick({ db, home, now }: Context, before: Tick | undefined): Promise<Tick> {
   const tickedAt = now();
-  const { sequence, isRepeated } = await beat(db);
-  const isBehind = before !== undefined && sequence <= before.sequence;
-  if (isBehind) log("warn", { event: "restore-noticed", home, sequence, expected: before.sequence + 1 });
+  const { found, sequence } = await beat(db, before?.sequence ?? 0);
+  if (before && found < before.sequence) {
+    log("warn", { event: "restore-noticed", home, sequence: found, expected: before.sequence });
+  }
   const wasAway = !before || Math.abs(tickedAt - before.tickedAt) > TICK_GAP_MILLISECONDS;
-  // Beats whose responses were lost can make up for those that a restore has undone.
-  const isUnsure = isRepeated || (before !== undefined && sequence > before.sequence + 1);
-  const compareAfter = isBehind || isUnsure || wasAway ? "" : before.compareAfter;
+  const compareAfter = wasAway || found !== before.sequence ? "" : before.compareAfter;
   return { sequence, tickedAt, compareAfter };
 }

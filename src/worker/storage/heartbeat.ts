@@ -1,12 +1,12 @@
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { MAX_REPLICA_AGE_SECONDS, REPLICA_CLOCK_SKEW_SECONDS } from "../../shared/limits/cache-limits.ts";
 import { heartbeat } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { type Placeholders, query, statement } from "./statement.ts";
+import { orm, type Placeholders, statement } from "./statement.ts";
 
 /**
- * D1's heartbeat, which the home's scheduler writes every minute. The scheduler also stores the last sequence number: if
- * D1's next number is not higher, D1 was restored to an older state. A replica is at least as new as its heartbeat's time.
+ * D1's heartbeat, which the home's scheduler writes every minute. The scheduler also stores the last sequence number: if D1 has
+ * another one at the next tick, D1 may have been restored. A replica is at least as new as its heartbeat's time.
  */
 
 /**
@@ -25,27 +25,27 @@ const [id, sequence, tickedAt] = [heartbeat.id, heartbeat.sequence, heartbeat.ti
   sql.identifier(name),
 );
 
-const BEAT = statement(() =>
-  query(
-    { sequence: heartbeat.sequence },
-    (columns) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt}) VALUES (1, 1, 0)
-      ON CONFLICT (${id}) DO UPDATE SET ${sequence} = ${sequence} + 1 RETURNING ${columns}`,
-  ),
+const SELECT_SEQUENCE = statement(() =>
+  orm.select({ sequence: heartbeat.sequence }).from(heartbeat).where(eq(heartbeat.id, 1)),
+);
+
+const BEAT = statement(
+  (p: Placeholders<{ own: number }>) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt})
+    VALUES (1, max(0, ${p.own}) + 1, 0)
+    ON CONFLICT (${id}) DO UPDATE SET ${sequence} = max(${sequence}, ${p.own}) + 1`,
 );
 
 /**
- * Increments the heartbeat's sequence number. One round trip.
+ * Moves the heartbeat's sequence number past D1's and the scheduler's. One round trip. Carried out twice, it finds the number of the
+ * first time, which looks like a restore.
  *
- * @returns the new number, and whether an earlier try may have incremented it, too
+ * @param own the number that the scheduler has
+ * @returns the number that D1 had, 0 at first, and the new one
  */
-export async function beat(db: Database): Promise<{ sequence: number; isRepeated: boolean }> {
-  let tries = 0;
-  const [row] = await db.run((d1) => {
-    tries++;
-    return BEAT.all(d1, {});
-  });
-  if (!row) throw new Error("D1 did not return the heartbeat");
-  return { sequence: row.sequence, isRepeated: tries > 1 };
+export async function beat(db: Database, own: number): Promise<{ found: number; sequence: number }> {
+  const [before] = await db.run((d1) => d1.batch([SELECT_SEQUENCE.bind(d1, {}), BEAT.bind(d1, { own })]));
+  const found = SELECT_SEQUENCE.rows(before)[0]?.sequence ?? 0;
+  return { found, sequence: Math.max(found, own) + 1 };
 }
 
 const STAMP = statement(

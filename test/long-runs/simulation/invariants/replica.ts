@@ -207,7 +207,7 @@ export class Replica extends Member {
     const known = this.#heartbeats.get(home) ?? { sequence: 0, noticed: [] };
     const sequence = Number(after?.sequence);
     if (before?.sequence !== sequence) {
-      if (sequence !== known.sequence + 1) known.noticed.push(timeline.now);
+      if (Number(before?.sequence ?? 0) !== known.sequence) known.noticed.push(timeline.now);
       this.#heartbeats.set(home, { ...known, sequence });
     }
     if (before?.ticked_at === after?.ticked_at) return;
