@@ -6,7 +6,7 @@ import {
 } from "../../shared/limits/webhook-limits.ts";
 import { checkOutboundUrl } from "../../shared/outbound-url.ts";
 import { parseRetryAfter } from "../../shared/retry-after.ts";
-import type { AttemptOutcome } from "./retry-policy.ts";
+import type { AttemptOutcome } from "./delivery-policy.ts";
 
 export interface Attempt {
   outcome: AttemptOutcome;

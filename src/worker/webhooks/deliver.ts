@@ -5,7 +5,7 @@ import { type CompletedAttempt, recordAttempts } from "../storage/webhook-attemp
 import { type Endpoint, type EventId, type LeasedEvent, leaseEvents } from "../storage/webhook-events.ts";
 import { type Attempt, attemptDelivery } from "./attempt.ts";
 import { type DelayedMessage, enqueueDelayed } from "./delivery-message.ts";
-import { type AttemptOutcome, healthAfter, maxAttemptsOf, type NextStep, nextStepAfter } from "./retry-policy.ts";
+import { type AttemptOutcome, healthAfter, maxAttemptsOf, type NextStep, nextStepAfter } from "./delivery-policy.ts";
 import { signWebhook } from "./signature.ts";
 
 /**

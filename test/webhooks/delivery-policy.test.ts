@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import { parseRetryAfter } from "../../src/shared/retry-after.ts";
 import type { EndpointHealth } from "../../src/worker/storage/webhook-events.ts";
-import * as policy from "../../src/worker/webhooks/retry-policy.ts";
+import * as policy from "../../src/worker/webhooks/delivery-policy.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 
