@@ -76,8 +76,11 @@ export type RowDifference = z.infer<typeof difference>;
 
 const reconciliation = z.object({
   kind: z.literal("reconciled"),
-  /** `database-unknown`: D1's head is no entry of the log, or D1 does not know the application. */
-  state: z.enum(["in-sync", "database-unknown"]),
+  /**
+   * `database-unknown`: D1's head is no entry of the log, or D1 does not know the application. `entry-refused`: D1 refuses the next
+   * entry.
+   */
+  state: z.enum(["in-sync", "database-unknown", "entry-refused"]),
   /** Sequence numbers of the last entries; D1's is null if D1 does not know the application. */
   allocator: count,
   d1: count.nullable(),

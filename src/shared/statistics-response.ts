@@ -25,9 +25,9 @@ export const statistics = z.object({
   numbers: z
     .object({
       size: counted("Numbers in the range."),
-      issued: counted("Numbers of badges that have not been replaced."),
+      issued: counted("Numbers of badges whose place no invitation's badge has taken."),
       reserved: counted("Numbers that pending invitations reserve."),
-      retired: counted("Numbers of badges that were replaced."),
+      retired: counted("Numbers of badges whose place an invitation's badge has taken, also of revoked ones."),
       coolingDown: counted("Numbers of ended invitations that cannot be issued yet."),
       left: counted("Numbers that can be issued."),
       used: counted("Numbers that cannot be issued."),

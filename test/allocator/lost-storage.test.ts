@@ -11,9 +11,10 @@ import { isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
 import { runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
+import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled } from "../support/timers.ts";
-import { crowded, ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";
+import { crowded, ENTRY, expectInSync, headOf, putCommand, reconcile, resultOf, stateOf } from "./support.ts";
 
 useQuietLog();
 
@@ -109,6 +110,32 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect((await headOf(application)).lastChange).toBe(lastChange + 3);
     await issueTo(application, "tablet", "alice");
     expect(outcome(await requestQuietly(application, "watch", { userId: "bob" }))).toBe("503 NUMBERS_EXHAUSTED");
+  });
+
+  it("the allocator skips numbers also if D1 was restored to before any was drawn, and only once for one command", async () => {
+    const application = await createApplication({ size: 5 });
+    const snapshot = await takeSnapshot(application);
+    const lost = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
+    await restore(application, snapshot);
+    await loseStorage(application);
+    await wake(application);
+    let losses = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const isResult = statements.some(({ sql }) => sql.includes('"script_command" SET "result"'));
+      if (!isResult || losses === 3) return send();
+      losses++;
+      if (isAbout(statements, ENTRY)) await send();
+      throw LOST;
+    });
+    const command = { kind: "reconcile", verify: true, republish: false, skip: 3 } as const;
+    const id = await putCommand(application, command);
+    for (let tries = 0; tries < 3; tries++) await Promise.resolve(wake(application)).catch(() => {});
+    expect(losses).toBeGreaterThan(0);
+    expect(await resultOf(id)).toMatchObject({ state: "in-sync", skipped: 3, differences: { count: 0 } });
+    const issued = [await issueTo(application, "phone-3", "carol"), await issueTo(application, "phone-4", "dave")];
+    expect(issued.filter((number) => lost.includes(number))).toEqual([]);
+    expect(outcome(await requestQuietly(application, "watch", { userId: "bob" }))).toBe("503 NUMBERS_EXHAUSTED");
+    await expectInSync(application);
   });
 });
 

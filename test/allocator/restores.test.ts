@@ -59,6 +59,24 @@ describe("D1 restored to an earlier moment (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("readers of a restored D1 get 503 also while it refuses the entries that it lacks", async () => {
+    const { application, number } = await withBadge();
+    const snapshot = await takeSnapshot(application);
+    await takeStep(application, number, "revoke");
+    await restore(application, snapshot);
+    let isRefusing = true;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isRefusing && isAbout(statements, ENTRY)) throw new Error("D1_ERROR: no such table: history: SQLITE_ERROR");
+      return send();
+    });
+    await Promise.resolve(wake(application, true)).catch(() => {});
+    expect(outcome(await signOn(application, "phone"))).toBe("503 UNAVAILABLE");
+    isRefusing = false;
+    await wake(application, true);
+    expect(outcome(await signOn(application, "phone"))).toBe("403 REVOKED_BADGE");
+    await expectInSync(application);
+  });
+
   it.each([
     ["the application's first call", async () => {}],
     ["its allocator lost its storage", loseStorage],

@@ -15,7 +15,8 @@ import { homeDatabase } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
-import { aroundNextEntry, ENTRY, expectInSync, sequenceOf, stateOf } from "./support.ts";
+import { until } from "../support/until.ts";
+import { aroundNextEntry, ENTRY, expectInSync, reconcile, sequenceOf, stateOf } from "./support.ts";
 
 const log = useQuietLog();
 
@@ -112,6 +113,23 @@ describe("a batch whose result nobody knows (contract section 21)", () => {
     expect((await takeStep(application, number, "revoke")).status).toBe(200);
     const refusals = log.lines().filter(({ event }) => event === "entry-refused");
     expect(refusals).toMatchObject([{ level: "error", application: application.id, sequence: 3 }]);
+  });
+
+  it("while D1 refuses an entry, `reconcile` says so, and `--republish` brings D1 up to date without the entry", async () => {
+    const { application, number } = await withBadge();
+    let isRefusing = true;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "DELETE FROM status_list")) isRefusing = false;
+      if (!isRefusing || !isAbout(statements, ENTRY)) return send();
+      throw new Error("D1_ERROR: UNIQUE constraint failed: badge.device: SQLITE_CONSTRAINT");
+    });
+    const revoked = takeStep(application, number, "revoke");
+    await until(() => expect(log.lines()).toContainEqual(expect.objectContaining({ event: "entry-refused" })));
+    expect(await reconcile(application)).toMatchObject({ state: "entry-refused", d1: 2, allocator: 3 });
+    expect(await reconcile(application, { republish: true })).toMatchObject({ state: "in-sync", republished: true });
+    expect((await revoked).status).toBe(200);
+    expect(await stateOf(application, number)).toBe("revoked");
+    await expectInSync(application);
   });
 });
 

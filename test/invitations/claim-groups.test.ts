@@ -5,7 +5,7 @@ import { inParallel, requestQuietly } from "../badges/support.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, statusesOf } from "../support/faults.ts";
-import type { Answer } from "../support/http.ts";
+import { type Answer, callServer } from "../support/http.ts";
 import { until } from "../support/until.ts";
 import { type Invitation, invite, listedNumbers, outcome } from "./support/calls.ts";
 import { useQuietLog } from "./support/log.ts";
@@ -69,6 +69,23 @@ describe("claims at one moment (contract section 5)", () => {
     );
     expect(answers.map(outcome).toSorted()).toEqual(["201", "409 CLAIMED_INVITATION", "409 CLAIMED_INVITATION"]);
     expect((await rowsInSync(application)).events).toHaveLength(2);
+  });
+
+  it("a user who is erased and comes back at one moment has a new badge, whose event still names the user (section 24)", async () => {
+    const application = await createApplication(RECORDED_EVENTS);
+    await requestQuietly(application, "phone", { userId: "alice" });
+    const { answers } = await claimTogether(application, [
+      () => requestQuietly(application, "tablet", { userId: "bob", metadata: { os: "iOS" } }),
+      () => callServer(application, "PATCH", "/v1/users/alice/erase"),
+      async () => {
+        await until(() => expect(Allocator.prototype.call).toHaveBeenCalledTimes(3));
+        return requestQuietly(application, "phone", { userId: "alice", metadata: { os: "iOS" } });
+      },
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([201, 200, 201]);
+    const { events } = await rowsInSync(application);
+    const named = events.map((event) => readPayload(event).data).filter(({ userId }) => userId === "alice");
+    expect(named).toMatchObject([{ id: answers[2]?.body.badgeId }]);
   });
 
   it("two claims of one invitation by one user device both get the number, one of them as new", async () => {

@@ -44,17 +44,19 @@ function failureLine(reconciled: Reconciliation, session: Session, id: string): 
   if (reconciled.state === "database-unknown") {
     return `D1 is older than the allocator's log: restore D1 to a later state, or replace its rows with ${formatCommand(session, `reconcile ${id} --republish`)}`;
   }
+  if (reconciled.state === "entry-refused") {
+    return `D1 refuses the next entry, and the service's log says why (entry-refused): apply the migrations if a table is missing, or replace D1's rows with ${formatCommand(session, `reconcile ${id} --republish`)}`;
+  }
   const differences = reconciled.differences?.count ?? 0;
   if (differences === 0) return undefined;
   return `D1 and the allocator differ in ${counted(differences, "row")}: ${formatCommand(session, `reconcile ${id} --republish`)} replaces D1's rows.`;
 }
 
 function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }: Reconciliation): string {
-  const isUnknown = state === "database-unknown";
   const since = logSince === null ? "only the last entry" : `entries since ${formatTime(logSince)}`;
   return [
-    isUnknown
-      ? `D1 is at entry ${d1 ?? "none"}, which the allocator's log does not have; the log ends at entry ${allocator}.`
+    state !== "in-sync"
+      ? `D1 is at entry ${d1 ?? "none"}${state === "database-unknown" ? ", which the allocator's log does not have" : ""}; the log ends at entry ${allocator}.`
       : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${formatNumber(sent)} entries`} that D1 lacked ${sent === 1 ? "was" : "were"} sent again`}.`,
     `The log has ${since}; the allocator stores ${formatNumber(bytes)} bytes.`,
     ...(more.republished

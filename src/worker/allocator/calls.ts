@@ -139,7 +139,7 @@ export function names(result: Result, numbers: readonly number[]): boolean {
     case "invitations":
       return result.results.some((one) => "number" in one && numbers.includes(one.number));
     case "erased":
-    case "skipped":
+    case "reconciled":
     case "recorded":
     case "refused":
       return false;

@@ -1,9 +1,11 @@
 import type { AuditContext } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId, InvitationDigest, UserDigest } from "../../shared/identifiers.ts";
+import type { NumberRange } from "../../shared/number-range.ts";
+import type { Reconciliation } from "../../shared/script-commands.ts";
 import type { Application } from "../applications/application-cache.ts";
 import type { InvitationRow, IssuedBadge } from "../storage/rows.ts";
-import type { Transition } from "./decide/states.ts";
+import type { Transition } from "./decide/next-state.ts";
 
 /**
  * Everything that changes an application's badges, invitations, numbers and blocks. The allocator decides commands in one order
@@ -55,6 +57,8 @@ export interface EraseCommand extends NamedUser {
   kind: "erase";
   /** What takes the user ID's place. */
   alias: string;
+  /** Badges that earlier parts of this command erased. */
+  erasedBefore?: number;
 }
 
 /** A new invitation, as it is stored. */
@@ -97,9 +101,12 @@ interface PurgeCommand {
 }
 
 /** Skips fresh numbers (contract section 21). */
-interface SkipCommand {
+export interface SkipCommand {
   kind: "skip";
   numbers: number;
+  range: NumberRange;
+  /** What the comparison before it found, for the script. */
+  found: Reconciliation;
 }
 
 export type Command =
@@ -148,7 +155,7 @@ export type Result =
   | { kind: "invitations"; results: ({ number: number } | { code: ErrorCode })[] }
   | { kind: "invitation-revoked"; number: number; expiresAt: string; revokedAt: number }
   | { kind: "invitation-erased"; number: number }
-  | { kind: "skipped"; numbers: number }
+  | Reconciliation
   /** `isDone`: false if there is more. `after`: where a walk goes on. */
   | { kind: "recorded"; isDone: boolean; after?: string }
   | Refused;

@@ -107,10 +107,9 @@ export class Engine {
     first: Reply,
     { userId: alias, erased, isDone }: Extract<Result, { kind: "erased" }>,
   ): Promise<Reply> {
-    if (!isDone) {
-      const { bookmark, outcome } = await this.submit({ ...call, id: newRandomId() }, scriptId);
-      if (outcome.kind !== "erased") return { bookmark, outcome };
-      return { bookmark, outcome: { ...outcome, erased: erased + outcome.erased } };
+    const { command } = call;
+    if (command.kind === "erase" && !isDone) {
+      return this.submit({ ...call, id: newRandomId(), command: { ...command, erasedBefore: erased } }, scriptId);
     }
     try {
       await this.addJob(() => this.#finishErasureOf(alias));

@@ -9,6 +9,7 @@ import {
 } from "../../shared/script-commands.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import { log as logLine } from "../log.ts";
+import { Unavailable } from "../platform.ts";
 import { findApplication } from "../storage/applications.ts";
 import { SELECT_OPEN, storeResult } from "../storage/command-rows.ts";
 import type { Command } from "./commands.ts";
@@ -54,8 +55,10 @@ async function readOpen(engine: Engine, { applicationId, log, openDatabase }: En
       ]),
     );
     const rows = SELECT_OPEN.rows(open);
-    // Nobody knows what an unknown D1 shows as open: an administrator decides first.
-    if (engine.replicator.standing.kind === "closed") return rows.filter(({ command }) => isReconciliation(command));
+    // Nobody knows what an unknown D1 shows as open, and one that refuses an entry gets no other: an administrator decides first.
+    if (engine.replicator.standing.kind === "closed" || engine.replicator.isRefused) {
+      return rows.filter(({ command }) => isReconciliation(command));
+    }
     const [head] = SELECT_HEAD.rows(heads);
     if (rows.length === 0) return rows;
     if (before.kind === "following" && head && head.sequence >= before.at.sequence && log.has(head)) return rows;
@@ -72,7 +75,10 @@ async function carryOut(engine: Engine, parts: EngineParts, id: string, request:
   const { command, actor } = request;
   const { openDatabase } = parts;
   if (command.kind === "reconcile") {
-    await storeResult(openDatabase(), id, await reconcile(engine, parts, command));
+    const found = await reconcile(engine, parts, command);
+    // Last, and stored together with what was found: a repeated command skips nothing more.
+    if (found.state === "in-sync" && command.skip > 0) await skip(engine, parts, { id, numbers: command.skip, found });
+    else await storeResult(openDatabase(), id, found);
     return;
   }
   if (command.kind === "show-user") {
@@ -91,9 +97,9 @@ async function carryOut(engine: Engine, parts: EngineParts, id: string, request:
 async function reconcile(
   engine: Engine,
   parts: EngineParts,
-  { verify, republish, skip }: Extract<AllocatorCommand, { kind: "reconcile" }>,
+  { verify, republish }: Extract<AllocatorCommand, { kind: "reconcile" }>,
 ): Promise<Reconciliation> {
-  const { applicationId, log, openDatabase, now, bytes } = parts;
+  const { applicationId, log, openDatabase, bytes } = parts;
   const before = await readHead(openDatabase(), applicationId);
   engine.doubt();
   await engine.settle();
@@ -101,33 +107,51 @@ async function reconcile(
     await engine.republish();
     await engine.settle();
   }
-  const isInSync = engine.replicator.standing.kind === "following";
-  const caughtUp = log.head()?.sequence ?? 0;
-  let skipped = 0;
-  if (isInSync && skip > 0) {
-    const until = now() + CALL_DEADLINE_MILLISECONDS;
-    const command = { kind: "skip", numbers: skip } as const;
-    const { outcome } = await engine.submit({ id: crypto.randomUUID(), until, audit: BY_ADMINISTRATOR, command });
-    skipped = outcome.kind === "skipped" ? outcome.numbers : 0;
-  }
+  const state = stateOf(engine.replicator);
+  const isInSync = state === "in-sync";
+  const allocator = log.head()?.sequence ?? 0;
   const verification = new Verification();
   if (verify && isInSync) {
     await engine.addJob(() => verification.step({ ...parts, db: openDatabase() }));
   }
-  const allocator = log.head()?.sequence ?? 0;
   const isKnown = before !== undefined && isInSync && !republish;
   return {
     kind: "reconciled",
-    state: isInSync ? "in-sync" : "database-unknown",
+    state,
     allocator,
     d1: before?.sequence ?? null,
-    sent: isKnown ? Math.max(0, caughtUp - before.sequence) : 0,
+    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
     logSince: log.oldest(),
     bytes: bytes(),
     republished: republish && isInSync,
-    skipped,
+    skipped: 0,
     differences: verify && isInSync ? verification.differences : null,
   };
+}
+
+/** @throws Unavailable when nobody knows */
+function stateOf({ standing, isRefused }: Engine["replicator"]): Reconciliation["state"] {
+  switch (standing.kind) {
+    case "following":
+      return "in-sync";
+    case "closed":
+      return "database-unknown";
+    case "unknown":
+      if (isRefused) return "entry-refused";
+      throw new Unavailable("D1", null);
+  }
+}
+
+async function skip(
+  engine: Engine,
+  parts: EngineParts,
+  { id, numbers, found }: { id: string; numbers: number; found: Reconciliation },
+): Promise<void> {
+  const { firstNumber, lastNumber } = await requireApplication(parts);
+  const range = { first: firstNumber, last: lastNumber };
+  const until = parts.now() + CALL_DEADLINE_MILLISECONDS;
+  const command = { kind: "skip", numbers, range, found } as const;
+  await engine.submit({ id, until, audit: BY_ADMINISTRATOR, command }, id);
 }
 
 const BY_ADMINISTRATOR: AuditContext = { actor: { kind: "administrator" } };
@@ -157,12 +181,13 @@ async function toCommand(
   }
 }
 
-async function digestOf(
-  { applicationId, unsealedKeys, openDatabase }: EngineParts,
-  userId: string,
-): Promise<UserDigest> {
+async function digestOf(parts: EngineParts, userId: string): Promise<UserDigest> {
+  const { sealedRootKey: sealed, sealingVersion } = await requireApplication(parts);
+  return hashUserId(parts.unsealedKeys, { id: parts.applicationId, rootKey: { sealed, sealingVersion } }, userId);
+}
+
+async function requireApplication({ applicationId, openDatabase }: EngineParts) {
   const row = await findApplication(openDatabase(), applicationId);
   if (!row) throw new Error("the application is not in D1");
-  const { sealedRootKey: sealed, sealingVersion } = row;
-  return hashUserId(unsealedKeys, { id: applicationId, rootKey: { sealed, sealingVersion } }, userId);
+  return row;
 }

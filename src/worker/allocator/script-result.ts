@@ -12,6 +12,7 @@ export function scriptResultOf(result: Result, now: number): ScriptResult {
       return { kind: "user", userId: result.userId, numbers: result.numbers };
     case "erased":
       return { kind: "erased", userId: result.userId, erased: result.erased };
+    case "reconciled":
     case "refused":
       return result;
     default:

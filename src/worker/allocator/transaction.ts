@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import type { AuditContext } from "../../shared/actor.ts";
 import type { EventName } from "../../shared/events.ts";
 import { type HistoryAction, historyId } from "../../shared/history.ts";
-import { type DeviceId, newEventId, newRandomId } from "../../shared/identifiers.ts";
+import { type DeviceId, eventIdPrefix, newEventId, newRandomId } from "../../shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS, MAX_PIECE_CHARACTERS } from "../../shared/limits/allocator-limits.ts";
 import type { RangeSegment } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
@@ -236,7 +236,7 @@ export class Transaction {
     }
     // If the clock went back, earlier events have later IDs than this moment's.
     const through = Math.max(this.now, this.sources.newestAt ?? 0) + 1;
-    const done = { userId, alias, throughEvent: newEventId(through) };
+    const done = { userId, alias, throughEvent: eventIdPrefix(through) };
     this.#draft.erasures.push(done);
     this.tables.addErasure(done);
   }
@@ -269,9 +269,13 @@ export class Transaction {
     if (this.#draft.size > MAX_PIECE_CHARACTERS) this.#close();
   }
 
-  /** Whether the group has as much as one entry may store: it takes no further call. */
+  /**
+   * Whether the group takes no further call: it has as much as one entry may store, or it has erased a user. A user who comes back
+   * needs the next entry, in whose writes the erased badge has given up its unique place.
+   */
   get isFull(): boolean {
-    return this.#full.length > 0 || this.#draft.size > MAX_ENTRY_CHARACTERS;
+    const { size, erasures } = this.#draft;
+    return this.#full.length > 0 || size > MAX_ENTRY_CHARACTERS || erasures.length > 0;
   }
 
   /** What has been decided, as the entries that store it; none if nothing has changed. */

@@ -1,6 +1,6 @@
 import { Hono, type Context as HonoContext } from "hono";
 import { badgeTimesRequest, pageQuery } from "../../shared/requests.ts";
-import type { Transition } from "../allocator/decide/states.ts";
+import type { Transition } from "../allocator/decide/next-state.ts";
 import { ApiError } from "../api-error.ts";
 import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
 import { changeBadge, showBadge } from "../badges/transitions.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Transition } from "../../../src/worker/allocator/decide/next-state.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
-import type { Transition } from "../../../src/worker/allocator/decide/states.ts";
 import { decideTransition } from "../../../src/worker/allocator/decide/transition.ts";
 import {
   BY_CLOCK,

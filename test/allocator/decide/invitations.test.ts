@@ -226,6 +226,7 @@ describe("erasing an invitation (contract section 24)", () => {
       expect(scene.tables.invitation(DIGEST)).toMatchObject({ state: "revoked", name: null, userId: null });
       expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW }]);
       expect(scene.actions).toEqual(["invitation:revoked"]);
+      expect(JSON.stringify(scene.entries)).not.toMatch(/Ada|alice/);
       expect(erase(scene, DIGEST)).toEqual({ kind: "invitation-erased", number: 1050 });
     }),
   );

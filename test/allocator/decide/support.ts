@@ -91,6 +91,11 @@ export class Scene extends Transaction {
     return badge;
   }
 
+  loadBadges(badges: readonly Partial<IssuedBadge>[]): void {
+    const rows = badges.map((more) => ({ ...BADGE, ...more }));
+    insertRows(this.tables.orm, "badge", rows);
+  }
+
   /** The allocator has an invitation, with its reservation while it is pending. */
   loadInvitation(more: Partial<InvitationRow> = {}): InvitationRow {
     const ended = { state: "pending", endedAt: null, claimDevice: null, claimUserId: null } as const;

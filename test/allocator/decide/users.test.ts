@@ -82,6 +82,15 @@ describe("blocking a user (contract section 12)", () => {
         expect([block(scene), scene.entries]).toEqual([nobody, []]);
       }
     }));
+
+  it("blocking a user again revokes what the first block left", () =>
+    inAllocator((open) => {
+      const scene = open();
+      loadBadges(scene);
+      scene.loadBlock("alice", NOW - 1);
+      expect(block(scene)).toEqual({ ...nobody, numbers: [1001, 1002, 1003] });
+      expect(scene.actions).toEqual(new Array(3).fill("badge:revoked"));
+    }));
 });
 
 describe("unblocking a user (contract sections 12 and 24)", () => {
@@ -106,20 +115,29 @@ describe("unblocking a user (contract sections 12 and 24)", () => {
 });
 
 describe("a user's ten thousand badges that have not ended (contract section 7)", () => {
-  it("a user has at most 10,000 badges: another login or claim is refused until one is revoked", () =>
+  it.each([
+    ["is revoked", { state: "revoked", endedAt: NOW }],
+    ["expires", { expiresAt: NOW, endedAt: NOW }],
+  ] as const)("a user has at most 10,000 badges: another login or claim is refused until one %s", (_, ended) =>
     inAllocator((open) => {
       const scene = open();
-      for (let place = 1; place <= 10_000; place++) {
-        scene.loadBadge({ number: 10_000 + place, ordinal: place, device: device(`${place}`), state: "suspended" });
-      }
+      scene.loadBadges(
+        Array.from({ length: 10_000 }, (_, place) => {
+          return { number: 10_000 + place, ordinal: place, device: device(`${place}`), state: "suspended" };
+        }),
+      );
       scene.loadInvitation();
       const another = { device: device("another") };
       expect(decideBadge(scene, DEVICE, request(another))).toEqual(refused("TOO_MANY_BADGES"));
       expect(decideBadge(scene, DEVICE, claimOf(another))).toEqual(refused("TOO_MANY_BADGES"));
+      // In place of a badge that has ended, a new one would be one more.
+      scene.loadBadge({ number: 1003, ordinal: 10_001, device: device("ended"), ...ended });
+      expect(decideBadge(scene, DEVICE, claimOf({ device: device("ended") }))).toEqual(refused("TOO_MANY_BADGES"));
       expect(scene.entries).toEqual([]);
-      scene.loadBadge({ number: 10_001, ordinal: 1, device: device("1"), state: "revoked", endedAt: NOW });
+      scene.loadBadge({ number: 10_001, ordinal: 1, device: device("1"), ...ended });
       expect(decideBadge(scene, DEVICE, request(another))).toMatchObject({ kind: "created" });
-    }));
+    }),
+  );
 });
 
 describe("erasing a person (contract section 24)", () => {
@@ -138,6 +156,9 @@ describe("erasing a person (contract section 24)", () => {
       expect(scene.issued(1004)).toMatchObject({ userId: "bob", state: "active" });
       expect(JSON.stringify([scene.events, scene.history])).not.toContain("alice");
       expect(scene.actions.at(-1)).toBe("user:erased");
+      // The last of several parts reports the badges of all.
+      const last = { kind: "erase", ...alice, alias: "erased:1", erasedBefore: 10_000 } as const;
+      expect(decideErase(scene, SERVER, last)).toMatchObject({ erased: 10_000, isDone: true });
     }));
 
   it("an erasure has no reason in the history, because a reason might name the person", () =>

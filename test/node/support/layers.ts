@@ -33,7 +33,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   "worker/http": [
     ...["shared", WORKER_MODULES, "worker/applications", "worker/badges", "worker/history", "worker/invitations"],
     ...["worker/dpop", "worker/users", "worker/webhooks", "worker/live"],
-    ...["worker/allocator/decide/states.ts", "worker/storage/settings.ts"],
+    ...["worker/allocator/decide/next-state.ts", "worker/storage/settings.ts"],
   ],
   "worker/badges": domain(
     "worker/allocator",

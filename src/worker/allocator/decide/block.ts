@@ -4,21 +4,21 @@ import type { BlockCommand, Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyTransition } from "./transition.ts";
 
-/** Blocks a user and revokes all of the user's badges (contract section 12). */
+/** Blocks a user and revokes all of the user's badges (contract section 12). It takes 10,000 badges at most, and a repeated block the rest. */
 export function decideBlock(
   transaction: Transaction,
   audit: AuditContext,
   { userId, userDigest }: BlockCommand,
 ): Result {
   const { tables, now } = transaction;
-  if (tables.isBlocked(userId, userDigest)) return { kind: "user", userId, numbers: [] };
-  transaction.addHistory("user:blocked", audit, { userId });
+  const isNew = !tables.isBlocked(userId, userDigest);
+  if (isNew) transaction.addHistory("user:blocked", audit, { userId });
   const numbers = tables.badgesOfUser(userId, "revocable", MAX_USER_BADGES).map((badge) => {
     transaction.allowSplit();
     return applyTransition(transaction, audit, badge, { kind: "revoke" }).number;
   });
   // Last: while D1 has only a part of this, nobody sees a blocked user with badges.
-  transaction.insertBlock({ userId, blockedAt: now, userDigest: null });
+  if (isNew) transaction.insertBlock({ userId, blockedAt: now, userDigest: null });
   return { kind: "user", userId, numbers };
 }
 

@@ -8,9 +8,9 @@ import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { endInvitation } from "./end-invitation.ts";
 import { addBadgeEvent, addNewBadgeEvent } from "./events.ts";
-import { logIn } from "./existing-badge.ts";
 import { issueNumber } from "./issue-number.ts";
 import { mayBind, mayUse } from "./keys.ts";
+import { logIn } from "./log-in.ts";
 
 /** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
 const VISITOR_PREFIX = "visitor-";
@@ -89,15 +89,19 @@ function refusalOf(
   // Whoever asks for the invitation of an erased user learns the alias.
   if (namedUser !== null && (namedUser !== userId || isAlias(namedUser))) return "WRONG_USER";
   if (tables.isBlocked(userId, userDigest)) return "BLOCKED_USER";
-  if (!own) return tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
-  const hasKey = mayUse(own, keyThumbprint, rules) || mayBind(own, keyThumbprint, rules, now);
-  // The application's server vouches for the user; but a bound badge is never replaced by an unbound one.
-  const isVouchedFor = withSecret && (own.keyThumbprint === null || (namedUser !== null && keyThumbprint !== null));
-  if (!hasKey && !isVouchedFor) return "INVALID_PROOF";
-  const state = stateAt(own, now);
-  if (state === "suspended") return "SUSPENDED_BADGE";
-  // Only an invitation created with the application's secret gives a new badge in place of a revoked one.
-  return state === "revoked" && !withSecret ? "REVOKED_BADGE" : null;
+  if (own) {
+    const hasKey = mayUse(own, keyThumbprint, rules) || mayBind(own, keyThumbprint, rules, now);
+    // The application's server vouches for the user; but a bound badge is never replaced by an unbound one.
+    const isVouchedFor = withSecret && (own.keyThumbprint === null || (namedUser !== null && keyThumbprint !== null));
+    if (!hasKey && !isVouchedFor) return "INVALID_PROOF";
+    const state = stateAt(own, now);
+    if (state === "suspended") return "SUSPENDED_BADGE";
+    // Only an invitation created with the application's secret gives a new badge in place of a revoked one.
+    if (state === "revoked" && !withSecret) return "REVOKED_BADGE";
+  }
+  // In place of a badge that has ended, the new one is one more.
+  const isOneMore = !own || own.endedAt !== null;
+  return isOneMore && tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
 }
 
 /** The badge no longer belongs to its user device. A revoked one stays revoked, and callers see no change. */

@@ -33,6 +33,6 @@ export function decide(transaction: Transaction, { command, audit }: Pick<Call, 
     case "purge":
       return decidePurge(transaction, command.after, command.endedUntil);
     case "skip":
-      return skipNumbers(transaction, command.numbers);
+      return skipNumbers(transaction, command);
   }
 }

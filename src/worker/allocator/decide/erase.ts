@@ -13,7 +13,7 @@ import { applyTransition } from "./transition.ts";
 export function decideErase(
   transaction: Transaction,
   audit: AuditContext,
-  { userId, userDigest, alias }: EraseCommand,
+  { userId, userDigest, alias, erasedBefore = 0 }: EraseCommand,
 ): Result {
   const { tables } = transaction;
   // A reason may name the person.
@@ -51,7 +51,7 @@ export function decideErase(
   // Even if no row is left: an event may still name the user.
   transaction.eraseFromD1(userId, alias, (data) => withoutPerson(data, userId, alias));
   const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;
-  return { kind: "erased", userId: alias, erased: badges.length, isDone };
+  return { kind: "erased", userId: alias, erased: erasedBefore + badges.length, isDone };
 }
 
 /** The invitation that a badge was claimed from names the person, too. */

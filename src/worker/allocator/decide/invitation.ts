@@ -122,10 +122,13 @@ export function decideInvitationErasure(
 ): Result {
   const found = find(transaction, id);
   if (!found) return refused("UNKNOWN_INVITATION");
-  const invitation = withRecordedEnd(transaction, found);
-  if (typeof id === "number" && invitation.state !== "pending") return refused("UNKNOWN_INVITATION");
-  const ended = invitation.state === "pending" ? endInvitation(transaction, audit, invitation, "revoked") : invitation;
-  transaction.updateInvitation(ended, { ...ended, name: null, userId: null });
+  const isPast = typeof id === "number" && withRecordedEnd(transaction, found).state !== "pending";
+  if (isPast) return refused("UNKNOWN_INVITATION");
+  // First: what records its end would name them.
+  const nameless = { ...found, name: null, userId: null };
+  transaction.updateInvitation(found, nameless);
+  const invitation = withRecordedEnd(transaction, nameless);
+  if (invitation.state === "pending") endInvitation(transaction, audit, invitation, "revoked");
   return { kind: "invitation-erased", number: invitation.number };
 }
 

@@ -2,7 +2,7 @@ import { FREED_CHUNK_NUMBERS } from "../../../shared/limits/allocator-limits.ts"
 import type { NumberRange } from "../../../shared/number-range.ts";
 import type { RangeSegment } from "../../../shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../../shared/time.ts";
-import type { Result, Rules } from "../commands.ts";
+import type { Result, Rules, SkipCommand } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { expireInvitations } from "./end-invitation.ts";
 
@@ -62,14 +62,17 @@ export function takeLimitedNumber(
   return number;
 }
 
-/** Leaves out fresh numbers that an allocator may have issued before it lost its storage (contract section 21). */
-export function skipNumbers(transaction: Transaction, numbers: number): Result {
+/**
+ * Leaves out fresh numbers that an allocator may have issued before it lost its storage (contract section 21). D1 may have been
+ * restored to before any number of the range, or of its last part, was drawn.
+ */
+export function skipNumbers(transaction: Transaction, { numbers, range, found }: SkipCommand): Result {
   let left = numbers;
-  const rangeSegments = transaction.counters.rangeSegments.map((segment) => {
+  const rangeSegments = cover(transaction.counters.rangeSegments, range).map((segment) => {
     const skipped = Math.min(left, segment.size - segment.used);
     left -= skipped;
     return { ...segment, used: segment.used + skipped };
   });
   transaction.skip(rangeSegments, numbers);
-  return { kind: "skipped", numbers: numbers - left };
+  return { ...found, skipped: numbers - left };
 }

@@ -4,8 +4,8 @@ import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { decideClaim } from "./claim.ts";
 import { addNewBadgeEvent } from "./events.ts";
-import { logIn } from "./existing-badge.ts";
 import { issueNumber } from "./issue-number.ts";
+import { logIn } from "./log-in.ts";
 import { takeLimitedNumber } from "./numbers.ts";
 
 /** `POST /v1/badge` (contract sections 2, 12 and 15): the badge of a user device, a new one, or an invitation's. */

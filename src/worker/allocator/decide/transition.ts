@@ -7,7 +7,7 @@ import type { IssuedBadge } from "../../storage/rows.ts";
 import { type Result, refused, type TransitionCommand } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { addBadgeEvent } from "./events.ts";
-import { type Decision, decideState, type Transition } from "./states.ts";
+import { type Decision, decideState, type Transition } from "./next-state.ts";
 
 /** A transition of a badge that a caller asks for (contract sections 12, 15 and 24). */
 export function decideTransition(transaction: Transaction, audit: AuditContext, command: TransitionCommand): Result {

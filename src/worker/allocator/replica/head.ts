@@ -98,17 +98,25 @@ export function fence(
   });
 }
 
-/** Sets the readers' flag until a fence resets it: nobody may read until an administrator has decided. */
-const CLOSE = statement<{ applicationId: ApplicationId; entry: string }, ReturnType<typeof sql>>(
-  (
-    p,
-  ) => sql`UPDATE ${applicationHead} SET ${sql.identifier(applicationHead.readableFrom.name)} = ${Number.MAX_SAFE_INTEGER}
+const CLOSE = statement<{ applicationId: ApplicationId; entry: string; readableFrom: number }, ReturnType<typeof sql>>(
+  (p) => sql`UPDATE ${applicationHead} SET ${sql.identifier(applicationHead.readableFrom.name)} = ${p.readableFrom}
     WHERE ${applicationHead.applicationId} = ${p.applicationId} AND ${applicationHead.entry} = ${p.entry}`,
 );
 
-/** One round trip, once. @throws Unavailable */
-export async function closeToReaders(db: Database, applicationId: ApplicationId, entry: string): Promise<void> {
-  await db.onceAtPrimary((session) => CLOSE.bind(session, { applicationId, entry }).run());
+/**
+ * Sets the readers' flag by itself. One round trip, once.
+ *
+ * @param readableFrom the sequence from which readers may read again. By default a fence has to reset the flag: nobody may read until
+ *   an administrator has decided
+ * @throws Unavailable
+ */
+export async function closeToReaders(
+  db: Database,
+  applicationId: ApplicationId,
+  entry: string,
+  readableFrom = Number.MAX_SAFE_INTEGER,
+): Promise<void> {
+  await db.onceAtPrimary((session) => CLOSE.bind(session, { applicationId, entry, readableFrom }).run());
 }
 
 const NOTE_LOG_SINCE = statement<{ applicationId: ApplicationId; since: number }, ReturnType<typeof sql>>((p) => {

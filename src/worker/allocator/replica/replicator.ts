@@ -57,6 +57,8 @@ export class Replicator {
   #isFlagReset = false;
   /** Where D1 is unless it was restored: at `from`, or at `to` if the last batch went through. Null: this instance does not know. */
   #expected: { from: string; to: string } | null = null;
+  /** Whether D1 refused the last batch. */
+  #isRefused = false;
   /** How often D1 was doubted: what was read before a doubt does not end it. */
   #doubts = 0;
   #bookmark: string | null = null;
@@ -67,6 +69,11 @@ export class Replicator {
 
   get standing(): Standing {
     return this.#standing;
+  }
+
+  /** Whether D1 refuses the next entry until something is changed (`entry-refused` in the log). */
+  get isRefused(): boolean {
+    return this.#isRefused;
   }
 
   /** D1's state after the last batch or comparison, as D1 names it; null: not known. */
@@ -200,6 +207,7 @@ export class Replicator {
           entries.some(({ isAgain }) => isAgain),
         );
       this.#expected = null;
+      this.#isRefused = false;
       this.#follow(to, doubts);
       this.#isFlagReset = false;
       this.#bookmark = session.getBookmark();
@@ -211,8 +219,16 @@ export class Replicator {
     } catch (error) {
       this.#standing = { kind: "unknown" };
       const fields = { application: applicationId, sequence: last.sequence, error };
-      if (isRefusal(error)) logLine("error", { event: "entry-refused", ...fields });
-      else logLine("warn", { event: "entry-unknown", ...fields });
+      this.#isRefused = isRefusal(error);
+      if (!this.#isRefused) {
+        logLine("warn", { event: "entry-unknown", ...fields });
+        return false;
+      }
+      logLine("error", { event: "entry-refused", ...fields });
+      // D1 was restored: without the batch, nothing else keeps readers from its older rows.
+      if (this.#readableFrom > at.sequence) {
+        await closeToReaders(openDatabase(), applicationId, at.entry, this.#readableFrom);
+      }
       return false;
     }
   }
@@ -235,6 +251,7 @@ export class Replicator {
     this.#standing = { kind: "closed" };
     try {
       await republish({ db: openDatabase(), applicationId, tables, log, now });
+      this.#isRefused = false;
     } catch (error) {
       // Its first batch may still arrive. One more entry makes that batch's fence fail.
       appendEmpty();

@@ -30,13 +30,15 @@ interface RepublishParts {
  * @throws Unavailable
  */
 export async function republish(parts: RepublishParts): Promise<void> {
-  const { db, applicationId, log, now } = parts;
+  const { db, applicationId, tables, log, now } = parts;
   const from = await readHead(db, applicationId);
   const newest = log.head();
   if (!from || !newest) throw new Unavailable("D1", new Error("D1 does not know the application"));
   const found = highest(newest.counters, countersOf(from));
   // No badge has that change number, so no connected door is up to date (src/worker/live/snapshots.ts).
   const counters = { ...found, epoch: newRandomId(), lastChange: found.lastChange + 1 };
+  // A write, which fails in a superseded instance.
+  tables.touch();
   const mover = new Mover(parts, { from, sequence: newest.sequence, counters });
   const last = counters.rangeSegments.at(-1);
   await mover.move((session) => [
@@ -44,14 +46,14 @@ export async function republish(parts: RepublishParts): Promise<void> {
     // D1's range must cover every number that was drawn, and it must have the key of every badge.
     ...render(parts, session, {
       ...NO_CHANGES,
-      keys: parts.tables.usedKeys(),
+      keys: tables.usedKeys(),
       lastNumber: last ? last.first + last.size - 1 : null,
     }),
   ]);
   for (const table of TABLE_NAMES) await deleteRows(parts, mover, table);
-  counters.statistics.freed = parts.tables.countFreedNumbers();
+  counters.statistics.freed = tables.countFreedNumbers();
   for (const table of TABLE_NAMES) await insertRows(parts, mover, table);
-  await sendEventsAgain(parts, mover);
+  await sendEventsAgain(parts, mover, log.has(from) ? from.sequence : 0);
   const end = { sequence: newest.sequence + 1, entry: newRandomId() };
   // Before it is sent: then D1's head is known, whatever happens to the response.
   log.append({ sequence: end.sequence, id: end.entry, counters, changes: NO_CHANGES, calls: [], keptAt: now() });
@@ -181,14 +183,18 @@ const DELETE_NEWER_HISTORY = statement<{ applicationId: ApplicationId; from: str
 /**
  * Events and history of the log are sent again. D1's older ones stay, and those between a backup and the log's beginning are lost.
  * History is sent in its order, because an erasure concerns what was there before it: a person may have come back since.
+ *
+ * @param known sequence of the last entry that D1 has had for certain: its events were recorded then, as the settings of that time
+ *   had it
  */
-async function sendEventsAgain(parts: RepublishParts, mover: Mover): Promise<void> {
+async function sendEventsAgain(parts: RepublishParts, mover: Mover, known: number): Promise<void> {
   const { applicationId, log } = parts;
   const from = historyIdPrefix(log.oldest() ?? parts.now());
   const through = log.head()?.sequence ?? 0;
   await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
-  for (const { changes } of log.walk(through)) {
-    const { history: rows, events, erasures, results, endedDay } = changes;
+  for (const { sequence, changes } of log.walk(through)) {
+    const { history: rows, erasures, results, endedDay } = changes;
+    const events = sequence > known ? changes.events : [];
     await mover.move((session) =>
       render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, results, endedDay }),
     );

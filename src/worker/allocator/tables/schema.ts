@@ -23,9 +23,13 @@ export const badge = sqliteTable("badge", badgeColumns, (table) => [
   index("badge_device_login")
     .on(table.device, table.loginSequence)
     .where(sql`ordinal IS NOT NULL AND superseded_at IS NULL AND login_sequence > 1`),
-  // A user's badges, revocable ones first.
+  // A user's badges: those that have not ended, then expired ones, then revoked and replaced ones.
   index("badge_user")
-    .on(table.userId, sql`(state = 'revoked' OR state = 'replaced')`, table.ordinal)
+    .on(
+      table.userId,
+      sql`(CASE WHEN state = 'revoked' OR state = 'replaced' THEN 2 ELSE ended_at IS NOT NULL END)`,
+      table.ordinal,
+    )
     .where(sql`ordinal IS NOT NULL`),
   // Which badge ends next?
   index("badge_end").on(table.expiresAt).where(sql`expires_at IS NOT NULL AND ended_at IS NULL`),

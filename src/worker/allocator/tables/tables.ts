@@ -35,8 +35,8 @@ export type PendingErasure = typeof erasure.$inferSelect;
 /** A live badge: issued and not superseded. Written in SQL, to match the indexes' conditions. */
 const IS_LIVE = sql`${badge.ordinal} IS NOT NULL AND ${badge.supersededAt} IS NULL`;
 
-/** As the index `badge_user` has it. */
-const IS_FINAL = sql`(${badge.state} = 'revoked' OR ${badge.state} = 'replaced')`;
+/** As the index `badge_user` has it: 0 for badges that have not ended, 1 for expired ones, 2 for revoked and replaced ones. */
+const END_RANK = sql`(CASE WHEN ${badge.state} = 'revoked' OR ${badge.state} = 'replaced' THEN 2 ELSE ${badge.endedAt} IS NOT NULL END)`;
 
 /** As the indexes `badge_end` and `invitation_end` have them. */
 const HAS_OPEN_END = sql`${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL`;
@@ -111,22 +111,22 @@ export class Tables {
     return this.#lastLoginSequence.get({ device })?.loginSequence ?? 0;
   }
 
-  /** Badges of a user, the oldest first. @param which `revocable`: those that a block revokes */
+  /** Badges of a user: first those that have not ended, the oldest first. @param which `revocable`: those that a block revokes */
   badgesOfUser(userId: string, which: "revocable" | "all", limit: number): IssuedBadge[] {
     const ofUser = and(eq(badge.userId, userId), isNotNull(badge.ordinal));
     return this.orm
       .select()
       .from(badge)
-      .where(which === "all" ? ofUser : and(ofUser, sql`${IS_FINAL} = 0`))
-      .orderBy(IS_FINAL, badge.ordinal)
+      .where(which === "all" ? ofUser : and(ofUser, sql`${END_RANK} < 2`))
+      .orderBy(END_RANK, badge.ordinal)
       .limit(limit)
       .all()
       .filter(isIssued);
   }
 
-  /** Whether a user has this many badges that have not been revoked or replaced. */
+  /** Whether a user has this many badges that have not ended. */
   hasBadges(userId: string, count: number): boolean {
-    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.ordinal), sql`${IS_FINAL} = 0`);
+    const ofUser = and(eq(badge.userId, userId), isNotNull(badge.ordinal), sql`${END_RANK} = 0`);
     const select = this.orm.select({ number: badge.number }).from(badge).where(ofUser);
     return (
       select

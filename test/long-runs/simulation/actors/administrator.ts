@@ -124,13 +124,17 @@ export class Administrator extends Member {
     this.#ask(application, { kind: "reconcile", verify: true, republish: true, skip: 0 });
   }
 
-  /** What was interrupted is asked for again. @returns whether it was */
+  /** What was interrupted is asked for again. @returns whether a republication is not done yet */
   goOnRepublishing(application: ApplicationPlan): boolean {
-    const isOpen = this.world.d1.headOf(application.id)?.readable_from !== CLOSED;
+    const { d1, timeline } = this.world;
     const isAsked = this.#asked.some(
       ({ id, command }) => id === application.id && command.kind === "reconcile" && command.republish,
     );
-    if (isOpen || !isAsked) return false;
+    if (!isAsked) return false;
+    // A late batch of it may still close the application. The next tick carries out what is open, for an hour.
+    const waiting = "SELECT id FROM script_command WHERE recipient = ? AND result IS NULL AND created_at > ?";
+    if (d1.look(waiting, application.id, timeline.now - HOUR).length > 0) return true;
+    if (d1.headOf(application.id)?.readable_from !== CLOSED) return false;
     this.republish(application);
     return true;
   }

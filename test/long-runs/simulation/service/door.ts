@@ -1,7 +1,7 @@
 import type { AuditContext } from "../../../../src/shared/actor.ts";
 import type { ErrorCode } from "../../../../src/shared/error-table.ts";
 import type { ApplicationId, DeviceId } from "../../../../src/shared/identifiers.ts";
-import type { Transition } from "../../../../src/worker/allocator/decide/states.ts";
+import type { Transition } from "../../../../src/worker/allocator/decide/next-state.ts";
 import { ApiError } from "../../../../src/worker/api-error.ts";
 import type { Application } from "../../../../src/worker/applications/application-cache.ts";
 import * as authentication from "../../../../src/worker/applications/credentials.ts";

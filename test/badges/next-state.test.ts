@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { stateAt } from "../../src/shared/badge-lifecycle/states.ts";
-import { type Decision, decideState, type Life, type Transition } from "../../src/worker/allocator/decide/states.ts";
+import {
+  type Decision,
+  decideState,
+  type Life,
+  type Transition,
+} from "../../src/worker/allocator/decide/next-state.ts";
 
 const NOW = 1_000_000;
 const PAST = NOW - 10;
