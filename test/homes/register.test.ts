@@ -104,6 +104,21 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await inD1()).toEqual([[one, 100, 299]]);
   });
 
+  it("a register that could not be compared with a restored D1 is compared by the next tick", async () => {
+    const one = newApplicationId(1);
+    await register(one, 100, 199);
+    await scheduler().tick(1);
+    await env.DB.batch([
+      env.DB.prepare("DELETE FROM number_range"),
+      env.DB.prepare("ALTER TABLE number_range RENAME TO number_range_away"),
+      env.DB.prepare("UPDATE heartbeat SET sequence = 0"),
+    ]);
+    await scheduler().tick(1);
+    await env.DB.prepare("ALTER TABLE number_range_away RENAME TO number_range").run();
+    await scheduler().tick(1);
+    expect(await inD1()).toEqual([[one, 100, 199]]);
+  });
+
   it("the register takes over D1's registrations when it has lost its storage", async () => {
     const one = newApplicationId(1);
     await register(one, 100, 199);

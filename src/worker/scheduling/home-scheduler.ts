@@ -60,7 +60,6 @@ export class HomeScheduler extends DurableObject<Env> {
   /** Runs a home's due work once a minute, in bounded chunks. Two ticks may overlap, except in comparisons and on the register. */
   async tick(home: number): Promise<void> {
     const context = this.#open(home);
-    const recorded = Promise.withResolvers<void>();
     const recordAndCompare = async () => {
       const record = async () => {
         const before = this.#read();
@@ -68,16 +67,19 @@ export class HomeScheduler extends DurableObject<Env> {
         this.#write(home, await recordTick(context, before));
       };
       const isRecorded = await attempt(home, "tick", record);
-      recorded.resolve();
-      await attempt(home, "compare", () => this.#compare(context, isRecorded));
+      const isInDoubt = this.#read()?.compareAfter != null;
+      const [isKept] = await Promise.all([
+        attempt(home, "register", () => this.#keepRegister(context, isInDoubt)),
+        attempt(home, "compare", () => this.#compare(context, isRecorded)),
+      ]);
+      const tick = this.#read();
+      // The next tick compares everything again.
+      if (isInDoubt && !isKept && tick) this.#write(home, { ...tick, compareAfter: "" });
     };
     this.#comparison = this.#comparison.then(recordAndCompare);
     await Promise.all([
       this.#comparison,
       attempt(home, "commands", () => wakeForCommands(context)),
-      recorded.promise.then(() =>
-        attempt(home, "register", () => this.#keepRegister(context, this.#read()?.compareAfter != null)),
-      ),
       sweepHome(context, this.#checkpoints),
     ]);
   }
