@@ -29,7 +29,7 @@ const login = (application: TestApplication, udid: string) => requestQuietly(app
 
 function decidedAs(outcome: Result, scriptId: string | null = null): DecidedCall {
   const audit = { actor: { kind: "administrator" as const } };
-  const call = { id: `call of ${scriptId}`, until: null, audit, command: { kind: "due" as const } };
+  const call = { id: `call of ${scriptId}`, until: Number.MAX_SAFE_INTEGER, audit, command: { kind: "due" as const } };
   return { waiting: { call, scriptId, done: Promise.withResolvers<Reply>() }, outcome };
 }
 

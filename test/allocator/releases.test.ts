@@ -214,7 +214,7 @@ const records = Object.entries(import.meta.glob("./entries/*.json", { eager: tru
 let others = 0;
 
 /** When a recorded call was made, in milliseconds. */
-const timeOf = ({ until }: CallMessage): number => (until ?? Date.now()) - CALL_DEADLINE_MILLISECONDS;
+const timeOf = ({ until }: CallMessage): number => until - CALL_DEADLINE_MILLISECONDS;
 
 /** Moves the clock back to when the record was made: the ends of its badges must not have passed, nor the days that the log is kept. */
 const returnTo = (milliseconds: number) => vi.setSystemTime(milliseconds);

@@ -58,7 +58,7 @@ export class Calls {
 
   /** Nothing is decided after the caller's deadline: it has its 503 by then. @param now milliseconds */
   giveUpLate(now: number): void {
-    this.#giveUp(({ until }) => until !== null && now >= until);
+    this.#giveUp(({ until }) => now >= until);
   }
 
   giveUpAll(): void {
@@ -73,7 +73,7 @@ export class Calls {
 
   reply({ call, done }: WaitingCall, reply: Reply): void {
     this.#open.delete(call.id);
-    if (call.until !== null) this.#results.set(call.id, { until: call.until, outcome: reply.outcome });
+    this.#results.set(call.id, { until: call.until, outcome: reply.outcome });
     done.resolve(reply);
   }
 

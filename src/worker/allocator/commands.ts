@@ -125,8 +125,8 @@ export type Command =
 export interface Call {
   /** Random; a call that is repeated has the same one, and gets the same result. */
   id: string;
-  /** When the caller gives up: later the command is not decided any more. Null: never. */
-  until: number | null;
+  /** When the caller gives up: later the command is not decided any more. */
+  until: number;
   audit: AuditContext;
   command: Command;
 }

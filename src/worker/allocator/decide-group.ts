@@ -57,7 +57,7 @@ export function decideGroup(
       decided.push({ waiting, outcome: decideCall(transaction, queue, waiting) });
     }
     const results = decided.flatMap(({ waiting: { call }, outcome }) =>
-      call.until === null || !isResult(outcome) ? [] : [{ id: call.id, until: call.until, result: outcome }],
+      isResult(outcome) ? [{ id: call.id, until: call.until, result: outcome }] : [],
     );
     const sequence = append(log, transaction.finish(), results, sources.now);
     // Fails in a superseded instance, whose results must not be returned.

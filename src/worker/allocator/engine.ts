@@ -187,7 +187,7 @@ export class Engine {
   #hasCallers(): boolean {
     const now = this.#parts.now();
     this.#calls.giveUpLate(now);
-    const isWaited = ({ waiting: { call } }: DecidedCall) => call.until !== null && now < call.until;
+    const isWaited = ({ waiting: { call } }: DecidedCall) => now < call.until;
     return !this.#calls.isEmpty || (this.#group?.decided.some(isWaited) ?? false);
   }
 
@@ -315,14 +315,14 @@ export class Engine {
     const copiedAt = this.#parts.tables.self()?.copiedAt ?? 0;
     return calls.filter((waiting) => {
       const { until } = waiting.call;
-      const isOld = until !== null && until - CALL_DEADLINE_MILLISECONDS <= copiedAt;
+      const isOld = until - CALL_DEADLINE_MILLISECONDS <= copiedAt;
       if (isOld) this.#giveUp(waiting);
       return !isOld;
     });
   }
 
   #giveUpIfLate(waiting: WaitingCall, now: number): boolean {
-    const isLate = waiting.call.until !== null && now >= waiting.call.until;
+    const isLate = now >= waiting.call.until;
     if (isLate) this.#giveUp(waiting);
     return isLate;
   }
