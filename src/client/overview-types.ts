@@ -169,7 +169,7 @@ export interface Statistics {
     reserved: number;
     /** Numbers of badges whose place an invitation's badge has taken, also of revoked ones. */
     retired: number;
-    /** Numbers of ended invitations, until the reuse delay has passed. */
+    /** Numbers of ended invitations, until the reuse delay has passed, counted to at most 10,000. */
     coolingDown: number;
     /** Numbers that can be issued. */
     left: number;
@@ -186,7 +186,10 @@ export interface Statistics {
   badgesByState: Record<BadgeState, number>;
   /** 90 days in UTC (`2027-01-15`), oldest first, today last. */
   badgesPerDay: { day: string; badges: number }[];
-  /** Events by state and last outcome (null before the first attempt), most frequent first. */
+  /**
+   * Events by state and last outcome (null before the first attempt), most frequent first. Of each state at most 10,000 are counted:
+   * delivered and untried ones are those among the newest 10,000 events.
+   */
   deliveries: { state: EventState; outcome: string | null; events: number }[];
   /** Logins of the last day by the validity of their user tokens, counted while tokens are only observed. */
   logins: { withToken: number; withoutToken: number; withWrongToken: number };

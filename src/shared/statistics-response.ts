@@ -28,7 +28,7 @@ export const statistics = z.object({
       issued: counted("Numbers of badges whose place no invitation's badge has taken."),
       reserved: counted("Numbers that pending invitations reserve."),
       retired: counted("Numbers of badges whose place an invitation's badge has taken, also of revoked ones."),
-      coolingDown: counted("Numbers of ended invitations that cannot be issued yet."),
+      coolingDown: counted("Numbers of ended invitations that cannot be issued yet, counted to at most 10,000."),
       left: counted("Numbers that can be issued."),
       used: counted("Numbers that cannot be issued."),
       usedPercent: described(z.number(), "Rounded down to a tenth.", 0.1),
@@ -73,7 +73,7 @@ export const statistics = z.object({
     )
     .meta({
       description:
-        "Events by state and last outcome, most frequent first. Of each state at most 10,000 are counted; delivered ones are the newest.",
+        "Events by state and last outcome, most frequent first. Of each state at most 10,000 are counted: delivered and untried ones are those among the newest 10,000 events.",
     }),
   logins: z
     .object({
