@@ -145,6 +145,11 @@ describe("both calls (contract section 22)", () => {
       const request = new Request(`https://badges.example${path}`, { method, headers });
       return outcome(await callWith({ DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED }, request));
     };
+    // Whoever has a token without the key that it is bound to uses up nothing.
+    const bound = await provider.token("alice", { cnf: { jkt: await (await newPhone(application)).thumbprint() } });
+    const stolen = { applicationid: application.id, authorization: `Bearer ${bound}`, dpop: "x" };
+    const request = new Request("https://badges.example/v1/user/badges", { headers: stolen });
+    expect(outcome(await callWith({ DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED }, request))).toMatch("401");
     expect(await send(LIST, "alice")).toBe("200");
     expect(await send(SUSPEND, "alice")).toBe("404 UNKNOWN_BADGE");
     expect(await send(LIST, "bob")).toBe("200");

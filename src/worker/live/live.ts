@@ -132,8 +132,10 @@ export class Live extends DurableObject<Env> {
       if (await this.#dropRetired(applicationId, [waiting], Date.now() - LIVE_COMPARE_MILLISECONDS)) return;
       const snapshots = this.#snapshotsOf(applicationId);
       // The listener may have a change that is newer than the last read: from a list, or from another response.
-      if (waiting.have > (await snapshots.read(waiting.have)).lastChange) snapshots.outdate();
-      await this.#serve(applicationId, [waiting]);
+      const isNewer = waiting.have > (await snapshots.read(waiting.have)).lastChange;
+      // Not at once: the number may be made up, and the doors share what is read.
+      if (isNewer) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
+      else await this.#serve(applicationId, [waiting]);
     } catch (error) {
       log("warn", { event: "live-failed", application: applicationId, error });
       await this.#ensureAlarm(Date.now() + LIVE_RETRY_MILLISECONDS);
