@@ -248,7 +248,8 @@ export class Replicator {
   /** Replaces D1's rows with the allocator's (contract section 21). @throws Unavailable */
   async republish(): Promise<void> {
     const { openDatabase, applicationId, tables, log, now, notify, appendEmpty } = this.#parts;
-    this.#standing = { kind: "closed" };
+    // If it fails before its first batch, D1 is where it was, and lacks nothing.
+    this.doubt();
     try {
       await republish({ db: openDatabase(), applicationId, tables, log, now });
       this.#isRefused = false;
@@ -256,9 +257,6 @@ export class Replicator {
       // Its first batch may still arrive. One more entry makes that batch's fence fail.
       appendEmpty();
       throw error;
-    } finally {
-      // If it failed, D1's head may be as it was, and calls go on.
-      this.#standing = { kind: "unknown" };
     }
     notify();
   }
