@@ -119,15 +119,16 @@ export class DoorControl {
       fetch: (url, init) => fetch(url, init),
       now: Date.now,
       elapsed: () => performance.now(),
-      secret: null,
       ...options,
+      secret: parseSecret(options.secret ?? ""),
     };
   }
 
   /**
    * Starts with the content of the file; nothing is downloaded yet.
    *
-   * @throws Error when the file is another application's: its door would lose what it needs without the network
+   * @throws Error when the file is another application's: its door would lose what it needs without the network; or when the
+   *   secret cannot be one
    */
   static async open(options: DoorOptions): Promise<DoorControl> {
     const door = new DoorControl(options);
@@ -458,6 +459,16 @@ const REMEDIES: { [reason in StatusListFailure]?: string } = {
   "wrong-uri":
     ". It names another address: give the service's URL exactly as its PUBLIC_URL has it, with the same host (localhost is not 127.0.0.1)",
 };
+
+/**
+ * @returns null without a secret
+ * @throws Error when it cannot be sent in a header. Without this check, the error of each call would show it in the log.
+ */
+function parseSecret(text: string): string | null {
+  const secret = text.trim();
+  if (!/^[ -~]*$/.test(secret)) throw new Error("the secret is not one line of printable ASCII characters");
+  return secret === "" ? null : secret;
+}
 
 /** The challenge that an unverified response names; empty if it is not a response. */
 function challengeOf(response: string): string {

@@ -306,13 +306,22 @@ def seconds(text: str) -> float:
     return value
 
 
+def secret(text: str) -> str:
+    """Without this check, the error of each call would show it in the log."""
+    if not all(" " <= character <= "~" for character in text.strip()):
+        # The message of any other error would contain the secret.
+        raise argparse.ArgumentTypeError("this is not one line of printable ASCII characters")
+    return text.strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Decides about badge signatures, one a line.")
     parser.add_argument("--service", required=True, help="the service's PUBLIC_URL, as in the URIs of its status lists")
     parser.add_argument("--application", required=True, help="the application whose badges open")
     parser.add_argument("--file", type=pathlib.Path, help="keeps keys and status lists (door-ID.json)")
     parser.add_argument("--max-age", type=seconds, default=60, help="oldest badge signature that opens, in seconds (60)")
-    parser.add_argument("--secret", default=os.environ.get("DOOR_SECRET"), help="the door's own: it learns of changes at once")
+    secret_help = "the door's own: it learns of changes at once"
+    parser.add_argument("--secret", type=secret, default=os.environ.get("DOOR_SECRET"), help=secret_help)
     options = parser.parse_args()
     file = options.file or pathlib.Path(f"door-{options.application}.json")
     door = Door(options.service, options.application, file, options.max_age, options.secret)

@@ -539,8 +539,18 @@ describe.each([
       return new Response(service.delta(10, 11, { 0: SUSPENDED }));
     };
     await withService(async () => {
-      const { untilSaid } = run(...(program ?? []), ...ofDoor(), "--secret", "secret");
+      const { untilSaid } = run(...(program ?? []), ...ofDoor(), "--secret", "secret\r\n");
       await untilSaid(/change 11: 1 badges have another status/);
+    });
+  });
+
+  it.skipIf(program === null)("does not start with a secret of two lines, nor print it (section 26)", async () => {
+    await withService(async () => {
+      const { child, said, ended } = run(...(program ?? []), ...ofDoor(), "--secret", "s3cr3t\ns3cr3t");
+      child.stdin.end();
+      expect(await ended).toBeGreaterThan(0);
+      expect(said.err).toContain("not one line of printable ASCII characters");
+      expect(said.err).not.toContain("s3cr3t");
     });
   });
 
