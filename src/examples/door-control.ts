@@ -39,6 +39,8 @@ const MAX_DELTAS = 1000;
 const LISTS_WAIT_SECONDS = 10;
 /** A list whose content has not changed is written only this often, because flash memory wears out. */
 const SAVE_UNCHANGED_SECONDS = 600;
+/** More than a cached list can be older than what the door has: it is at most half a minute old. */
+const LATER_MILLISECONDS = 60_000;
 
 export interface DoorOptions {
   /** The service's PUBLIC_URL, without a slash at the end. The URIs of its status lists begin with it. */
@@ -142,6 +144,8 @@ export class DoorControl {
       throw new Error(`${file} is of another application: give another --file`);
     }
     await door.#load(stored).catch(ignore);
+    // So the content of the file is not written again at once.
+    door.#saved = door.#content();
     return door;
   }
 
@@ -351,15 +355,16 @@ export class DoorControl {
     }
   }
 
+  /** @throws Error when a delta cannot be verified: without its changes, the lists could open for a revoked badge */
   async #load(file: DoorFile): Promise<void> {
     this.#keys = file.keys;
     const uri = `${this.#applicationUrl()}/status`;
     for (const jwt of file.deltas) {
       const read = await readStatusDelta(jwt, { keys: file.keys, uri });
-      if (read.ok) this.#deltas.push({ jwt, delta: read.delta });
+      if (!read.ok) throw new Error(`a stored change is refused (${read.reason})`);
+      this.#deltas.push({ jwt, delta: read.delta });
     }
     for (const [uri, jwt] of Object.entries(file.statusLists)) await this.#keepList(uri, jwt);
-    this.#saved = this.#content();
   }
 
   async #refreshKeys(): Promise<boolean> {
@@ -377,18 +382,31 @@ export class DoorControl {
   /** Lists are numbered from 0 to the first one that does not exist. */
   async #refreshLists(): Promise<boolean> {
     let isFine = true;
-    for (let index = 0; index < MAX_STATUS_LISTS; index++) {
+    let index = 0;
+    for (; index < MAX_STATUS_LISTS; index++) {
       const uri = `${this.#applicationUrl()}/status/${index}`;
       const jwt = await this.#download(uri);
       if (jwt === null) break;
       if (!(await this.#keepList(uri, jwt))) isFine = false;
     }
-    const downloaded = [...this.#lists.values()].map(({ change }) => change ?? 0);
-    this.#deltas = this.#deltas.filter(({ delta }) => delta.change > Math.min(...downloaded));
+    // A list that is not kept may lack any of them.
+    if (this.#lists.size >= index) this.#deltas = this.#deltas.filter(({ delta }) => this.#isNeeded(delta));
     return isFine;
   }
 
-  /** Keeps a genuine list unless it is older than the present one, which may be a replay to hide a revocation. */
+  /** Whether a list, as it was downloaded, may lack the delta's changes. */
+  #isNeeded({ change, issuedAt }: StatusDelta): boolean {
+    return [...this.#lists.values()].some(
+      (kept) => change > (kept.change ?? 0) && kept.list.issuedAt < issuedAt + LATER_MILLISECONDS,
+    );
+  }
+
+  /**
+   * Keeps a genuine list, unless it could hide a known revocation. It is refused if its `iat` is older than the present list's. It
+   * is also refused if its `change`, with the deltas, is lower than what is known: caches and data centres have lists of nearly the
+   * same time with different content. Only a list a minute later than everything known may have a lower one: the service has lost
+   * changes (contract section 21).
+   */
   async #keepList(uri: string, jwt: string): Promise<boolean> {
     const read = await readStatusList(jwt, { keys: this.#keys, uri });
     if (!read.ok) {
@@ -401,13 +419,17 @@ export class DoorControl {
       this.#options.log(`${uri} is older than the one before, which stays`);
       return false;
     }
-    const { change } = read.list;
-    const list = this.#deltas.reduce((before, { delta }) => applyStatusDelta(before, delta) ?? before, read.list);
-    // A cached list may be older than a delta that the door already has. Without deltas the newer list is right, even if the
-    // service lost changes in a restore.
-    const hasDeltas = (known?.list.change ?? 0) > (known?.change ?? 0);
-    const isBehind = hasDeltas && list.change !== null && list.change < (known?.list.change ?? 0);
-    if (!isBehind) this.#setList(uri, { jwt, list, change });
+    const { change, issuedAt } = read.list;
+    const last = this.#deltas.at(-1)?.delta;
+    const isLater = issuedAt >= Math.max(known?.list.issuedAt ?? 0, last?.issuedAt ?? 0) + LATER_MILLISECONDS;
+    const list = isLater
+      ? read.list
+      : this.#deltas.reduce((before, { delta }) => applyStatusDelta(before, delta) ?? before, read.list);
+    if (isLater || (list.change ?? 0) >= Math.max(known?.list.change ?? 0, last?.change ?? 0)) {
+      this.#setList(uri, { jwt, list, change });
+    } else if (known === undefined) {
+      this.#options.log(`${uri} lacks changes that are known, so it is not used until a newer one is downloaded`);
+    }
     return true;
   }
 

@@ -42,6 +42,8 @@ START_WAIT_SECONDS = 3
 CLOCK_TOLERANCE_SECONDS = 60
 # Lists whose content has not changed are written only this often, because flash memory wears out.
 SAVE_UNCHANGED_SECONDS = 600
+# More than a cached list can be older than what the door has: it is at most half a minute old.
+LATER_SECONDS = 60
 DOWNLOAD_TIMEOUT_SECONDS = 10
 # The service responds after 50 seconds at the latest.
 LIVE_TIMEOUT_SECONDS = 65
@@ -138,15 +140,25 @@ class Door:
         if not self._keys["keys"]:
             return
         # Lists are numbered from 0 to the first one that does not exist.
-        for index in range(MAX_STATUS_LISTS):
-            uri = f"{self._base}/status/{index}"
+        count = 0
+        while count < MAX_STATUS_LISTS:
+            uri = f"{self._base}/status/{count}"
             text = self._download(uri)
             if text is None:
                 break
             self._keep(uri, text)
+            count += 1
         with self._lock:
-            downloaded = min((self._changes.get(uri, 0) for uri in self._lists), default=0)
-            self._deltas = [each for each in self._deltas if each[1].change > downloaded]
+            # A list that is not kept may lack any of them.
+            if len(self._lists) >= count:
+                self._deltas = [each for each in self._deltas if self._is_needed(each[1])]
+
+    def _is_needed(self, delta: StatusDelta) -> bool:
+        """Whether a list, as it was downloaded, may lack the delta's changes."""
+        return any(
+            delta.change > self._changes[uri] and each.issued_at < delta.issued_at + LATER_SECONDS
+            for uri, each in self._lists.items()
+        )
 
     def listen(self) -> None:
         """Receives every change of status at once, for ever. The lists must still be refreshed, because they limit how long the door
@@ -219,7 +231,10 @@ class Door:
         return f"keys: {len(self._keys['keys'])}, status lists: {len(self._lists)}"
 
     def _keep(self, uri: str, text: str) -> None:
-        """Keeps a genuine list unless it is older than the present one, which may be a replay to hide a revocation."""
+        """Keeps a genuine list, unless it could hide a known revocation. It is refused if its `iat` is older than the present list's.
+        It is also refused if its `change`, with the deltas, is lower than what is known: caches and data centres have lists of nearly
+        the same time with different content. Only a list a minute later than everything known may have a lower one: the service has
+        lost changes (contract section 21)."""
         try:
             status_list = read_status_list(text, keys=self._keys, uri=uri)
         except Refused as refusal:
@@ -227,16 +242,18 @@ class Door:
             return
         with self._lock:
             downloaded = status_list.change
-            for _, delta in self._deltas:
-                status_list = apply_status_delta(status_list, delta) or status_list
             known = self._lists.get(uri)
             if known is not None and known.issued_at > status_list.issued_at:
                 return
-            # A cached list may be older than a delta that the door already has. Without deltas the newer list is right, even if the
-            # service lost changes in a restore.
-            has_deltas = known is not None and (known.change or 0) > self._changes.get(uri, 0)
-            if has_deltas and status_list.change is not None and status_list.change < known.change:
-                return
+            present = [each for each in (known, self._deltas[-1][1] if self._deltas else None) if each is not None]
+            if any(status_list.issued_at < each.issued_at + LATER_SECONDS for each in present):
+                for _, delta in self._deltas:
+                    status_list = apply_status_delta(status_list, delta) or status_list
+                if any((status_list.change or 0) < (each.change or 0) for each in present):
+                    if known is None:
+                        problem = "lacks changes that are known, so it is not used until a newer one is downloaded"
+                        print(f"{uri} {problem}", file=sys.stderr, flush=True)
+                    return
             # A new dictionary, because the deciding thread copies the present one.
             self._lists = {**self._lists, uri: status_list}
             self._texts[uri] = text
@@ -264,10 +281,8 @@ class Door:
             raise SystemExit(f"{self._file} is of another application: give another --file")
         self._keys = _key_set(stored["keys"])
         for text in stored.get("deltas", []):
-            try:
-                self._deltas.append((text, read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")))
-            except Refused:
-                continue  # Its key may no longer be published. The lists are good without it.
+            # If it is refused, no list is used: without its changes, one could open for a revoked badge.
+            self._deltas.append((text, read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")))
         for uri, text in stored["statusLists"].items():
             self._keep(uri, text)
 
@@ -289,6 +304,12 @@ class Door:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._file)
+        folder = os.open(self._file.parent, os.O_RDONLY)
+        try:
+            # Otherwise a power cut could bring the old file back.
+            os.fsync(folder)
+        finally:
+            os.close(folder)
         self._saved, self._saved_at = self._content(), time.monotonic()
 
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -104,6 +104,35 @@ describe("a connected door (contract section 26)", () => {
     const restarted = await openDoor();
     expect([await outcome(restarted, 3), await outcome(restarted, 5)]).toEqual(["open", "revoked"]);
     expect(waits).toEqual([]);
+  });
+
+  it.each([
+    ["is missing", (deltas: string[]) => deltas.slice(1), "lacks changes that are known"],
+    ["is not genuine", ([first = "", last = ""]: string[]) => [first, last.slice(0, -9)], "door.json is ignored"],
+  ])("a door without the network opens for nobody when a change in its file %s", async (_, damage, reason) => {
+    service.live = (have) => {
+      if (have === 10) return new Response(service.delta(10, 12, { 5: REVOKED }));
+      return have === 12 ? new Response(service.delta(12, 13, { 3: REVOKED })) : held();
+    };
+    const door = await connect();
+    await until(() => expect(liveCalls().at(-1)).toBe("/v1/live?have=13"));
+    door.stop();
+    const path = join(folder, "door.json");
+    const stored = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...stored, deltas: damage(stored.deltas) }));
+    service.interfere = () => {
+      throw new Error("no network");
+    };
+    const restarted = await openDoor();
+    await restarted.refresh();
+    expect(await outcome(restarted, 5)).toBe("status-unknown");
+    expect(logged.join()).toContain(reason);
+    expect(JSON.parse(readFileSync(path, "utf8")).statusLists).toEqual(stored.statusLists);
+    service.interfere = () => undefined;
+    service.statuses.set(3, REVOKED).set(5, REVOKED);
+    service.change = 13;
+    await restarted.refresh();
+    expect([await outcome(restarted, 4), await outcome(restarted, 5)]).toEqual(["open", "revoked"]);
   });
 
   it("a door writes its file once at a time, though a delta comes while it refreshes", async () => {

@@ -251,6 +251,37 @@ describe("what a door does not let itself be told (contract section 14)", () => 
     expect(await outcome(door, 4)).toBe("revoked");
   });
 
+  it.each([0, 59])(
+    "a door keeps its list when one that lacks a change comes, though %i seconds later, as from another data centre's cache",
+    async (seconds) => {
+      service.change = 500;
+      service.statuses.set(4, REVOKED);
+      const door = await openDoor();
+      await door.refresh();
+      pass(seconds * 1000);
+      service.change = 499;
+      service.statuses.delete(4);
+      expect(await door.refresh()).toBe(true);
+      expect(await outcome(door, 4)).toBe("revoked");
+    },
+  );
+
+  it("a door forgets the deltas whose changes the service has lost (section 21)", async () => {
+    service.change = 400;
+    await (await openDoor()).refresh();
+    const path = join(folder, "door.json");
+    const stored = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...stored, deltas: [service.delta(400, 500, { 4: SUSPENDED })] }));
+    const door = await openDoor();
+    expect(await outcome(door, 4)).toBe("suspended");
+    pass(MINUTE);
+    await door.refresh();
+    expect(await outcome(door, 4)).toBe("open");
+    goDown();
+    expect(await outcome(await openDoor(), 4)).toBe("open");
+    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ deltas: [] });
+  });
+
   it.each<[string, () => string, string]>([
     ["by a stranger's key", () => strangersList(), "bad-signature"],
     ["for another application's URI", () => otherUri(), "wrong-uri"],
@@ -442,7 +473,8 @@ describe("the file of a door", () => {
 async function withService<T>(work: () => Promise<T>): Promise<T> {
   now = Date.now();
   const server = createServer(async (request, response) => {
-    const reply = await service.fetch(`${service.url}${request.url}`);
+    const down = () => new Response(null, { status: 503 });
+    const reply = await service.fetch(`${service.url}${request.url}`).catch(down);
     response.writeHead(reply.status).end(await reply.text());
   });
   service.url = await listen(server);
@@ -599,6 +631,51 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
       expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe("closed: revoked\n");
       service.interfere = (path) => (path.endsWith("/status/0") ? new Response(old) : undefined);
       expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+    });
+  });
+
+  it("door.py keeps its list when one of the same time lacks a change, as from another data centre's cache", async () => {
+    await withService(async () => {
+      service.change = 500;
+      service.statuses.set(0, REVOKED);
+      expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+      service.change = 499;
+      service.statuses.delete(0);
+      expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe("closed: revoked\n");
+      now += MINUTE;
+      expect((await printed(DOOR_PY, service.badgeSignature(0))).out).toBe(OPENS);
+    });
+  });
+
+  it.each<[string, () => string, string]>([
+    ["is missing", () => service.delta(12, 13, {}), "lacks changes that are known"],
+    ["is not genuine", () => "x", "door.json is ignored"],
+  ])(
+    "door.py without the network opens for nobody when a change in its file %s (section 26)",
+    async (_, delta, reason) => {
+      await withService(async () => {
+        service.change = 10;
+        await printed(DOOR_PY);
+        writeFileSync(file(), JSON.stringify({ ...JSON.parse(readFileSync(file(), "utf8")), deltas: [delta()] }));
+        goDown();
+        const said = await printed(DOOR_PY, service.badgeSignature(0));
+        expect(said).toEqual({ out: "closed: status-unknown\n", err: expect.stringContaining(reason) });
+      });
+    },
+  );
+
+  it("door.py makes its folder durable after it has replaced its file", async () => {
+    const watched = `
+import os, runpy, stat, sys
+fsync = os.fsync
+def watch(file):
+    print("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file", flush=True)
+    fsync(file)
+os.fsync = watch
+runpy.run_path(sys.argv.pop(1), run_name="__main__")`;
+    const [command = "", flag = "", program = ""] = DOOR_PY;
+    await withService(async () => {
+      expect((await printed([command, flag, "-c", watched, program])).out).toBe("file\nfolder\n");
     });
   });
 
