@@ -383,9 +383,13 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await dialog().getByRole("button", { name: "Close" }).click();
       isBroken = false;
       // It answers after the console has looked for the first time how it went.
-      mayAnswer = page.waitForResponse((response) => /state=pending&per_page=200/.test(response.url()));
+      mayAnswer = page
+        .waitForResponse((response) => /state=pending&per_page=200/.test(response.url()))
+        .then(() => view("deliveries?state=all", "Deliveries"));
       await choose("HTTP status 500", "Send again");
       await notice("“Badge issued” was sent again: the receiver has confirmed it.");
+      await row("The receiver has confirmed it.").first().waitFor();
+      await view("deliveries", "Deliveries");
       await page.getByText("No problems").waitFor();
     });
   });

@@ -56,11 +56,11 @@ export function useLoaded<T>(work: Work<T>, key = ""): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, "reload"> & { key: string }>({ ...NOTHING, key });
   const run = useRef(work);
   run.current = work;
-  const latest = useRef(new AbortController());
-  const reload = useCallback(() => {
-    latest.current.abort();
-    latest.current = new AbortController();
-    const { signal: abandoned } = latest.current;
+  const calls = useRef(new AbortController());
+  const start = useCallback(() => {
+    calls.current.abort();
+    calls.current = new AbortController();
+    const { signal: abandoned } = calls.current;
     setState((before) => ({ value: before.key === key ? before.value : null, isLoading: true, problem: null, key }));
     session
       .run((server, signal) => run.current(server, AbortSignal.any([signal, abandoned])))
@@ -72,10 +72,14 @@ export function useLoaded<T>(work: Work<T>, key = ""): Loaded<T> {
         },
       );
   }, [session, key]);
+  // A step may call the reload of an earlier rendering, which had another key.
+  const latest = useRef(start);
+  latest.current = start;
+  const reload = useCallback(() => latest.current(), []);
   useEffect(() => {
-    reload();
-    return () => latest.current.abort();
-  }, [reload]);
+    start();
+    return () => calls.current.abort();
+  }, [start]);
   useOnReturn(reload);
   return { ...(state.key === key ? state : NOTHING), reload };
 }
@@ -152,7 +156,10 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
     setState((before) => ({ ...before, isLoading: true, problem: null }));
     void read(list, list.items.length + 1);
   };
-  const reload = () => start(Math.max(FIRST_ITEMS, current.current?.items.length ?? 0));
+  // As in `useLoaded`.
+  const latest = useRef(start);
+  latest.current = start;
+  const reload = () => latest.current(Math.max(FIRST_ITEMS, current.current?.items.length ?? 0));
   useOnReturn(reload);
   const shown = state.key === key ? state : EMPTY_LIST;
   return { ...shown, items: shown.items as readonly Item[], more, reload };
