@@ -449,6 +449,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .getByText(/^Tom changed this badge at \d\d:\d\d: start or end changed\./)
         .waitFor();
       await dialog().getByRole("button", { name: "Save anyway" }).waitFor();
+      expect(await dialog().getByLabel("Until").inputValue()).toBe("2042-01-01T09:00");
       await dialog().getByRole("button", { name: "Cancel" }).click();
     });
   });

@@ -72,7 +72,9 @@ export function StepDialog(props: {
             )}
             {!isPossible && !hasChanged && <p class="problem">{meanwhile(now)}</p>}
             {isPossible && step.explain(application, doors).map((sentence) => <p key={sentence}>{sentence}</p>)}
-            {isPossible && step.asksTimes && <TimesFields times={timesOf(now.badge)} onWanted={setWanted} />}
+            {isPossible && step.asksTimes && (
+              <TimesFields key={now.badge.changedAt} times={timesOf(now.badge)} onWanted={setWanted} />
+            )}
           </>
         )}
       </Show>
