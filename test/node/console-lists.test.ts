@@ -392,6 +392,28 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(await active()).toBe(6);
     });
 
+    it("the console says that a change was refused after its dialog was closed, and leaves the focus in a field", async () => {
+      await view("badges?q=lea-0", "Badges");
+      let refuse = () => {};
+      await page.route("**/suspend", (route) => {
+        refuse = () => void route.fulfill({ status: 403, json: { error: "READ_ONLY" } });
+      });
+      await row("lea-0")
+        .getByRole("button", { name: /^Actions/ })
+        .click();
+      await page.getByRole("menuitem", { name: "Suspend…" }).click();
+      const request = page.waitForRequest("**/suspend");
+      await dialog().getByRole("button", { name: "Suspend badge" }).click();
+      await request;
+      await page.keyboard.press("Escape");
+      const search = page.getByLabel("Badge number, or part of");
+      await search.focus();
+      refuse();
+      await page.locator(".notice").getByText("Your role does not allow this.").waitFor();
+      expect(await search.evaluate((field) => field === document.activeElement)).toBe(true);
+      await page.unroute("**/suspend");
+    });
+
     it("the console says when a list has more rows than one CSV file", async () => {
       await service.issue("many");
       await view("badges?state=active", "Badges");

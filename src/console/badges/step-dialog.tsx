@@ -36,7 +36,7 @@ export function StepDialog(props: {
   const isPossible = badge === undefined || stepsOf(badge, application).includes(step);
   const hasChanged = badge !== undefined && seenAt !== undefined && badge.changedAt !== seenAt;
 
-  const act = async (reason: string | undefined): Promise<Notice> => {
+  const act = async (reason: string | undefined, closed: AbortSignal): Promise<Notice> => {
     if (badge === undefined) throw new Stopped();
     const times = wanted?.read() ?? timesOf(badge);
     try {
@@ -45,7 +45,7 @@ export function StepDialog(props: {
       const more = step.isForDoors && application.statusList ? DoorsKnow : undefined;
       return { ...doneNotice(session, step, badge, changed, { onDone, more }), more };
     } catch (error) {
-      if (!isConflict(error)) throw error;
+      if (!isConflict(error) || closed.aborted) throw error;
       present.reload();
       throw new Stopped();
     }

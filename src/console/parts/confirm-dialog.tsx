@@ -53,6 +53,7 @@ export function ConfirmDialog(props: {
       if (notice !== null) notify(notice);
     } catch (error) {
       if (error instanceof SessionEnded) return;
+      if (closing.signal.aborted) return notify({ text: explain(error), tone: "bad" });
       setProblem(error instanceof Stopped ? null : explain(error));
       setBusy(false);
     }

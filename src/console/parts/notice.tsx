@@ -15,7 +15,7 @@ export interface Notice {
   undo?: (() => Promise<Notice>) | undefined;
 }
 
-/** Shows a message and gives it the focus: the button that was pressed is often gone. Null removes it. */
+/** Shows a message and gives it the focus, except from a field: the button that was pressed is often gone. Null removes it. */
 export type Notify = (notice: Notice | null) => void;
 
 export const NoticeContext = createContext<Notify>(() => undefined);
@@ -45,7 +45,10 @@ export function NoticeBar({ notice }: { notice: Notice }) {
   const message = useRef<HTMLParagraphElement>(null);
   const { more: More } = notice;
   const [isBusy, setBusy] = useState(false);
-  useLayoutEffect(() => message.current?.focus({ preventScroll: true }), []);
+  useLayoutEffect(() => {
+    if (document.activeElement?.matches("input, select, textarea")) return;
+    message.current?.focus({ preventScroll: true });
+  }, []);
   const undo = async () => {
     if (isBusy || notice.undo === undefined) return;
     setBusy(true);
