@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { AccessView } from "./access/access.tsx";
 import { BadgePage } from "./badges/badge-page.tsx";
 import { Badges } from "./badges/badges.tsx";
@@ -7,6 +7,7 @@ import { Deliveries } from "./deliveries/deliveries.tsx";
 import { Doors } from "./doors/doors.tsx";
 import { History } from "./history/history.tsx";
 import { FiguresView, Overview } from "./overview/overview.tsx";
+import { ConfirmDialog } from "./parts/confirm-dialog.tsx";
 import { useSession } from "./parts/hooks.ts";
 import { focusHeading, NoticeBar, NoticeContext, useNoticeBoard } from "./parts/notice.tsx";
 import { hrefOf, type Route, useRoute } from "./parts/route.ts";
@@ -59,6 +60,17 @@ export function Workplace() {
     focusHeading();
     scrollTo(0, 0);
   }, [view, params.id, params.user]);
+  useEffect(() => {
+    // The codes of new passes would be lost. The browser asks with its own text.
+    const ask = (event: BeforeUnloadEvent) => session.invited !== null && event.preventDefault();
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [session]);
+  const [isLeaving, setLeaving] = useState(false);
+  const signOut = async () => {
+    session.end("signed-out");
+    return null;
+  };
   if (found === undefined) return null;
   const { name, applicationId, signedIn } = settings;
   const { View } = found;
@@ -76,11 +88,23 @@ export function Workplace() {
               <strong>{signedIn.name}</strong> <span class="hint">({ROLE_WORDS[signedIn.role]})</span>
             </>
           )}{" "}
-          <button type="button" class="quiet" onClick={() => session.end("signed-out")}>
+          <button type="button" class="quiet" onClick={() => (session.invited === null ? signOut() : setLeaving(true))}>
             Sign out
           </button>
         </p>
       </section>
+      {isLeaving && (
+        <ConfirmDialog
+          title="Sign out without the codes of the new passes?"
+          action="Sign out anyway"
+          isFinal
+          asksReason={false}
+          act={signOut}
+          onClose={() => setLeaving(false)}
+        >
+          <p>They are shown only now, under Visitors. Print, copy, share or mail them first.</p>
+        </ConfirmDialog>
+      )}
       <nav class="views" aria-label="Views">
         {VIEWS.map(
           (each) =>

@@ -484,6 +484,14 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await mail.click();
       await page.getByRole("button", { name: "Copy link" }).click();
       expect(asked).toEqual([]);
+      // In any view, the code is not lost without a question.
+      await view("today", "Today");
+      await page.evaluate(() => location.assign("/docs"));
+      await until(() => expect(asked).toEqual(["beforeunload"]));
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await confirm("Cancel");
+      await view("visitors", "Visitors");
+      await pass().waitFor();
       const invitationToken = scanned.replace("https://app.example.com/visit/", "");
       const { badgeId, created } = await phone("walt").requestBadge({ userId: "walt", invitationToken });
       expect(created).toBe(true);

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { csvOf, saveFile } from "../parts/csv.ts";
 import { useSettings } from "../parts/settings.ts";
 import { counted } from "../parts/texts.tsx";
@@ -18,12 +18,6 @@ export function Passes(props: {
   const application = useSettings();
   const heading = useRef<HTMLParagraphElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []);
-  useEffect(() => {
-    // The codes would be lost. The browser asks with its own text.
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
-  }, []);
   const [only] = passes;
   const isOne = passes.length === 1 && refused.length === 0;
   const save = () => {
