@@ -234,6 +234,23 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await search.fill(number("carol").replace(/(\d{3})$/, "-$1"));
       await search.press("Enter");
       await fact("Person").getByText("carol").waitFor();
+      // A late response opens nothing when the user is elsewhere.
+      let goOn = () => {};
+      const isLate = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      const late = `**/v1/badges/${number("bob")}`;
+      await page.route(late, (route) => isLate.then(() => route.continue()));
+      await view("badges", "Badges");
+      await search.fill(number("bob"));
+      await search.press("Enter");
+      await view("blocked", "Blocked people");
+      const response = page.waitForResponse(late);
+      goOn();
+      await (await response).finished();
+      await page.waitForTimeout(300);
+      expect(page.url()).toContain("#blocked");
+      await page.unroute(late);
       await view("person?user=..", "..");
       await page.getByText("No user can have this ID.").waitFor();
     });

@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { BadgeServiceError, type ListedBadge } from "../../client/index.ts";
 import { useSession } from "../parts/hooks.ts";
 import { Person } from "../parts/identity.tsx";
@@ -13,15 +13,21 @@ export function Search({ params }: { params: Params }) {
   const notify = useNotify();
   const input = useRef<HTMLInputElement>(null);
   const [hint, setHint] = useState<string | null>(null);
+  /** Counts searches. A late response of an earlier one, or of a page that was left, opens nothing. */
+  const newest = useRef(0);
+  useEffect(() => () => void newest.current++, []);
   const search = async (event: Event) => {
     event.preventDefault();
     const text = input.current?.value.trim() ?? "";
     setHint(null);
+    const serial = ++newest.current;
     try {
       const id = numberIn(text);
-      if (id !== null && (await exists(id))) return goTo("badge", { id });
+      const isFound = id !== null && (await exists(id));
+      if (serial !== newest.current) return;
+      if (isFound) return goTo("badge", { id });
     } catch (error) {
-      if (error instanceof SessionEnded) return;
+      if (error instanceof SessionEnded || serial !== newest.current) return;
       return notify({ text: explain(error), tone: "bad" });
     }
     if (text !== "" && [...text].length < 2) return setHint("Enter at least two characters.");
