@@ -732,6 +732,9 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
 
     it("the console shows a message while the service does not respond, and then continues", async () => {
       await page.route("**/v1/badges?**", (route) => route.abort());
+      await view("today", "Today");
+      await page.getByText("Badges that end soon could not be counted.").waitFor();
+      expect(await page.getByText("Nothing needs your attention.").count()).toBe(0);
       await view("badges?state=active", "Badges");
       await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
       await page.unroute("**/v1/badges?**");

@@ -96,7 +96,7 @@ export function Attention({ statistics }: { statistics: Statistics }) {
       {silent.problem !== null && <p class="hint">The last calls of doors could not be read.</p>}
       {ending.problem !== null && <p class="hint">Badges that end soon could not be counted.</p>}
       {items.length > 0 && <ul>{items}</ul>}
-      {items.length === 0 && !ending.isLoading && !silent.isLoading && (
+      {items.length === 0 && [ending, silent].every(({ isLoading, problem }) => !isLoading && problem === null) && (
         <p class="all-well">Nothing needs your attention.</p>
       )}
     </section>
