@@ -31,6 +31,8 @@ export class Session {
   readonly udid = `console-${randomHex(UDID_RANDOM_BYTES)}`;
   /** The passes created last. Their codes are shown only once, so they stay while the user visits other views. */
   invited: Invited | null = null;
+  /** The numbers of those that were revoked since. */
+  revoked: ReadonlySet<string> = new Set();
   #server: ServerClient | null;
   readonly #calls = new AbortController();
   readonly #onEnd: (end: SessionEnd) => void;

@@ -539,7 +539,12 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.locator(".invite-place").getByRole("button", { name: "Revoke…" }).click();
       await confirm("Revoke invitation");
       await pass().getByText("Revoked: this code gives nobody a badge any more.").waitFor();
+      // The list is another day's, so it does not say so again.
+      await view("today", "Today");
+      await view("visitors?day=tomorrow&state=claimed", "Visitors");
+      await pass().getByText("Revoked: this code gives nobody a badge any more.").waitFor();
       expect(await pass().getByRole("img").count()).toBe(0);
+      await view("visitors", "Visitors");
       await page.getByRole("button", { name: "Done" }).click();
     });
 

@@ -39,10 +39,15 @@ export function Visitors({ params }: { params: Params }) {
   const show = (made: Invited | null) => {
     session.invited = made;
     setInvited(made);
-    setRevoked(new Set());
+    session.revoked = new Set();
+    setRevoked(session.revoked);
   };
   const [revoking, setRevoking] = useState<Revocable | null>(null);
-  const [revoked, setRevoked] = useState<ReadonlySet<string>>(new Set());
+  const [revoked, setRevoked] = useState(session.revoked);
+  const showRevoked = (badgeIds: readonly string[]) => {
+    session.revoked = new Set([...session.revoked, ...badgeIds]);
+    setRevoked(session.revoked);
+  };
   const open =
     (perPage: number): OpenList<ListedInvitation> =>
     (server, signal) =>
@@ -61,7 +66,7 @@ export function Visitors({ params }: { params: Params }) {
     if (revoking === null) return null;
     const { badgeId, name, token = badgeId } = revoking;
     await session.run((server) => server.revokeInvitation(token, { reason }));
-    setRevoked((before) => new Set([...before, badgeId]));
+    showRevoked([badgeId]);
     refresh();
     return { text: `The invitation of ${name ?? `number ${grouped(badgeId)}`} is revoked.` };
   };
@@ -69,7 +74,7 @@ export function Visitors({ params }: { params: Params }) {
   useEffect(() => {
     const passes = (invited?.passes ?? []).map(({ invitation }) => invitation);
     const ended = passes.filter((pass) => isRevokedIn(list.items, pass)).map(({ badgeId }) => badgeId);
-    if (ended.some((id) => !revoked.has(id))) setRevoked(new Set([...revoked, ...ended]));
+    if (ended.some((id) => !revoked.has(id))) showRevoked(ended);
   }, [list.items]);
   return (
     <>
