@@ -185,7 +185,16 @@ describe.skipIf(!HAS_CHROMIUM)(
         for await (const { invitations } of server.listInvitations({ state: "pending" })) {
           expect(invitations.map(({ name }) => name)).toEqual(["Next Ned"]);
         }
+        // Nor is the one after him revoked with his row of a list that is out of date.
+        await desk.getByRole("button", { name: "Refresh" }).click();
+        await desk.getByRole("button", { name: "Actions: invitation 19, Next Ned" }).click();
+        await desk.getByRole("menuitem", { name: "Revoke…" }).click();
         await server.revokeInvitation(next);
+        const { id: last } = await server.createInvitation({ ...earlier, name: "Last Lou" });
+        await question.getByRole("button", { name: "Revoke invitation" }).click();
+        await desk.getByText("The invitation has been revoked or has expired meanwhile.").waitFor();
+        await desk.getByRole("row").filter({ hasText: "Last Lou" }).getByText("Waiting").waitFor();
+        await server.revokeInvitation(last);
         await desk.getByRole("button", { name: "Done" }).click();
         // The list is today's, so it does not have this one.
         await inviteOne("สมศรี", "Tomorrow, 8:00 to 18:00");

@@ -6,8 +6,8 @@ import { ACTIONS, type Column } from "../parts/table.tsx";
 import { Chip, Digits, When } from "../parts/texts.tsx";
 import { INVITATION_STATE_WORDS, INVITATION_TONES } from "../words.ts";
 
-/** An invitation to revoke: by its token where that is known, because its number may already be another visitor's. */
-export type Revocable = Pick<ListedInvitation, "badgeId" | "name"> & { token?: string };
+/** An invitation to revoke: one with its token, or a listed one, whose number may already be another visitor's. */
+export type Revocable = Pick<ListedInvitation, "badgeId" | "name"> & ({ token: string } | { createdAt: string });
 
 /** The columns of a list of invitations. */
 export const invitationColumns = (
@@ -65,13 +65,13 @@ export const invitationColumns = (
   { title: "Invited", cell: ({ createdAt }) => <When at={createdAt} />, csv: ({ createdAt }) => createdAt },
   {
     title: ACTIONS,
-    cell: ({ badgeId, name, state: its }) => (
+    cell: ({ badgeId, name, createdAt, state: its }) => (
       <Menu
         of={`invitation ${badgeId}, ${name ?? "no name"}`}
         items={[
           { label: "History", onChoose: () => goTo("history", { badge: badgeId }) },
           ...(its === "pending" && mayInvite
-            ? [{ label: "Revoke…", isFinal: true, onChoose: () => onRevoke({ badgeId, name }) }]
+            ? [{ label: "Revoke…", isFinal: true, onChoose: () => onRevoke({ badgeId, name, createdAt }) }]
             : []),
         ]}
       />

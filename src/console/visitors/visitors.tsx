@@ -3,7 +3,9 @@ import type { Invitation, InvitationState, ListedInvitation, ServerClient } from
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { type Day, dayOf } from "../parts/days.ts";
 import { type Loaded, useList, useLoaded, useSession } from "../parts/hooks.ts";
+import type { Notice } from "../parts/notice.tsx";
 import { type OpenList, pagesOf } from "../parts/pages.ts";
+import { explainCode } from "../parts/problems.ts";
 import type { Params } from "../parts/route.ts";
 import { Title } from "../parts/states.tsx";
 import { Table } from "../parts/table.tsx";
@@ -62,10 +64,18 @@ export function Visitors({ params }: { params: Params }) {
   };
   const mayInvite = session.may("invite");
   const counts = day === null ? statistics.value?.invitations : exactOf(totals.value);
-  const revoke = async (reason: string | undefined) => {
+  const revoke = async (reason: string | undefined): Promise<Notice | null> => {
     if (revoking === null) return null;
-    const { badgeId, name, token = badgeId } = revoking;
-    await session.run((server) => server.revokeInvitation(token, { reason }));
+    const { badgeId, name } = revoking;
+    const id = "token" in revoking ? revoking.token : badgeId;
+    if (
+      "createdAt" in revoking &&
+      !(await session.run((server, signal) => holdsNumber(server, params, revoking, signal)))
+    ) {
+      refresh();
+      return { text: explainCode("UNKNOWN_INVITATION"), tone: "bad" };
+    }
+    await session.run((server) => server.revokeInvitation(id, { reason }));
     showRevoked([badgeId]);
     refresh();
     return { text: `The invitation of ${name ?? `number ${grouped(badgeId)}`} is revoked.` };
@@ -118,6 +128,20 @@ export function Visitors({ params }: { params: Params }) {
       )}
     </>
   );
+}
+
+/** Whether a listed invitation still has its number. The service refuses to revoke a claimed one. */
+async function holdsNumber(
+  server: ServerClient,
+  params: Params,
+  { badgeId, createdAt }: Pick<ListedInvitation, "badgeId" | "createdAt">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for await (const { items } of openVisits(server, { ...params, state: "" }, 1000, signal)) {
+    const found = items.find((each) => each.badgeId === badgeId && each.createdAt === createdAt);
+    if (found !== undefined) return found.state === "pending" || found.state === "claimed";
+  }
+  return false;
 }
 
 /** Whether a list says that a pass is revoked. If its number was free again, earlier invitations are other visitors'. */
