@@ -109,7 +109,10 @@ describe("doctor (contract sections 7, 17, 21 and 25)", () => {
     expect(await finding("Homes")).toMatchObject(fullest(69));
     vi.restoreAllMocks();
     setSize(second, 7_100_000_000);
-    const full = { state: "warning", detail: "home 2: 71 % of the 10 GB that D1 holds" };
+    const full = {
+      ...{ state: "warning", detail: "home 2: 71 % of the 10 GB that D1 holds" },
+      advice: expect.stringContaining("init --home N --location L, or with --jurisdiction J"),
+    };
     expect(await finding("Homes")).toMatchObject(full);
   });
 

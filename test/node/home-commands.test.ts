@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { Deployment } from "../../src/admin/deploy/deployment.ts";
-import { placeStep } from "../../src/admin/deploy/place.ts";
+import { askForPlaceIfNeeded, placeStep } from "../../src/admin/deploy/place.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
@@ -167,7 +167,7 @@ describe("home (contract section 17)", () => {
   });
 });
 
-describe("the place of home 1 (contract section 17)", () => {
+describe("the place of a home (contract section 17)", () => {
   /** wrangler, as it reads a wrangler.toml with a value of HOME_1. @param id of the database; undefined: it is not made yet */
   function wranglerWith(place: string, id?: string) {
     const wrangler = loadWrangler();
@@ -187,6 +187,19 @@ describe("the place of home 1 (contract section 17)", () => {
       );
     },
   );
+
+  it("a new home needs a place, home 2 as well as home 1; one with a database keeps what it has (contract section 17)", async () => {
+    const id = "00000000-0000-4000-8000-000000000001";
+    const unmade = new Deployment(wranglerWith(""), "production", null);
+    const made = new Deployment(wranglerWith("", id), "production", null);
+    for (const number of [1, 2]) {
+      const wanted = { number, place: null };
+      await expect(askForPlaceIfNeeded(unmade, wanted)).rejects.toThrow("Say where the data should be");
+      expect(await placeStep(unmade, number, null).inspect()).toMatchObject({ action: "ask where the data should be" });
+    }
+    expect(await askForPlaceIfNeeded(made, { number: 1, place: null })).toEqual({ number: 1, place: null });
+    expect(await placeStep(made, 1, null).inspect()).toBeNull();
+  });
 
   it("the place of a home never changes once its database exists (contract section 25)", async () => {
     const id = "00000000-0000-4000-8000-000000000001";

@@ -62,12 +62,10 @@ export function placeStep(deployment: Deployment, number: number, wanted: string
             : `wrangler.toml has HOME_${number} = "${kept}" for "${environment}", where its database is: leave out the option, because a home's place never changes.`,
         );
       }
-      // Only home 1 must have a place: D1 chooses it for the others.
-      if (wanted === null && number > 1) return null;
       return {
         action: wanted === null ? "ask where the data should be" : `record "${wanted}", which never changes`,
         async make() {
-          const place = wanted ?? (await askForPlace());
+          const place = wanted ?? (await askForPlace(number));
           deployment.edit((text) => withVariable(text, environment, `HOME_${number}`, place));
         },
       };
@@ -77,22 +75,22 @@ export function placeStep(deployment: Deployment, number: number, wanted: string
 
 const CHOICES = `--location ${D1_LOCATIONS.join("|")} (near most devices), or --jurisdiction ${D1_JURISDICTIONS.join("|")} (where data must stay)`;
 
-/** Asks for home 1's place if it needs one and none was given, before anything is written. */
+/** Asks for the place of a new home if none was given, before anything is written. */
 export async function askForPlaceIfNeeded(deployment: Deployment, wanted: WantedHome): Promise<WantedHome> {
-  const home = deployment.home(1);
-  const isKnown = wanted.number !== 1 || wanted.place !== null || home?.place != null;
-  if (isKnown || home?.database.database_id !== undefined) return wanted;
-  return { ...wanted, place: await askForPlace() };
+  const home = deployment.home(wanted.number);
+  if (wanted.place !== null || home?.place != null || home?.database.database_id !== undefined) return wanted;
+  return { ...wanted, place: await askForPlace(wanted.number) };
 }
 
 /** @throws UserError when there is no terminal to ask on */
-async function askForPlace(): Promise<string> {
-  const place = await askOnTerminal(`Where should the data be? ${CHOICES}: `, (text) => {
+async function askForPlace(number: number): Promise<string> {
+  const place = await askOnTerminal(`Where should the data of home ${number} be? ${CHOICES}: `, (text) => {
     const answer = text.replace(/^--/, "");
     const [name = ""] = answer.split(/[ =]/).slice(-1);
     if (D1_LOCATIONS.some((each) => each === name) && !answer.startsWith("jurisdiction")) return `location=${name}`;
     return D1_JURISDICTIONS.some((each) => each === name) ? `jurisdiction=${name}` : undefined;
   });
   if (place !== null) return place;
-  throw new UserError(`Say where the data should be: ${CHOICES}. wrangler.toml records it.`);
+  const command = number === 1 ? "" : `init --home ${number} with `;
+  throw new UserError(`Say where the data should be: ${command}${CHOICES}. wrangler.toml records it.`);
 }

@@ -161,7 +161,7 @@ async function checkHomeSizes(session: Session) {
   if (full.length === 0) return ok(`the fullest uses ${fullest} % of the 10 GB that D1 holds`);
   return warning(
     full.map(({ number, percent }) => `home ${number}: ${percent} % of the 10 GB that D1 holds`).join("; "),
-    `Create another home for new applications: ${formatCommand(session, "init --home N")}. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
+    `Create another home for new applications: ${formatCommand(session, "init --home N --location L")}, or with --jurisdiction J. If strangers fill it, see "How long a range withstands strangers" in docs/operations.md.`,
   );
 }
 
