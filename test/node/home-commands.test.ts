@@ -1,9 +1,10 @@
 import { eq } from "drizzle-orm";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { listApplications } from "../../src/admin/application/commands.ts";
 import { Deployment } from "../../src/admin/deploy/deployment.ts";
 import { askForPlaceIfNeeded, placeStep } from "../../src/admin/deploy/place.ts";
+import { databaseStep } from "../../src/admin/deploy/resources.ts";
 import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
@@ -199,6 +200,16 @@ describe("the place of a home (contract section 17)", () => {
     }
     expect(await askForPlaceIfNeeded(made, { number: 1, place: null })).toEqual({ number: 1, place: null });
     expect(await placeStep(made, 1, null).inspect()).toBeNull();
+  });
+
+  it("deploy refuses a restored database outside the home's jurisdiction (contract section 17)", async () => {
+    const uuid = "00000000-0000-4000-8000-000000000001";
+    const deployment = new Deployment(wranglerWith("jurisdiction=eu", uuid), "production", null);
+    const find = vi.spyOn(deployment, "find");
+    find.mockResolvedValue({ uuid, name: "badges", jurisdiction: null });
+    await expect(databaseStep(deployment, 1, null).inspect()).rejects.toThrow("without a jurisdiction");
+    find.mockResolvedValue({ uuid, name: "badges", jurisdiction: "eu" });
+    expect(await databaseStep(deployment, 1, null).inspect()).toBeNull();
   });
 
   it("the place of a home never changes once its database exists (contract section 25)", async () => {

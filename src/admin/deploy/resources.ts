@@ -87,15 +87,17 @@ export function databaseStep(deployment: Deployment, number: number, wanted: str
       const home = deployment.home(number);
       const databaseName = databaseNameOf(deployment, number);
       const id = home?.database.database_id;
+      const place = wanted ?? home?.place ?? null;
       if (id !== undefined) {
-        await assertExists(deployment, databaseName, id);
+        const bound = await findBound(deployment, databaseName, id);
+        // A home made before places were recorded has none to compare with.
+        if (place !== null) assertJurisdiction(`The database ${databaseName}`, bound?.jurisdiction, place);
         return null;
       }
       // The platform's filter may match other names too.
       const path = `/d1/database?name=${encodeURIComponent(databaseName)}`;
       const named = (await deployment.find(z.array(database), path)) ?? [];
       const found = named.find(({ name }) => name === databaseName);
-      const place = wanted ?? home?.place ?? null;
       if (found !== undefined) assertJurisdiction(`The database ${databaseName}`, found.jurisdiction, place);
       return {
         action: found ? `use the account's ${databaseName}` : `create ${databaseName}${place ? `, ${place}` : ""}`,
@@ -119,8 +121,10 @@ export function databaseStep(deployment: Deployment, number: number, wanted: str
   }
 }
 
-async function assertExists(deployment: Deployment, name: string, id: string): Promise<void> {
-  if (deployment.isOffline || (await deployment.find(database, `/d1/database/${id}`)) !== null) return;
+/** @returns null without an account */
+async function findBound(deployment: Deployment, name: string, id: string) {
+  const found = await deployment.find(database, `/d1/database/${id}`);
+  if (deployment.isOffline || found !== null) return found;
   throw new UserError(
     `The account ${deployment.account.id} has no database ${id} (${name}), which wrangler.toml names: is this the right account? A deleted database comes back only from a copy. To create an empty one, delete the line database_id.`,
   );
@@ -159,6 +163,6 @@ const homeOfQueue = (name: string): number => Number(/-(\d{1,3})$/.exec(name)?.[
 function assertJurisdiction(what: string, actual: string | null | undefined, place: string | null): void {
   if (actual === undefined || actual === jurisdictionOf(place)) return;
   throw new UserError(
-    `${what} exists already, ${actual === null ? "without a jurisdiction" : `in the jurisdiction ${actual}`}, and wrangler.toml wants ${place ?? "no place"}: a place never changes. Delete it if it is empty, or give another name in wrangler.toml.`,
+    `${what} exists already, ${actual === null ? "without a jurisdiction" : `in the jurisdiction ${actual}`}, and wrangler.toml wants ${place ?? "no place"}: a place never changes. Delete it if it is empty, or name another one in wrangler.toml.`,
   );
 }
