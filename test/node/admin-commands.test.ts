@@ -169,6 +169,10 @@ describe("a message of a command for a deployed environment (contract section 10
     const gradual = "finish it (npx wrangler versions deploy --env production), or run npm run deploy";
     expect(forEnvironment(gradual, "production")).toBe(gradual);
     expect(forEnvironment(gradual, "staging")).not.toContain("production");
+    const own = "npm run -s admin -- doctor --env production-eu, then npm run -s admin -- deploy --env production-eu";
+    expect(
+      forEnvironment(own.replace("npm run -s admin -- deploy --env production-eu", "npm run deploy"), "production-eu"),
+    ).toBe(own);
   });
 });
 

@@ -8,7 +8,8 @@ export const ADMIN = "npm run -s admin --";
 
 /** How production is deployed, for such lines. */
 export const DEPLOY = "npm run deploy";
-const PRODUCTION = "--env production";
+/** Not `--env production-eu`. */
+const PRODUCTION = /--env production(?![\w-])/g;
 
 /**
  * Adds `--env` to the commands in a message. Messages are written for local state or for production, or have an `--env` already.
@@ -23,7 +24,10 @@ export function forEnvironment(message: string, environment: string | undefined)
     if (environment === "production") return named;
     // Options follow `--` after npm run deploy, but not after a command of the script.
     const deploy = `${ADMIN} deploy ${option}`;
-    return named.replaceAll(`${DEPLOY} -- `, `${deploy} `).replaceAll(DEPLOY, deploy).replaceAll(PRODUCTION, option);
+    return named
+      .replaceAll(`${DEPLOY} -- `, `${deploy} `)
+      .replaceAll(DEPLOY, deploy)
+      .replaceAll(PRODUCTION, () => option);
   });
   return lines.join("\n");
 }
