@@ -67,6 +67,7 @@ async function initDeployed(environment: string, wanted: WantedHome, dryRun: boo
   const steps = await takeSteps(stepsOf(deployment, placed, output, PLAN), dryRun, output);
   if (dryRun) return output.result({ steps, done: false }, () => "Nothing was done: --dry-run.");
   const env = `--env ${shellWord(environment)}`;
-  const then = wanted.number === 1 ? "" : `, then ${ADMIN} application create --home ${wanted.number} ${env}`;
+  const then =
+    wanted.number === 1 ? "" : `, then ${ADMIN} application create --name "First" --home ${wanted.number} ${env}`;
   output.result({ steps, done: true }, () => `Ready to upload: ${DEPLOY}${then}`);
 }
