@@ -53,8 +53,11 @@ async function start(): Promise<void> {
   writeFileSync(state.serviceOrigin, `${origins.own}\n`);
   const first = await launchHere();
   void driveCron(origins.own);
-  show(welcome(origins, demo ?? (await ensureDemoApplication(state)), state));
-  await supervise(first, launchHere);
+  const supervised = supervise(first, launchHere);
+  // The application waits for the service, which may end meanwhile.
+  const shown = demo ?? (await Promise.race([ensureDemoApplication(state), supervised]));
+  if (shown !== undefined) show(welcome(origins, shown, state));
+  await supervised;
 }
 
 async function launch(options: ServiceOptions, origin: string): Promise<Service> {

@@ -13,6 +13,7 @@ import { createLogFilter } from "../../src/dev/service.ts";
 import { until } from "../support/until.ts";
 import { listen } from "./support/listen.ts";
 import { processesOf, untilGone } from "./support/process-tree.ts";
+import { startProgram } from "./support/program.ts";
 import { closeHomes, openedHomes, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, runProgram, startService } from "./support/service.ts";
 
@@ -175,6 +176,25 @@ describe("npm start", () => {
     expect(service.output().trimEnd().split("\n").at(-1)).toBe(line);
     await untilGone(below);
   });
+
+  it(
+    "the first npm start fails with that line, too, when its runtime is killed before the demo application exists (contract section 10)",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "badge-test-"));
+      const port = String(await freePort());
+      const words = [process.execPath, "src/dev/start.ts", "--port", port];
+      const { said, ended, untilSaid } = startProgram(words, { env: { BADGE_STATE_DIR: folder } });
+      await untilSaid(/"route":"\/health","status":200/);
+      const { below } = processesOf({ origin: `http://localhost:${port}`, folder });
+      const workerd = below.filter(({ command }) => command.includes("workerd serve"));
+      process.kill(workerd[1]?.pid ?? 0, "SIGKILL");
+      expect(await ended).toBe(1);
+      expect(said.all).toMatch(/\nThe runtime \(workerd\) was ended by SIGKILL: [^\n]*\n$/);
+      expect(said.all).not.toContain("is ready");
+      rmSync(folder, { recursive: true });
+    },
+    START_LIMIT_MILLISECONDS,
+  );
 
   it("npm start says at once in one line that the data belongs to another user (contract section 10)", async () => {
     const { folder, prefix } = withoutRights();
