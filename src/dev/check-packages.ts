@@ -24,7 +24,8 @@ try {
   run(process.execPath, [fileURLToPath(new URL("build-packages.ts", import.meta.url)), packages], packages);
   for (const name of readdirSync(packages)) {
     const folder = join(packages, name);
-    run("npm", ["publish", "--dry-run"], folder);
+    // Not `publish --dry-run`, which fails once this version is published: a release run can be repeated.
+    run("npm", ["pack", "--dry-run"], folder);
     run("npx", ["--yes", PUBLINT, "--strict"], folder);
     run("npx", ["--yes", ARE_THE_TYPES_WRONG, "--pack", ".", "--profile", "esm-only"], folder);
   }
