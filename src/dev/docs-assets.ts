@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { writePages } from "./page-assets.ts";
 /**
  * Builds the files that the Worker serves as static assets (`[assets]` of wrangler.toml): `/openapi.json`, the page in
  * `src/docs-page`, Scalar's API reference, and the pages at `/console` and `/pass`. npm runs this on installation, and before
- * `npm start`, `npm test` and `npm run deploy`; by hand, it is `npm run docs:build`.
+ * `npm start` and `npm test`, and `deploy` before it uploads; by hand, it is `npm run docs:build`.
  */
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
@@ -52,7 +52,10 @@ async function writeScript(): Promise<void> {
   const first = banner();
   if (existsSync(SCRIPT) && readFileSync(SCRIPT, "utf8").startsWith(first)) return;
   const license = readFileSync(join(packageFolder, "LICENSE"), "utf8");
-  writeFileSync(SCRIPT, `${first}\n\n${license.trim()}\n*/\n${await scalarScript()}`);
+  // Renamed when it is whole, because the first line alone decides whether it is built again.
+  const part = join(PROJECT, `dist/scalar-${process.pid}.js`);
+  writeFileSync(part, `${first}\n\n${license.trim()}\n*/\n${await scalarScript()}`, { flush: true });
+  renameSync(part, SCRIPT);
 }
 
 try {

@@ -1,9 +1,11 @@
 import {
   copyFileSync,
   cpSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -57,6 +59,16 @@ describe("the files of /docs (contract section 11)", () => {
     expect(said.all).toMatch(/^Cannot write to [^\n]*dist\/assets\/docs: [^\n]* \(ENOTDIR\)\n$/);
     rmSync(join(copy, "dist"));
     renameSync(join(copy, "away"), join(copy, "dist"));
+  });
+
+  it("a script of /docs that was written half-way does not count as built: it gets its name when it is whole (contract section 11)", async () => {
+    const script = join(copy, "dist/assets/docs/scalar.js");
+    const old = join(copy, "old.js");
+    writeFileSync(script, "old");
+    linkSync(script, old);
+    expect(await run("docs-assets.ts").ended).toBe(0);
+    expect(readFileSync(script, "utf8").slice(0, 24)).toBe("/*! Scalar API reference");
+    expect(readFileSync(old, "utf8").length).toBe(3);
   });
 });
 
