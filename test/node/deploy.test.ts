@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -218,8 +218,12 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
       return LIMITED;
     };
     const words = ["--location", "weur", "--workers-dev", "acme"];
+    // As an earlier build left it.
+    const page = join(rehearsal.repository, "dist/assets/console.html");
+    writeFileSync(page, "");
     const { code, stdout, stderr } = await withFault(limitOnce, () => rehearsal.deploy(...words));
     expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(readFileSync(page, "utf8")).not.toBe("");
     expect(rehearsal.platform.account.state.workersDevName).toBe("acme");
     expect(stdout).toContain('\nNext: npm run -s admin -- application create --name "First"');
     expect(stderr).toContain("… the platform limits the rate of calls: trying again in 1 s\n");
@@ -395,7 +399,9 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     // When it has made the database of home 2, and begins with its tables.
     await rehearsal.deployKilledAfter(20);
     expect(rehearsal.platform.account.databases).toHaveLength(2);
-    expect(await admin(...init)).toMatchObject({ code: 0 });
+    const { code, stdout } = await admin(...init);
+    const next = 'application create --name "First" --home 2 --env production\n';
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(next) });
     const { databases, queues } = rehearsal.platform.account;
     expect(databases.slice(1)).toMatchObject([{ name: "badge-distribution-production-2", jurisdiction: "eu" }]);
     expect(queues.slice(2)).toMatchObject([

@@ -1,8 +1,10 @@
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import * as z from "zod";
-import { UserError } from "../command-line/errors.ts";
+import { oneLine, UserError } from "../command-line/errors.ts";
 import { assertHomesBound } from "../number-range/owners.ts";
 import { deployedHomes } from "../platform/d1.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../platform/paths.ts";
@@ -50,11 +52,20 @@ export function uploadStep(deployment: Deployment): Step {
       return {
         action: `upload it (${reason})`,
         async make() {
+          await buildAssets();
           await runWrangler(["deploy", "--env", environment, "--var", `${RELEASE}:${build}`]);
         },
       };
     },
   };
+}
+
+/** Builds the static assets from the sources that the build names. */
+async function buildAssets(): Promise<void> {
+  const built = promisify(execFile)(process.execPath, ["src/dev/docs-assets.ts"], { cwd: PROJECT });
+  await built.catch((error: Error) => {
+    throw new UserError(`The assets cannot be built (npm run docs:build): ${oneLine(error.message)}`);
+  });
 }
 
 const NOT_DEPLOYED = "it does not exist yet";
@@ -112,9 +123,6 @@ const SOURCES = [
 
 /** SHA-256 in hexadecimal of all files that the Worker is built from, with their paths. */
 function fingerprint(): string {
-  if (!existsSync(join(PROJECT, "dist/assets/openapi.json"))) {
-    throw new UserError("The assets are not built yet: run npm run docs:build.");
-  }
   const hash = createHash("sha256").update(readFileSync(WRANGLER_CONFIG));
   for (const path of SOURCES.flatMap(filesOf)) hash.update(`\n${path}\n`).update(readFileSync(join(PROJECT, path)));
   return hash.digest("hex");
