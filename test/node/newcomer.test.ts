@@ -96,14 +96,23 @@ describe("the README, typed", () => {
   );
 });
 
+/** Nothing listens there. */
+const OWN_URL = "http://127.0.0.1:9/mine";
 const DEMO = `${PROJECT}src/dev/demo/main.ts`;
 
 describe("npm run demo with the service running (contract section 10)", () => {
   let told: Awaited<ReturnType<typeof runProgram>>;
 
   beforeAll(async () => {
+    await service.admin("application", "update", service.demo.applicationId, "--webhook-url", OWN_URL);
     told = await runProgram([DEMO], { BADGE_STATE_DIR: `${service.folder}/state` });
   }, LIMIT_MILLISECONDS);
+
+  it("the demo leaves the webhook URL of the demo application as it was (contract section 10)", async () => {
+    const { stdout } = await service.admin("application", "list", "--json");
+    const { applicationId } = service.demo;
+    expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ applicationId, webhookUrl: OWN_URL }));
+  });
 
   // It checks each of its steps against the contract. Nobody has told it the port.
   it("npm run demo finds the service that runs on its data, and tells the story to its end", () => {

@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
+import { findApplication } from "../../admin/application/record.ts";
 import { updateApplication } from "../../admin/application/update.ts";
 import { openHomes } from "../../admin/command-line/session.ts";
 import { localState } from "../../admin/platform/paths.ts";
@@ -87,15 +88,16 @@ async function live(narrator: Narrator, origin: string, receiver: Server): Promi
   return { applicationId, applicationSecret };
 }
 
-/** @returns a function that stops them, because the receiver ends with the story */
+/** @returns a function that sets the URL back, because the receiver ends with the story */
 async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Promise<() => Promise<void>> {
   const webhookUrl = `${await listenSomewhere(receiver)}/badges`;
   const opened = await openHomes(undefined);
   const set = (url: string | null) =>
     updateApplication(opened.homes, plainHomeSubmitter(opened), applicationId, { webhookUrl: url });
+  const { webhookUrl: before } = await findApplication(opened.homes.databaseFor(applicationId), applicationId);
   await set(webhookUrl);
   return async () => {
-    await set(null);
+    await set(before);
     await opened.close();
   };
 }
