@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -106,12 +106,6 @@ const listen = (
   have: number,
 ) => fetch(`${origin}/v1/live?have=${have}`, { headers: { applicationid: applicationId, applicationsecret } });
 
-/** As one that was signed by a key which is no longer published. */
-function addUnreadableDelta(file: string): void {
-  const stored = z.looseObject({ deltas: z.array(z.string()) }).parse(JSON.parse(readFileSync(file, "utf8")));
-  writeFileSync(file, JSON.stringify({ ...stored, deltas: ["e30.e30.AA", ...stored.deltas] }));
-}
-
 // The one waits while the other works.
 describe.concurrent("connected doors over a real network (contract section 26)", () => {
   it(
@@ -153,7 +147,6 @@ describe.concurrent("connected doors over a real network (contract section 26)",
         await door.decides(signature, "closed: suspended");
         door.kill();
       }
-      for (const place of PROGRAMS.keys()) addUnreadableDelta(join(folder, `${place}.json`));
       const restarted = open.map((each) => each());
       for (const door of restarted) {
         await door.untilSaid(/Ready/);
