@@ -126,17 +126,23 @@ export class Administrator extends Member {
 
   /** What was interrupted is asked for again. @returns whether a republication is not done yet */
   goOnRepublishing(application: ApplicationPlan): boolean {
-    const { d1, timeline } = this.world;
-    const isAsked = this.#asked.some(
-      ({ id, command }) => id === application.id && command.kind === "reconcile" && command.republish,
-    );
-    if (!isAsked) return false;
-    // A late batch of it may still close the application. The next tick carries out what is open, for an hour.
-    const waiting = "SELECT id FROM script_command WHERE recipient = ? AND result IS NULL AND created_at > ?";
-    if (d1.look(waiting, application.id, timeline.now - HOUR).length > 0) return true;
-    if (d1.headOf(application.id)?.readable_from !== CLOSED) return false;
+    if (!this.#hasAskedToRepublish(application.id)) return false;
+    // A late batch of it may still close the application.
+    if (this.isRepublishing(application.id)) return true;
+    if (this.world.d1.headOf(application.id)?.readable_from !== CLOSED) return false;
     this.republish(application);
     return true;
+  }
+
+  /** Whether a republication may be under way, or is to be repeated. The next tick carries out what is open, for an hour. */
+  isRepublishing(id: string): boolean {
+    const { d1, timeline } = this.world;
+    const waiting = "SELECT id FROM script_command WHERE recipient = ? AND result IS NULL AND created_at > ?";
+    return this.#hasAskedToRepublish(id) && d1.look(waiting, id, timeline.now - HOUR).length > 0;
+  }
+
+  #hasAskedToRepublish(of: string): boolean {
+    return this.#asked.some(({ id, command }) => id === of && command.kind === "reconcile" && command.republish);
   }
 
   #ask({ id }: ApplicationPlan, command: AllocatorCommand): void {
