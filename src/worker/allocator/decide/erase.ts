@@ -61,7 +61,7 @@ function eraseClaimed(transaction: Transaction, digest: InvitationDigest | null,
   transaction.updateInvitation(invitation, { ...invitation, name: null, claimUserId: alias });
 }
 
-/** What an event says, as `eraseFromEvents` (replica/erase-events.ts) leaves it in D1. */
+/** What an event says, as `ERASE_EVENTS` (replica/erase-events.ts) leaves it in D1. */
 function withoutPerson(data: EventPayload["data"], userId: string, alias: string): EventPayload["data"] {
   if (data.userId !== userId) return data;
   const { metadata: _, name: __, ...rest } = data;

@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS, ERASE_MENTIONS } from "../../../shared/limits/allocator-limits.ts";
 import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
@@ -6,6 +7,25 @@ import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "
 import type { ErasedHistory } from "../log-entry.ts";
 import { withoutUser } from "../text-without-user.ts";
 import type { SearchedChunk } from "./erase-events.ts";
+
+export interface ErasureValues {
+  applicationId: ApplicationId;
+  userId: string;
+  alias: string;
+}
+
+/** Erases the person from history of what was done to them. Without INDEXED BY SQLite would read all of it. */
+export const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  return sql`UPDATE ${history} INDEXED BY history_user SET ${sql.identifier(history.userId.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL,
+      ${sql.identifier(history.detail.name)} = NULL
+    WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.userId.name)} = ${userId}`;
+});
+
+/** And of what they did themselves. */
+export const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  return sql`UPDATE ${history} INDEXED BY history_actor SET ${sql.identifier(history.actorName.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL
+    WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.actorName.name)} = ${userId}`;
+});
 
 const isInChunk = (p: Placeholders<SearchedChunk>) =>
   sql`${history.applicationId} = ${p.applicationId} AND ${history.id} > ${p.after} AND ${history.id} <= ${p.through}`;

@@ -19,7 +19,7 @@ import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
 import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../log-entry.ts";
 import { ERASE_EVENTS } from "./erase-events.ts";
-import { eraseMentions } from "./erase-history.ts";
+import { ERASE_ACTOR, ERASE_HISTORY, type ErasureValues, eraseMentions } from "./erase-history.ts";
 
 /**
  * Entries as D1 statements. There is one statement for all rows of one shape: D1 takes less than half the time that a statement for
@@ -233,25 +233,6 @@ const STORE_RESULTS = statement<{ rows: readonly unknown[]; applicationId: Appli
       WHERE ${command.id} = ${field("id")} AND ${command.recipient} = ${applicationId}`;
   },
 );
-
-interface ErasureValues {
-  applicationId: ApplicationId;
-  userId: string;
-  alias: string;
-}
-
-/** Erases the person from history of what was done to them. Without INDEXED BY SQLite would read all of it. */
-const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  return sql`UPDATE ${history} INDEXED BY history_user SET ${identifier(history.userId)} = ${alias}, ${identifier(history.reason)} = NULL,
-      ${identifier(history.detail)} = NULL
-    WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.userId)} = ${userId}`;
-});
-
-/** And of what they did themselves. */
-const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  return sql`UPDATE ${history} INDEXED BY history_actor SET ${identifier(history.actorName)} = ${alias}, ${identifier(history.reason)} = NULL
-    WHERE ${identifier(history.applicationId)} = ${applicationId} AND ${identifier(history.actorName)} = ${userId}`;
-});
 
 /** Erases the person as the author of script commands. */
 const ERASE_COMMANDER = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
