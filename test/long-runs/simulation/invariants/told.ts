@@ -61,7 +61,7 @@ export class Told extends Member {
     // A claim, and a login after it in its entry, is decided before the badge is there; its end is the invitation's.
     const isNew = spans.every((span) => span.from >= from);
     const states = history.statesOf(spans, attempt, isNew ? from : undefined);
-    const wasActive = states.includes("active") || history.wasFolded(request.applicationId, from, to);
+    const wasActive = states.includes("active") || history.wasFolded(request.applicationId, readFrom, to);
     this.#expect(wasActive, "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
     // A claim may have superseded it meanwhile.
