@@ -148,7 +148,7 @@ async function doEverything(application: TestApplication): Promise<void> {
   await logIn(application, "phone-7", "erin");
 }
 
-/** What the clock brings, and what becomes of a number that D1 refuses: no Worker calls for either. */
+/** Changes without a call of the Worker: by the clock, and after D1 has refused a number. */
 async function doWithoutCalls(application: TestApplication): Promise<void> {
   const number = await logIn(application, "phone-8", "frank");
   const headers = serverHeaders(application);

@@ -20,7 +20,7 @@ import { aroundNextEntry, ENTRY, expectInSync, reconcile, sequenceOf, stateOf } 
 
 const log = useQuietLog();
 
-/** Batches that are lost on the way to D1, until it is told to stop. */
+/** Loses batches on the way to D1, until `stop` is called. */
 class LostEntries {
   count = 0;
   #isLosing = true;

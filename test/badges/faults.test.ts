@@ -50,8 +50,8 @@ function failingTrips(text: string, kind: Kind, moment: Moment): AroundTrip {
 }
 
 /**
- * What holds for an application with one user device and a webhook URL, whatever failed on the way: one number in all
- * answers, told as new at most once; one badge, and one event.
+ * Checks an application that has one user device and a webhook URL: all responses have the same number, at most one of them is
+ * 201, and there is one badge with one event.
  */
 async function expectOneBadge(application: { id: ApplicationId }, answers: readonly Answer[]): Promise<number> {
   const granted = answers.filter(({ status }) => status < 300);

@@ -38,7 +38,7 @@ describe("which number comes next (contract section 5)", () => {
   it("once the range is used up, the next number is any of the freed ones, whichever was revoked last", async () => {
     const application = await createApplication({ size: 4 });
     const headers = { ...serverHeaders(application), udid: "server" };
-    // The platform's limits take most of the time of so many calls.
+    // Asking the rate limiter would take most of the time of this many calls.
     const callUnlimited = (path: string, init: RequestInit) => {
       const request = new Request(`https://badges.example${path}`, { headers, ...init });
       return callWith({ DEVICE_LIMIT: UNLIMITED, CLIENT_IP_LIMIT: UNLIMITED }, request);

@@ -145,7 +145,7 @@ describe("both calls (contract section 22)", () => {
       const request = new Request(`https://badges.example${path}`, { method, headers });
       return outcome(await callWith({ DEVICE_LIMIT: twice, CLIENT_IP_LIMIT: UNLIMITED }, request));
     };
-    // Whoever has a token without the key that it is bound to uses up nothing.
+    // A bound token without its key is not counted for the user.
     const bound = await provider.token("alice", { cnf: { jkt: await (await newPhone(application)).thumbprint() } });
     const stolen = { applicationid: application.id, authorization: `Bearer ${bound}`, dpop: "x" };
     const request = new Request("https://badges.example/v1/user/badges", { headers: stolen });

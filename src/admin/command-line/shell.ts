@@ -8,7 +8,7 @@ export const ADMIN = "npm run -s admin --";
 
 /** How production is deployed, for such lines. */
 export const DEPLOY = "npm run deploy";
-/** Not `--env production-eu`. */
+/** Does not match `--env production-eu`. */
 const PRODUCTION = /--env production(?![\w-])/g;
 
 /**

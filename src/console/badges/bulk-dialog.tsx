@@ -10,7 +10,7 @@ import { type Notice, useNotify } from "../parts/notice.tsx";
 import { useSettings } from "../parts/settings.ts";
 import { count, counted, Digits } from "../parts/texts.tsx";
 import { UntilField } from "../parts/until-field.tsx";
-import { AT_ONCE, type BulkOutcome, type BulkStep, takeBulkStep, undoBulkStep } from "./bulk-step.ts";
+import { type BulkOutcome, type BulkStep, takeBulkStep, undoBulkStep } from "./bulk-step.ts";
 import { doorsAfterEnd } from "./doors.ts";
 
 const TITLES: Readonly<Record<BulkStep, string>> = {
@@ -47,7 +47,7 @@ export function BulkDialog(props: {
       found.push(await takeBulkStep(session, badge, { step, end, reason }));
       setOutcomes([...found]);
     };
-    await eachOf(badges, AT_ONCE, takeStep, closed);
+    await eachOf(badges, takeStep, closed);
     if (closed.aborted) onDone();
     else if (found.some(({ isDone }) => !isDone)) throw new Stopped();
     return doneNotice(found);

@@ -7,9 +7,6 @@ import { isConflict, meanwhile, readPresent } from "./meanwhile.ts";
 
 export type BulkStep = "extend" | "suspend" | "revoke";
 
-/** Calls at once: fewer than the connections that a browser opens to one host, so that other calls get through. */
-export const AT_ONCE = 4;
-
 /** How a change of many badges ended for one of them. */
 export interface BulkOutcome {
   badge: ListedBadge;
@@ -92,7 +89,7 @@ export async function undoBulkStep(
 ): Promise<{ undone: number; left: number; failed: readonly BulkOutcome[] }> {
   const failed: BulkOutcome[] = [];
   const result = { undone: 0, left: 0, failed };
-  await eachOf(outcomes, AT_ONCE, async (outcome) => {
+  await eachOf(outcomes, async (outcome) => {
     if (outcome.undo === undefined) return;
     try {
       await outcome.undo();

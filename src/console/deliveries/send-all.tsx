@@ -9,7 +9,6 @@ import { counted } from "../parts/texts.tsx";
 import { SessionEnded } from "../session.ts";
 import { listProblems } from "./list-problems.ts";
 
-const AT_ONCE = 4;
 /** For more, there is the script: `webhook replay ID --all-exhausted`. */
 const MOST = 2000;
 
@@ -48,7 +47,7 @@ function SendAllDialog({ onDone, onClose }: { onDone: () => void; onClose: () =>
       }
       setSent(results.pending + results.held + results.failed);
     };
-    await eachOf(problems.value ?? [], AT_ONCE, send, closed);
+    await eachOf(problems.value ?? [], send, closed);
     onDone();
     const parts = [
       `${counted(results.pending, "delivery is", "deliveries are")} being sent again.`,

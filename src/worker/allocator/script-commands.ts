@@ -9,13 +9,12 @@ import {
 } from "../../shared/script-commands.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import { log as logLine } from "../log.ts";
-import { Unavailable } from "../platform.ts";
 import { findApplication } from "../storage/applications.ts";
 import { SELECT_OPEN, storeResult } from "../storage/command-rows.ts";
-import type { Command } from "./commands.ts";
+import type { Call, Command } from "./commands.ts";
 import type { Engine, EngineParts } from "./engine.ts";
-import { readHead, SELECT_HEAD } from "./replica/head.ts";
-import { Verification } from "./replica/verify.ts";
+import { reconcile } from "./reconcile.ts";
+import { SELECT_HEAD } from "./replica/head.ts";
 
 /**
  * Carries out the script's open commands, in their order (contract section 21). In a restored D1, commands look open that were
@@ -55,7 +54,8 @@ async function readOpen(engine: Engine, { applicationId, log, openDatabase }: En
       ]),
     );
     const rows = SELECT_OPEN.rows(open);
-    // Nobody knows what an unknown D1 shows as open, and one that refuses an entry gets no other: an administrator decides first.
+    // An unknown D1 may show commands as open that were carried out, and one that refuses an entry gets no result. Only a
+    // reconciliation helps.
     if (engine.replicator.standing.kind === "closed" || engine.replicator.isRefused) {
       return rows.filter(({ command }) => isReconciliation(command));
     }
@@ -74,11 +74,15 @@ const isReconciliation = (command: string): boolean =>
 async function carryOut(engine: Engine, parts: EngineParts, id: string, request: AllocatorRequest): Promise<void> {
   const { command, actor } = request;
   const { openDatabase } = parts;
+  const audit: AuditContext = { actor };
   if (command.kind === "reconcile") {
     const found = await reconcile(engine, parts, command);
-    // Last, and stored together with what was found: a repeated command skips nothing more.
-    if (found.state === "in-sync" && command.skip > 0) await skip(engine, parts, { id, numbers: command.skip, found });
-    else await storeResult(openDatabase(), id, found);
+    if (found.state !== "in-sync" || command.skip === 0) {
+      await storeResult(openDatabase(), id, found);
+      return;
+    }
+    // The skip comes last, and its entry stores the result: a repeated command skips nothing more.
+    await submit(engine, parts, { id, audit, command: await toSkip(parts, command.skip, found) });
     return;
   }
   if (command.kind === "show-user") {
@@ -87,74 +91,18 @@ async function carryOut(engine: Engine, parts: EngineParts, id: string, request:
     await storeResult(openDatabase(), id, { kind: "user-shown", userId, blocked });
     return;
   }
-  const audit: AuditContext = { actor };
-  const until = parts.now() + CALL_DEADLINE_MILLISECONDS;
-  const { outcome } = await engine.submit({ id, until, audit, command: await toCommand(parts, command) }, id);
-  if (outcome.kind === "failed") await storeResult(openDatabase(), id, { kind: "failed" });
+  await submit(engine, parts, { id, audit, command: await toCommand(parts, command) });
 }
 
-/** `reconcile ID [--verify] [--republish] [--skip N]`. @throws Unavailable */
-async function reconcile(
-  engine: Engine,
-  parts: EngineParts,
-  { verify, republish }: Extract<AllocatorCommand, { kind: "reconcile" }>,
-): Promise<Reconciliation> {
-  const { applicationId, log, openDatabase, bytes } = parts;
-  const before = await readHead(openDatabase(), applicationId);
-  engine.doubt();
-  await engine.settle();
-  if (republish && before) {
-    await engine.republish();
-    await engine.settle();
-  }
-  const state = stateOf(engine.replicator);
-  const isInSync = state === "in-sync";
-  const allocator = log.head()?.sequence ?? 0;
-  const verification = new Verification();
-  if (verify && isInSync) {
-    await engine.addJob(() => verification.step({ ...parts, db: openDatabase() }));
-  }
-  const isKnown = before !== undefined && isInSync && !republish;
-  return {
-    kind: "reconciled",
-    state,
-    allocator,
-    d1: before?.sequence ?? null,
-    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
-    logSince: log.oldest(),
-    bytes: bytes(),
-    republished: republish && isInSync,
-    skipped: 0,
-    differences: verify && isInSync ? verification.differences : null,
-  };
+async function submit(engine: Engine, { openDatabase, now }: EngineParts, call: Omit<Call, "until">): Promise<void> {
+  const { outcome } = await engine.submit({ ...call, until: now() + CALL_DEADLINE_MILLISECONDS }, call.id);
+  if (outcome.kind === "failed") await storeResult(openDatabase(), call.id, { kind: "failed" });
 }
 
-/** @throws Unavailable when nobody knows */
-function stateOf({ standing, isRefused }: Engine["replicator"]): Reconciliation["state"] {
-  switch (standing.kind) {
-    case "following":
-      return "in-sync";
-    case "closed":
-      return "database-unknown";
-    case "unknown":
-      if (isRefused) return "entry-refused";
-      throw new Unavailable("D1", null);
-  }
+async function toSkip(parts: EngineParts, numbers: number, found: Reconciliation): Promise<Command> {
+  const { firstNumber: first, lastNumber: last } = await requireApplication(parts);
+  return { kind: "skip", numbers, range: { first, last }, found };
 }
-
-async function skip(
-  engine: Engine,
-  parts: EngineParts,
-  { id, numbers, found }: { id: string; numbers: number; found: Reconciliation },
-): Promise<void> {
-  const { firstNumber, lastNumber } = await requireApplication(parts);
-  const range = { first: firstNumber, last: lastNumber };
-  const until = parts.now() + CALL_DEADLINE_MILLISECONDS;
-  const command = { kind: "skip", numbers, range, found } as const;
-  await engine.submit({ id, until, audit: BY_ADMINISTRATOR, command }, id);
-}
-
-const BY_ADMINISTRATOR: AuditContext = { actor: { kind: "administrator" } };
 
 async function toCommand(
   parts: EngineParts,

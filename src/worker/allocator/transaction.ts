@@ -270,8 +270,8 @@ export class Transaction {
   }
 
   /**
-   * Whether the group takes no further call: it has as much as one entry may store, or it has erased a user. A user who comes back
-   * needs the next entry, in whose writes the erased badge has given up its unique place.
+   * Whether the group takes no further call: it has as much as one entry may store, or it has erased a user. If the user comes
+   * back, the next entry adds the new badge, because the erased one must give up its unique place first.
    */
   get isFull(): boolean {
     const { size, erasures } = this.#draft;

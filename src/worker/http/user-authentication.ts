@@ -47,7 +47,7 @@ async function identify(
   const [token, dpop] = [readToken(c), header(c, "dpop")];
   const proof = token === null || dpop === null ? null : await verifyProofOfCall(c, dpop, { application, udid: token });
   const user = await identifyUser(c.get("context"), application, presentedUser(c, proof));
-  // First: whoever has the token without its key does not use up the user's calls.
+  // Before the call is counted, so that a stolen token without its key uses up none of the user's calls.
   if (user.isKeyBound) await requireKey(c, { application, proof });
   await limitUser(c, application, user.userId);
   return { application, ...user };

@@ -133,7 +133,7 @@ export class Live extends DurableObject<Env> {
       const snapshots = this.#snapshotsOf(applicationId);
       // The listener may have a change that is newer than the last read: from a list, or from another response.
       const isNewer = waiting.have > (await snapshots.read(waiting.have)).lastChange;
-      // Not at once: the number may be made up, and the doors share what is read.
+      // The alarm reads D1 for all doors: a made-up number must not cause a read for each call.
       if (isNewer) await this.#ensureAlarm(Date.now() + LIVE_COALESCE_MILLISECONDS);
       else await this.#serve(applicationId, [waiting]);
     } catch (error) {

@@ -13,12 +13,12 @@ export interface Tick {
   compareAfter: string | null;
 }
 
-/** Below every sequence number, so that the next tick finds another one in D1. */
+/** Below every sequence number, so that the next tick finds a different number in D1. */
 export const BEATING = -1;
 
 /**
- * Moves D1's heartbeat. If D1 does not have the sequence number of the last tick, it was restored, or the response of a beat was
- * lost, which may hide a restore; and nobody has looked while ticks were missed. In these cases every allocator of the home compares
+ * Advances D1's heartbeat. D1 may have been restored if it does not have the sequence number of the last tick, or if ticks were
+ * missed. The number is also different after a lost response, which may hide a restore. Then every allocator of the home compares
  * itself with D1. Replicas are not trusted until all have, or could not be reached for ten minutes.
  *
  * @param before undefined for the first tick, and after the object lost its storage

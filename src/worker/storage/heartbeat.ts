@@ -6,7 +6,7 @@ import { orm, type Placeholders, statement } from "./statement.ts";
 
 /**
  * D1's heartbeat, which the home's scheduler writes every minute. The scheduler also stores the last sequence number: if D1 has
- * another one at the next tick, D1 may have been restored. A replica is at least as new as its heartbeat's time.
+ * a different one at the next tick, D1 may have been restored. A replica is at least as new as its heartbeat's time.
  */
 
 /**
@@ -36,8 +36,8 @@ const BEAT = statement(
 );
 
 /**
- * Moves the heartbeat's sequence number past D1's and the scheduler's. One round trip. Carried out twice, it finds the number of the
- * first time, which looks like a restore.
+ * Moves the heartbeat's sequence number past D1's and the scheduler's. One round trip. If D1 carries it out twice, the second time
+ * finds the number of the first, which looks like a restore.
  *
  * @param own the number that the scheduler has
  * @returns the number that D1 had, 0 at first, and the new one

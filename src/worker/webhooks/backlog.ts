@@ -53,7 +53,7 @@ export async function findUntriedEvents({ db, now }: Context): Promise<boolean> 
   const next = (isFarBehind ? await findNextEvent(db, from) : from) ?? end;
   const until = Math.min(Math.max(from, next) + UNTRIED_CHUNK_MILLISECONDS, end);
   const checkpoint = { before: noted, moment: Math.min(until, settled) };
-  // From the checkpoint on, also where there were no events: D1 may have been restored since it was asked.
+  // From the checkpoint on, although no event was found before `next`: D1 may have been restored since.
   const given = await giveDueTimes(db, [from, until], checkpoint, SWEEP_CHUNK_ROWS);
   return given < SWEEP_CHUNK_ROWS && until === end;
 }

@@ -4,7 +4,7 @@ import type { BlockCommand, Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { applyTransition } from "./transition.ts";
 
-/** Blocks a user and revokes all of the user's badges (contract section 12). It takes 10,000 badges at most, and a repeated block the rest. */
+/** Blocks a user and revokes all of the user's badges (contract section 12). It revokes 10,000 badges at most; a repeated block revokes the rest. */
 export function decideBlock(
   transaction: Transaction,
   audit: AuditContext,

@@ -99,9 +99,8 @@ function refusalOf(
     // Only an invitation created with the application's secret gives a new badge in place of a revoked one.
     if (state === "revoked" && !withSecret) return "REVOKED_BADGE";
   }
-  // In place of a badge that has ended, the new one is one more.
-  const isOneMore = !own || own.endedAt !== null;
-  return isOneMore && tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
+  const endsOwnBadge = own !== undefined && own.endedAt === null;
+  return !endsOwnBadge && tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
 }
 
 /** The badge no longer belongs to its user device. A revoked one stays revoked, and callers see no change. */

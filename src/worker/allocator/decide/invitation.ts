@@ -124,7 +124,7 @@ export function decideInvitationErasure(
   if (!found) return refused("UNKNOWN_INVITATION");
   const isPast = typeof id === "number" && withRecordedEnd(transaction, found).state !== "pending";
   if (isPast) return refused("UNKNOWN_INVITATION");
-  // First: what records its end would name them.
+  // Cleared first, because the history of its end would name the person.
   const nameless = { ...found, name: null, userId: null };
   transaction.updateInvitation(found, nameless);
   const invitation = withRecordedEnd(transaction, nameless);

@@ -21,7 +21,7 @@ export const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, use
     WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.userId.name)} = ${userId}`;
 });
 
-/** And of what they did themselves. */
+/** Erases the person from history of what they did themselves. */
 export const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
   return sql`UPDATE ${history} INDEXED BY history_actor SET ${sql.identifier(history.actorName.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL
     WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.actorName.name)} = ${userId}`;

@@ -225,7 +225,7 @@ export class Replicator {
         return false;
       }
       logLine("error", { event: "entry-refused", ...fields });
-      // D1 was restored: without the batch, nothing else keeps readers from its older rows.
+      // D1 was restored, and this batch was to keep readers from its older rows.
       if (this.#readableFrom > at.sequence) {
         await closeToReaders(openDatabase(), applicationId, at.entry, this.#readableFrom);
       }

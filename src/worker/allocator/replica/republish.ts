@@ -184,8 +184,7 @@ const DELETE_NEWER_HISTORY = statement<{ applicationId: ApplicationId; from: str
  * Events and history of the log are sent again. D1's older ones stay, and those between a backup and the log's beginning are lost.
  * History is sent in its order, because an erasure concerns what was there before it: a person may have come back since.
  *
- * @param known sequence of the last entry that D1 has had for certain: its events were recorded then, as the settings of that time
- *   had it
+ * @param known sequence of the last entry that D1 certainly had. Events up to it were recorded by the settings of their time
  */
 async function sendEventsAgain(parts: RepublishParts, mover: Mover, known: number): Promise<void> {
   const { applicationId, log } = parts;

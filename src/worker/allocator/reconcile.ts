@@ -1,0 +1,54 @@
+import type { AllocatorCommand, Reconciliation } from "../../shared/script-commands.ts";
+import { Unavailable } from "../platform.ts";
+import type { Engine, EngineParts } from "./engine.ts";
+import { readHead } from "./replica/head.ts";
+import { Verification } from "./replica/verify.ts";
+
+/** `reconcile ID [--verify] [--republish]`: where both sides are (contract section 21). @throws Unavailable */
+export async function reconcile(
+  engine: Engine,
+  parts: EngineParts,
+  { verify, republish }: Extract<AllocatorCommand, { kind: "reconcile" }>,
+): Promise<Reconciliation> {
+  const { applicationId, log, openDatabase, bytes } = parts;
+  const before = await readHead(openDatabase(), applicationId);
+  engine.doubt();
+  await engine.settle();
+  if (republish && before) {
+    await engine.republish();
+    await engine.settle();
+  }
+  const state = stateOf(engine.replicator);
+  const isInSync = state === "in-sync";
+  const allocator = log.head()?.sequence ?? 0;
+  const verification = new Verification();
+  if (verify && isInSync) {
+    await engine.addJob(() => verification.step({ ...parts, db: openDatabase() }));
+  }
+  const isKnown = before !== undefined && isInSync && !republish;
+  return {
+    kind: "reconciled",
+    state,
+    allocator,
+    d1: before?.sequence ?? null,
+    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
+    logSince: log.oldest(),
+    bytes: bytes(),
+    republished: republish && isInSync,
+    skipped: 0,
+    differences: verify && isInSync ? verification.differences : null,
+  };
+}
+
+/** @throws Unavailable when D1 does not respond */
+function stateOf({ standing, isRefused }: Engine["replicator"]): Reconciliation["state"] {
+  switch (standing.kind) {
+    case "following":
+      return "in-sync";
+    case "closed":
+      return "database-unknown";
+    case "unknown":
+      if (isRefused) return "entry-refused";
+      throw new Unavailable("D1", null);
+  }
+}
