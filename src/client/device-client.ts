@@ -135,8 +135,7 @@ export class DeviceClient {
       read: ({ body }) => signed(body)?.signature ?? null,
       signal,
     });
-    const { sub, cnf } = claimsOf(signature);
-    if (this.#requireBound && cnf === undefined) throw new KeyMismatchError(String(sub), null);
+    if (this.#requireBound) requireBinding(signature);
     return signature;
   }
 
@@ -196,12 +195,14 @@ export class DeviceClient {
 
 const bearer = (userToken: string) => ({ authorization: `Bearer ${userToken}` });
 
-/** A badge signature's claims; those of a bound badge have `cnf` (contract section 15). */
-function claimsOf(jwt: string): Record<string, unknown> {
+/** @throws KeyMismatchError for a badge signature without `cnf`: the badge is not bound (contract section 15) */
+function requireBinding(jwt: string): void {
   const [, payload = ""] = jwt.split(".");
-  const bytes = fromBase64(payload.replaceAll("-", "+").replaceAll("_", "/"));
-  const claims = bytes && parseJson(new TextDecoder().decode(bytes));
-  return isObject(claims) ? claims : {};
+  const bytes = fromBase64(payload.replaceAll("-", "+").replaceAll("_", "/")) ?? new Uint8Array();
+  // React Native has no TextDecoder, and these two claims are ASCII.
+  const claims = parseJson(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  const { sub, cnf } = isObject(claims) ? claims : {};
+  if (cnf === undefined) throw new KeyMismatchError(String(sub), null);
 }
 
 const signed = object<{ signature: string }>({ signature: "string" });

@@ -224,10 +224,14 @@ export class ServerClient {
    * another key binds it to that key. Until then everything works as before. For a phone whose app has lost its key; suspend
    * or revoke the badge of a phone that was lost.
    *
+   * If the response was lost, the client repeats this only with `ifChange`: the phone may have bound its new key meanwhile, and a
+   * second window would be open to another one.
+   *
    * @param id the badge number
    */
   async rebindBadge(id: string, options: BadgeStepOptions = {}): Promise<CurrentBadge> {
-    return this.#step(`/v1/badges/${pathSegment(id)}/rebind`, {}, options);
+    const isRepeatable = options.ifChange !== undefined;
+    return this.#step(`/v1/badges/${pathSegment(id)}/rebind`, {}, options, isRepeatable);
   }
 
   /**
@@ -313,8 +317,7 @@ export class ServerClient {
    * }
    * ```
    *
-   * If this throws an error that `isExpiredCursor`, the application was republished or its allocator lost its
-   * storage. Start again without a cursor, and delete the badges that this walk does not return.
+   * If this throws an error that `isExpiredCursor`, changes or numbers were lost on the server's side. Start again without a cursor, and delete the badges that this walk does not return.
    */
   changes({ cursor = null, perPage, signal }: ChangesQuery = {}): ChangePages {
     const fetchPage = (from: string | null) =>
@@ -359,19 +362,19 @@ export class ServerClient {
    * Revokes an invitation that has not been claimed, and releases its number.
    *
    * @param id the invitation token; a repeated call then returns the same result. Or the badge number, while it is reserved; if
-   *   the response was lost, a retry then throws UNKNOWN_INVITATION
+   *   the response was lost, the client does not repeat the call, because another invitation may have the number by then
    */
   async revokeInvitation(id: string, options: ChangeOptions = {}): Promise<RevokedInvitation> {
-    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, bodyAs(revokedInvitation), options);
+    return this.#change(`/v1/invitation/${pathSegment(id)}/revoke`, bodyAs(revokedInvitation), options, byToken(id));
   }
 
   /**
    * Deletes the name and the user ID of an invitation, and revokes it if it is pending.
    *
-   * @param id the invitation token, or the badge number while it is reserved
+   * @param id as in `revokeInvitation`
    */
   async eraseInvitation(id: string, options: ChangeOptions = {}): Promise<ErasedInvitation> {
-    return this.#change(`/v1/invitation/${pathSegment(id)}/erase`, bodyAs(erasedInvitation), options);
+    return this.#change(`/v1/invitation/${pathSegment(id)}/erase`, bodyAs(erasedInvitation), options, byToken(id));
   }
 
   /** Lists invitations, newest first or by visit (`from`, `until`), like `listBadges`. Tokens are not listed. */
@@ -460,17 +463,26 @@ export class ServerClient {
     return this.#call({ method: "POST", path, headers, body, read, signal });
   }
 
-  #step(path: string, times: BadgeTimesRequest, options: BadgeStepOptions): Promise<CurrentBadge> {
+  #step(
+    path: string,
+    times: BadgeTimesRequest,
+    options: BadgeStepOptions,
+    isRepeatable = true,
+  ): Promise<CurrentBadge> {
     const { ifChange } = options;
     const headers = ifChange === undefined ? {} : { "if-match": `"${ifChange}"` };
-    return this.#change(path, currentBadge, options, { times, headers });
+    return this.#change(path, currentBadge, options, { times, headers, isRepeatable });
   }
 
   #change<T>(
     path: string,
     read: Call<T>["read"],
     { reason, actor, signal }: ChangeOptions,
-    { times = {}, headers = {} }: { times?: BadgeTimesRequest; headers?: Record<string, string> } = {},
+    {
+      times = {},
+      headers = {},
+      isRepeatable = true,
+    }: { times?: BadgeTimesRequest; headers?: Record<string, string>; isRepeatable?: boolean } = {},
   ): Promise<T> {
     const body = reason === undefined ? times : { ...times, reason };
     return this.#call({
@@ -478,6 +490,7 @@ export class ServerClient {
       path,
       headers: { ...headers, ...actorHeader(actor) },
       ...(Object.keys(body).length > 0 && { body }),
+      isRepeatable,
       read,
       signal,
     });
@@ -528,6 +541,9 @@ const historyPage = object<Omit<HistoryPage, "nextCursor">>({ history: "array" }
 const eventPage = object<Omit<EventPage, "nextCursor">>({ events: "array" });
 const replayedEvent = object<ReplayedEvent>({ id: "string", state: "string" });
 const statistics = object<Statistics>({ applicationId: "string", asOf: "string" });
+
+/** An invitation's number may be another one's by the time of a retry; its token never is. */
+const byToken = (id: string) => ({ isRepeatable: !/^[1-9][0-9]*$/.test(id) });
 
 const bodyAs =
   <T>(reader: Reader<T>): Call<T>["read"] =>

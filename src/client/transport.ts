@@ -24,6 +24,8 @@ export interface Call<T> extends CallOptions {
   dpopSigner?: DpopSigner | null;
   /** Where the `bookmark` header of each request comes from. */
   bookmarks?: Bookmarks;
+  /** Whether a repeated call has the effect of the first, also after changes by others in between; default true. */
+  isRepeatable?: boolean;
   /** Reads a 2xx response; null if it violates the contract. */
   read: (response: JsonResponse) => T | null;
 }
@@ -78,7 +80,7 @@ export class Transport {
    */
   async call<T>(call: Call<T>): Promise<T> {
     const { maxTries, maxRetryAfterSeconds, random } = this.#options;
-    const { signal } = call;
+    const { signal, isRepeatable = true } = call;
     // Outside the tries: a value that no header can carry is the caller's mistake and must not be retried.
     const init = this.#requestInit(call);
     for (let tries = 1; ; tries++) {
@@ -87,7 +89,7 @@ export class Transport {
         return await this.#try(call, init);
       } catch (error) {
         throwIfAborted(signal);
-        const failure = { error, tries, maxTries, maxRetryAfterSeconds, random: random() };
+        const failure = { error, tries, maxTries, maxRetryAfterSeconds, random: random(), isRepeatable };
         const wait = waitBeforeRetry(failure);
         if (wait === null) throw error;
         await this.#options.sleep(wait, signal);

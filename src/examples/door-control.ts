@@ -364,7 +364,10 @@ export class DoorControl {
       if (!read.ok) throw new Error(`a stored change is refused (${read.reason})`);
       this.#deltas.push({ jwt, delta: read.delta });
     }
-    for (const [uri, jwt] of Object.entries(file.statusLists)) await this.#keepList(uri, jwt);
+    for (const [list, jwt] of Object.entries(file.statusLists)) {
+      // A list of the service's former address would never be current again.
+      if (list.startsWith(`${uri}/`)) await this.#keepList(list, jwt);
+    }
   }
 
   async #refreshKeys(): Promise<boolean> {

@@ -31,7 +31,8 @@ export async function readDoorFile(path: string): Promise<DoorFile | null> {
  * Replaces the file atomically: after a crash or a power cut it has either the old content or the new.
  */
 export async function writeDoorFile(path: string, content: DoorFile): Promise<void> {
-  const temporary = `${path}.new`;
+  // Two doors may share a file.
+  const temporary = `${path}.${process.pid}.new`;
   const file = await open(temporary, "w", 0o600);
   try {
     await file.writeFile(`${JSON.stringify(content)}\n`);

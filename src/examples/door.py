@@ -171,11 +171,11 @@ class Door:
             except urllib.error.HTTPError as error:
                 failures += 1
                 refused = error.code in (401, 404, 429)
-                seconds = REFUSED_WAIT_SECONDS if refused else min(2.0**failures, MAX_RETRY_SECONDS)
+                seconds = REFUSED_WAIT_SECONDS if refused else _retry_seconds(failures)
                 print(f"not connected: HTTP {error.code}; the lists are used", file=sys.stderr, flush=True)
             except Exception as error:  # Any error: without the next call, the door would receive no more changes.
                 failures += 1
-                seconds = min(2.0**failures, MAX_RETRY_SECONDS)
+                seconds = _retry_seconds(failures)
                 print(f"not connected: {type(error).__name__}: {error}; the lists are used", file=sys.stderr, flush=True)
             # Jitter, so that not all doors call at once after a restart of the service.
             time.sleep(seconds * random.uniform(0.5, 1))
@@ -284,7 +284,9 @@ class Door:
             # If it is refused, no list is used: without its changes, one could open for a revoked badge.
             self._deltas.append((text, read_status_delta(text, keys=self._keys, uri=f"{self._base}/status")))
         for uri, text in stored["statusLists"].items():
-            self._keep(uri, text)
+            # A list of the service's former address would never be current again.
+            if uri.startswith(f"{self._base}/status/"):
+                self._keep(uri, text)
 
     def _content(self) -> object:
         """What decisions depend on, without the times of the lists."""
@@ -298,7 +300,8 @@ class Door:
         with self._lock:
             deltas = [text for text, _ in self._deltas]
             content = {"applicationId": self._application, "keys": self._keys, "statusLists": dict(self._texts), "deltas": deltas}
-        temporary = self._file.with_name(f"{self._file.name}.new")
+        # Two doors may share a file.
+        temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}.new")
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(content, file)
             file.flush()
@@ -311,6 +314,11 @@ class Door:
         finally:
             os.close(folder)
         self._saved, self._saved_at = self._content(), time.monotonic()
+
+
+def _retry_seconds(failures: int) -> float:
+    # A power of two overflows after 1,023 failures.
+    return min(2.0 ** min(failures, 10), MAX_RETRY_SECONDS)
 
 
 def _key_set(content: object) -> dict:

@@ -83,7 +83,7 @@ interface InputHandler {
 
 async function main(): Promise<void> {
   const { service, application, file, port, challenge: doorId, ...values } = readCommandLine();
-  const secret = values.secret || process.env.DOOR_SECRET || null;
+  const secret = (values.secret || process.env.DOOR_SECRET || "").trim() || null;
   const door = await DoorControl.open({
     serviceUrl: service.replace(/\/+$/, ""),
     applicationId: application,

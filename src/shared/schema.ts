@@ -20,7 +20,7 @@ import { DAY_MILLISECONDS } from "./time.ts";
 /** The column with the application that a row belongs to. */
 const ofApplication = () => text("application_id").$type<ApplicationId>().notNull();
 
-/** Public halves of the sealing keys; the private halves are Worker secrets named `SEALING_KEY_<version>`. */
+/** Public halves of the sealing keys; the private halves are Worker secrets named `SEALING_KEY_<version>_<fingerprint>`. */
 export const sealingKey = sqliteTable("sealing_key", {
   version: integer("version").primaryKey(),
   /** SPKI DER of an RSA 3072 key, base64. */
@@ -42,7 +42,7 @@ export const application = sqliteTable(
     sealedRootKey: text("sealed_root_key").notNull(),
     sealingVersion: integer("sealing_version").notNull(),
     webhookUrl: text("webhook_url"),
-    /** URL with `{token}` in the console's QR codes of invitations; null if the codes contain only the token. */
+    /** URL with `{token}` in the console's QR codes of invitations; null for the default (invitation-link.ts). */
     invitationLink: text("invitation_link"),
     /** Set while deliveries are held, because the endpoint responded 410 or kept failing for a long time. */
     webhookHeldAt: integer("webhook_held_at"),

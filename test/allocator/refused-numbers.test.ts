@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
-import type { Reply } from "../../src/worker/allocator/calls.ts";
 import { type Result, refused } from "../../src/worker/allocator/commands.ts";
 import { type DecidedCall, splitByNumbers } from "../../src/worker/allocator/decide-group.ts";
+import type { Reply } from "../../src/worker/allocator/waiting-calls.ts";
 import { block, issueTo, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { BADGE, newPhone } from "../bound/support.ts";

@@ -419,6 +419,14 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     rehearsal.configure(rehearsal.configuration().replace("[env.production]\n", domain));
     expect((await rehearsal.deploy("--check")).stdout).toMatch(/^3 of \d+ steps would be taken/);
 
+    platform.calls.length = 0;
+    const isUpload = (call: string) => (/^(PUT|DELETE) \/workers\/scripts\/NAME$/.test(call) ? "refuse" : null);
+    expect(await withFault(isUpload, () => rehearsal.deploy())).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('lacks the right "Account, Workers Scripts, Edit"'),
+    });
+    expect(platform.writes()).toEqual([]);
+
     const tooSlow = new Refusal(400, 10_021, "Script startup exceeded CPU time limit.");
     const upload = (call: string) => (call === "PUT /workers/scripts/NAME" ? tooSlow : null);
     const refused = await withFault(upload, () => rehearsal.deploy());

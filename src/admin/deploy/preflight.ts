@@ -11,10 +11,14 @@ import type { Step } from "./steps.ts";
 const UNUSED_ID = "00000000-0000-0000-0000-000000000000";
 
 /** Deleting what does not exist needs the right to edit, and changes nothing. */
-const PROBES = [`/d1/database/${UNUSED_ID}`, `/queues/${UNUSED_ID.replaceAll("-", "")}`];
+const PROBES = [
+  `/d1/database/${UNUSED_ID}`,
+  `/queues/${UNUSED_ID.replaceAll("-", "")}`,
+  `/workers/scripts/${UNUSED_ID}`,
+];
 
 /**
- * Checks that the token may do what the steps need. Uploading the draft (paid-plan.ts) shows whether it may upload Workers.
+ * Checks that the token may do what the steps need. Only the right to a domain's zone shows later, when the domain is attached.
  *
  * The platform does not document that it checks rights before existence. If it does not, the first write refuses a token
  * that may only read, with the same message.

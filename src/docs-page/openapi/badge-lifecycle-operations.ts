@@ -69,7 +69,7 @@ export const setBadgeTimes = (): Operation => ({
   tags: ["Badges"],
   summary: "Set when a badge starts and ends",
   description:
-    "From its end on the badge signs nothing, without any further call. A past time ends it now. A badge that has expired becomes what it was, active or suspended, when it gets a later end or none. Before its start the badge signs nothing either: the device gets 403 `EARLY_BADGE`. A revoked or replaced badge gets 409 `ENDED_BADGE`. A body with neither time gets 422 `UNDEFINED_EXPIRESAT`.",
+    "From its end on the badge signs nothing, without any further call. A past time ends it now. An expired badge that gets a later end, or none, is active or suspended again, as it was before. Before its start the badge signs nothing either: the device gets 403 `EARLY_BADGE`. A revoked or replaced badge gets 409 `ENDED_BADGE`. A body with neither time gets 422 `UNDEFINED_EXPIRESAT`.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BADGE_ID, ACTOR_PARAMETER, IF_MATCH_PARAMETER],
   requestBody: {
@@ -135,7 +135,7 @@ export const rebindBadge = (): Operation =>
   step(
     "rebindBadge",
     "Let a badge be bound to another key",
-    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key, and only that key is accepted from then on. Until then everything works as before. This is how a badge gets its first key, too. It is not for a lost phone: anybody who knows its `udid` and user could come first, so suspend or revoke that badge.",
+    "For 24 hours, the first `POST /v1/badge` of the badge's user device with a proof by another key binds the badge to that key. From then on only that key is accepted; until then everything works as before. An unbound badge gets its first key in the same way. Do not use this for a lost phone: anyone who knows its `udid` and user ID could be first. Suspend or revoke that badge instead.",
     BOUND,
   );
 
@@ -181,7 +181,7 @@ export const eraseUser = (): Operation => ({
   tags: ["Badges"],
   summary: "Erase a person",
   description:
-    "Revokes the user's badges, then puts a random user ID in place of this one everywhere, and deletes metadata, names, and the payloads of the events of those badges. The numbers stay taken. It shows in changes and in the history, without the `reason`, and cannot be undone. The database's own backups have the data for up to 61 days more. Repeated, it erases nothing more: `erased` is 0.",
+    "Revokes the user's badges. Then it replaces the user ID everywhere with a random one, and deletes metadata and names, also in the payloads of the badges' events. The numbers stay taken. The erasure appears in changes and in the history, without the `reason`, and cannot be undone. The platform's backups have the data for up to 61 more days. A repeated call erases nothing more: `erased` is 0.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), BLOCKED_USER_ID, ACTOR_PARAMETER],
   requestBody: reasonBody("Lost his phone"),
@@ -253,7 +253,7 @@ export const listChanges = (): Operation => ({
 2. While \`more\` is true, call again with that cursor. When it is false, the mirror is complete.
 3. Come back with the last cursor at any later time, such as every minute or when a webhook arrives: what has changed since, and nothing else. The header is always there, also on an empty page.
 
-No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (the application was republished, or its allocator lost its storage) start again without a cursor, and delete the badges that this walk does not return.`,
+No change is skipped or repeated, however many requests write at that moment. An expiry shows within a minute. After 410 \`EXPIRED_CURSOR\` (the service has lost changes or numbers) start again without a cursor, and delete the badges that this walk does not return.`,
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {

@@ -48,7 +48,7 @@ The application's server can suspend or revoke a badge, give it an end, and bloc
 
 ### With an invitation token
 
-\`invitationToken\` is the \`id\` of an invitation. With a valid one, the response contains the number that the invitation reserved: 201 when it is claimed, 200 when the same user device sends it again. If the user device had an active or expired badge already, the invitation's takes its place; the old number is retired, never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. A revoked badge stays revoked, and the user device gets the invitation's beside it, if the invitation was created with the application's secret; else 403 \`REVOKED_BADGE\`. A suspended badge (403 \`SUSPENDED_BADGE\`) and a blocked user (403 \`BLOCKED_USER\`) refuse the claim too. A refused claim does not use up the invitation. When a later invitation has replaced the badge, the older token still gives 200, with **the badge that the user device has now**: a retired number opens no door.
+\`invitationToken\` is the \`id\` of an invitation. With a valid one, the response contains the number that the invitation reserved: 201 when it is claimed, 200 when the same user device sends it again. If the user device has an active or expired badge, the invitation's badge replaces it. The old number is retired: it is never reissued and no longer listed, and the webhook names it as \`replacedBadgeId\`. If the user device has a revoked badge, it gets the invitation's badge as well, provided that the invitation was created with the secret; otherwise 403 \`REVOKED_BADGE\`. If the badge is suspended or the user blocked, the claim gets 403 \`SUSPENDED_BADGE\` or \`BLOCKED_USER\`. A refused claim does not use up the invitation. When a later invitation has replaced the badge, the older token still gives 200, with **the badge that the user device has now**: a retired number opens no door.
 
 The claim and the new badge are one transaction: a failed request does not use up the invitation, and if two devices race for a token, one gets the badge and the other 409.
 
@@ -62,7 +62,18 @@ A request with a proof in \`DPoP\` that gets 201 **binds** the new badge to the 
 
 ### What is checked first
 
-If several things are wrong, the first in this order is reported: application ID, \`udid\`, body, required fields, then the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`, then the user token (\`INVALID_USERTOKEN\`), then the proof (\`INVALID_PROOF\`, \`USE_DPOP_NONCE\`), then the invitation (and the user token, if only the invitation can make it needless), then the key of the badge (\`INVALID_PROOF\`), then the state of badge and user. A blocked user who presents an unclaimed token gets 403 \`BLOCKED_USER\` before the key is looked at. A missing application ID is 422 here, and 401 on the other routes.`,
+The service reports the first error in this order:
+
+1. application ID, \`udid\`, body, required fields
+2. the form of \`udid\`, \`userId\`, \`metadata\` and \`invitationToken\`
+3. the user token (\`INVALID_USERTOKEN\`), unless an invitation token was sent
+4. the proof (\`INVALID_PROOF\`, \`USE_DPOP_NONCE\`)
+5. the user token, if the invitation does not replace it; then the invitation
+6. a blocked user who presents an unclaimed token (\`BLOCKED_USER\`)
+7. the key of the badge (\`INVALID_PROOF\`)
+8. the state of the badge and of the user
+
+A missing application ID is 422 here, and 401 on the other routes.`,
   security: [...BY_DEVICE, ...BY_DEVICE_WITH_USER],
   parameters: [...credentialParameters(BY_DEVICE), PROOF_PARAMETER, BOOKMARK_PARAMETER],
   requestBody: {
@@ -142,7 +153,7 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 * \`aud\`: application ID
 * \`iat\`: when it was signed, in seconds since 1970-01-01 UTC
 * \`nbf\`: the badge's start, if it has one
-* \`exp\`: the earlier of the end of the signature's lifetime, if an administrator has set one for the application, and the end of the badge, if it has one; absent if there is neither
+* \`exp\`: when the signature's lifetime or the badge ends, whichever is earlier; absent if the application sets no lifetime and the badge has no end
 * \`client_signature\`: the \`base64\` of the request, unchanged
 * \`cnf\`, if the badge is bound to a key: \`cnf.jwk\` is that key (RFC 7800), so a door can have the phone prove, offline, that it holds it
 * \`status\`, if the application has status lists: \`status_list.uri\` and \`status_list.idx\` say where a door finds out whether the badge has ended since
@@ -151,7 +162,7 @@ ${JSON.stringify(EXAMPLE_SIGNATURE_CLAIMS)}
 
 A verifier requires \`alg\` ES256 and \`typ\` \`badge-signature+jwt\` before anything else, then the signature, then \`aud\`, then the times. Without \`exp\` it decides by \`iat\` whether the signature is too old. The service keeps no signatures; each call makes a new one.
 
-**Which badge signs.** Without a proof: the device's current badge, which its last successful \`POST /v1/badge\` returned; if that is bound to a key, 401 \`INVALID_PROOF\`. With a proof: of the device's badges that are bound to its key, the one that was returned last; if there is none, the unbound badge that was returned last; if the device has only badges of other keys, 401 \`INVALID_PROOF\`. With \`badgeId\`: exactly that badge of this device, or a refusal: 404 \`UNKNOWN_BADGE\` for anything else, also for a value that is no badge number. Null and blank count as missing.
+**Which badge signs.** Without a proof: the device's current badge, which its last successful \`POST /v1/badge\` returned; if that is bound to a key, 401 \`INVALID_PROOF\`. With a proof: the badge of the proof's key that was returned last; if there is none, the unbound badge that was returned last. A device that has only badges of other keys gets 401 \`INVALID_PROOF\`. With \`badgeId\`: exactly that badge of this device, or a refusal: 404 \`UNKNOWN_BADGE\` for anything else, also for a value that is no badge number. Null and blank count as missing.
 
 A badge that is not active, or has not started, signs nothing: 403 \`SUSPENDED_BADGE\`, \`REVOKED_BADGE\`, \`EXPIRED_BADGE\` or \`EARLY_BADGE\`. Signatures that were made before stay valid until their \`exp\`, because doors verify offline.
 

@@ -8,6 +8,7 @@ import {
   MAX_BADGE_DAYS,
   MAX_BADGE_NUMBER,
   MAX_BODY_BYTES,
+  MAX_CASED_LETTERS,
   MAX_CLIENT_SIGNATURE_BYTES,
   MAX_DATE_TIME_CHARACTERS,
   MAX_IDEMPOTENCY_KEY_CHARACTERS,
@@ -19,6 +20,7 @@ import {
   MAX_USER_ID_BYTES,
   MAX_USER_ID_CHARACTERS,
   MAX_YEAR,
+  MIN_SEARCH_CHARACTERS,
   MIN_YEAR,
   REFUSED_CALLS_PER_MINUTE,
 } from "../../shared/limits/request-limits.ts";
@@ -37,7 +39,7 @@ export function guide(): string {
 
 const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a mirror of them, and receive a webhook for every new badge.
 
-An administrator issues an **application ID** (public, part of the installed application), an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
+An administrator issues an **application ID** (public, part of the installed application) and an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
 
 This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.json), for generators of clients, mocks and tests.
 
@@ -60,15 +62,15 @@ This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.js
 2. \`PATCH /v1/badges/{id}/suspend\` for a phone that is lost, \`…/resume\` when it is found, \`…/revoke\` when it is not. \`PATCH /v1/badges/{id}\` sets the day on which a badge ends.
 3. \`PATCH /v1/users/{id}/block\` for somebody who leaves: all badges of the user are revoked, and there are no new ones.
 
-Devices call with \`applicationid\` and \`udid\`, people with \`applicationid\` and a user token, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. The key set, the health check and this reference need no credentials.
+Devices call with \`applicationid\` and \`udid\`, people with \`applicationid\` and a user token, servers with \`applicationid\` and \`applicationsecret\`. \`POST /v1/invitation\` is a server's call that also needs a \`udid\`. Key sets, status lists, the health check and this reference need no credentials. \`GET /v1/invitation\` needs the \`applicationid\` and the token.
 
 Requests and responses are JSON in UTF-8. An empty or blank header or field counts as missing, and so does \`null\`; an empty body counts as \`{}\`. Times are ISO 8601, in requests with a zone (RFC 3339, seconds optional). Badge numbers are strings: decimal, without leading zeros, at most ${MAX_BADGE_NUMBER}.`;
 
 const NEARBY = `# Responses from nearby
 
-Every 200 and 201 of \`POST /v1/badge\` and \`POST /v1/badge/sign\` has a \`bookmark\` header. Send the last one back with the device's next call: then the nearest replica of the database may respond if it is at least as new, and the call need not cross the world. The typed client does it by itself; to go on after a restart, store its \`bookmark\` and pass it to the next one. After a call without a response, send the next one without a bookmark: what that call has written is newer than the bookmark that you have.
+Every 200 and 201 of \`POST /v1/badge\` and \`POST /v1/badge/sign\` has a \`bookmark\` header. Send the last one with the device's next call. The nearest replica of the database may then respond, if it is at least as new. The typed client does this automatically; to keep the bookmark over a restart, store \`bookmark\` and pass it to the new client. If a call gets no response, send the next call without a bookmark, because the lost call may have written something newer.
 
-A replica may only accept a badge, and only if it is at most ${COPY_PROMISE_SECONDS} seconds old; every refusal, and everything that writes, is decided by the primary. So **a revocation is obeyed everywhere within ${COPY_PROMISE_SECONDS} seconds**, and at once for calls without a bookmark. A bookmark is no secret and no credential: a wrong one costs its sender at most a second.`;
+A replica may only accept a badge, and only if it is at most ${COPY_PROMISE_SECONDS} seconds old; every refusal, and everything that writes, is decided by the primary. So **a revocation takes effect everywhere within ${COPY_PROMISE_SECONDS} seconds**, and at once for calls without a bookmark. A bookmark is neither a secret nor a credential; a wrong one delays its sender by at most a second.`;
 
 function errors(): string {
   const codes = Object.keys(PUBLIC_ERRORS).filter((code): code is ErrorCode => code in MEANINGS);
@@ -102,14 +104,15 @@ const LIMITS = `# Limits
 | calls by one device of an application; with valid proofs, by each key of it | ${DEVICE_CALLS_PER_MINUTE} a minute |
 | device calls of an application from one address, without a proof or for a new badge | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
 | the same, refused as malformed, with \`INVALID_PROOF\` or \`INVALID_USERTOKEN\`, or with a proof and an invitation token that cannot be claimed: counted apart | ${format(CLIENT_IP_CALLS_PER_MINUTE)} a minute |
-| calls of one person to \`/v1/user\` | ${DEVICE_CALLS_PER_MINUTE} a minute |
+| calls of one person to \`/v1/user\`; calls of \`GET /v1/invitation\` with one token | ${DEVICE_CALLS_PER_MINUTE} a minute |
+| \`q\` of a list | ${MIN_SEARCH_CHARACTERS} to ${MAX_USER_ID_CHARACTERS} characters, at most ${MAX_CASED_LETTERS} different letters beyond ASCII that have upper and lower case |
 | calls with wrong credentials from one address | ${REFUSED_CALLS_PER_MINUTE} a minute |
 
-Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device, and calls with a valid proof not by address, unless they would take a fresh number. An application has a limit of fresh numbers in a clock hour (${format(DEFAULT_NEW_BADGES_PER_HOUR)} unless an administrator has set another): above it, new badges and invitations without the secret get 429 \`RATE_LIMITED\`. Call limits are counted per network location: they reduce abuse, and are not exact.`;
+Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64. Calls with a valid secret are not limited by device, and calls with a valid proof not by address, unless they would take a fresh number. An application has a limit of fresh numbers in a clock hour (${format(DEFAULT_NEW_BADGES_PER_HOUR)} unless an administrator has set another): above it, new badges and invitations without the secret get 429 \`RATE_LIMITED\`. Each of the platform's locations counts calls separately, so these limits reduce abuse but are not exact.`;
 
 const RETRYING = `# Retrying
 
-Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exceptions are \`POST /v1/invitation\` and \`POST /v1/invitations\` without an \`Idempotency-Key\`, where each call creates other invitations: send a key, and repeat the request with the same one. A step in a badge's life that is sent again is a new call: if somebody has resumed the badge in between, a repeated \`suspend\` suspends it once more. Do not retry after other errors without changing the request.`;
+Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exceptions are \`POST /v1/invitation\` and \`POST /v1/invitations\`: without an \`Idempotency-Key\` each call creates new invitations. Send a key, and the same one with each retry. A repeated \`suspend\`, \`resume\` or \`revoke\` is a new call: if somebody has resumed the badge meanwhile, a repeated \`suspend\` suspends it again. Do not retry after other errors without changing the request.`;
 
 const VERSIONING = `# Versions
 
@@ -125,7 +128,7 @@ const DECISIONS: readonly [string, string, string][] = [
   [
     "Which field carries the invitation token?",
     "`invitationToken`; it is the `id` of the invitation.",
-    "One secret instead of two names for it. Only its digest is stored.",
+    "There is one secret, so it needs one name. Only its digest is stored.",
   ],
   [
     "A token whose badge was replaced later?",
@@ -144,13 +147,13 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "Which badge signs on a device with several keys?",
-    "The last one of the key that is proved, else the last one without a key, else none. `badgeId` names one.",
-    "Nobody who merely knows the `udid` can move a bound badge aside.",
+    "The last badge of the proved key; otherwise the last unbound badge; otherwise none. `badgeId` selects a badge.",
+    "So a stranger who knows only the `udid` cannot displace a bound badge.",
   ],
   [
     "A `badgeId` that is not a badge number?",
-    "404 `UNKNOWN_BADGE`, also when it is no string; null and blank count as missing.",
-    "It is no badge of this device, like any other number.",
+    "404 `UNKNOWN_BADGE`, even if it is not a string; null and blank count as missing.",
+    "Like any other wrong number, it is not a badge of this device.",
   ],
   [
     "Are numbers unique per application?",
@@ -186,7 +189,7 @@ const DECISIONS: readonly [string, string, string][] = [
   [
     "Who can revoke an invitation?",
     "The server with its secret, or the `udid` that created it.",
-    "The interface shows no headers; these are the two that can have created it.",
+    "The interface lists no headers; only these two can have created it.",
   ],
   [
     "When is a number free again?",
@@ -200,13 +203,13 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "When does a badge expire?",
-    "At `expiresAt`, without any request: device calls and lists go by the clock. Changes and events tell of it within about a minute.",
-    "Nobody is let in because a job is late; what is stored is brought up to date by one that runs every minute.",
+    "At `expiresAt`: device calls and lists compare it with the clock. Changes and events report the expiry within about a minute.",
+    "Nobody is let in because a job is late: the stored state follows when the alarm set for that time has run.",
   ],
   [
     "May a cursor of `GET /v1/changes` be kept for long?",
-    "For ever. It expires, with 410 `EXPIRED_CURSOR`, only if an administrator gives up changes that the service lost.",
-    "A server must be able to be away for as long as it likes, and must not miss that the past has changed.",
+    "For ever. It expires, with 410 `EXPIRED_CURSOR`, only after the rare events that the code names: changes or numbers were lost.",
+    "A server may be offline for any time, and must notice when earlier changes were lost.",
   ],
   [
     "What happens at a key rotation?",
@@ -225,7 +228,7 @@ const DECISIONS: readonly [string, string, string][] = [
   ],
   [
     "Other methods?",
-    "`HEAD` works where `GET` does. `OPTIONS` answers preflights on device routes and the key set, which web pages of any origin may call, and on `/v1/user`; server-side routes have no CORS.",
+    "`HEAD` works where `GET` does. `OPTIONS` answers preflights of the routes that web pages of any origin may call: device routes, `GET /v1/invitation`, `/v1/user`, key sets and status lists. Server-side routes have no CORS.",
     "A secret must not be in a web page.",
   ],
   [

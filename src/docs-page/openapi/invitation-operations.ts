@@ -42,7 +42,7 @@ export const describeInvitation = (): Operation => ({
   summary: "See what an invitation is for",
   description: `Tells the holder of the token who is expected, where and when. It consumes nothing: only \`POST /v1/badge\` claims. The page at \`/pass\` calls it, so that a visitor needs no app.
 
-\`state\` goes by the clock. The user who claimed an invitation is not named: \`userId\` is the user whom the invitation itself names.`,
+An invitation whose time has passed has the \`state\` \`expired\` at once. \`userId\` is the user whom the invitation names, not the user who claimed it.`,
   security: BY_VISITOR,
   parameters: [
     ...credentialParameters(BY_VISITOR),
@@ -97,7 +97,7 @@ An invitation that was created with the secret can be claimed by a user device w
 
 ### Repeat it safely
 
-**Send an \`Idempotency-Key\`**: then the same request gets the same 201 for as long as the invitation is kept, also once it has ended, so repeat it whenever no response came. The key belongs to its caller: the application's server, a person with a console secret, or one device. With another \`udid\` or body it gets 422 \`INVALID_IDEMPOTENCYKEY\`. So does a body with a name or user ID once the invitation or its user was erased. An invitation is deleted a year after it or its badge ended, unless an administrator has set another time: its key then reserves another number, under the same token.
+**Send an \`Idempotency-Key\`**, and repeat the request whenever no response arrives. The same request gets the same 201 as long as the invitation is kept, even after it has ended. The key belongs to its caller: the application's server, a person with a console secret, or one device. With another \`udid\` or body it gets 422 \`INVALID_IDEMPOTENCYKEY\`. So does a body with a name or user ID once the invitation or its user was erased. An invitation is deleted a year after it or its badge ended, unless an administrator has set another period. If its key is used after that, it reserves another number under the same token.
 
 **Without a key each call creates another invitation.** After 503 \`UNAVAILABLE\`, 500 or no response at all, a number may be reserved although nobody has the token. The number stays reserved until \`expiresAt\`: choose it no later than needed.
 
@@ -162,7 +162,7 @@ export const createInvitations = (now: number): Operation => ({
   operationId: "createInvitations",
   tags: ["Invitations"],
   summary: "Invite up to a hundred visitors at once",
-  description: `Each is created as \`POST /v1/invitation\` would create it, or refused by itself: the response has one for each, in the same order, an invitation or the \`error\` that it would have had alone. So read every item of a 200. The secret is required.
+  description: `Each invitation is created or refused separately, as \`POST /v1/invitation\` would do it. The response lists them in the order of the request: an invitation, or its \`error\`. So read every item of a 200. The secret is required.
 
 One \`Idempotency-Key\` and one \`udid\` count for all: the repeated request gets the same invitations.`,
   security: BY_SERVER_WITH_UDID,
@@ -210,9 +210,9 @@ export const revokeInvitation = (): Operation => ({
   summary: "Revoke an invitation",
   description: `Ends a pending invitation; its number becomes available again. The server's body may have a \`reason\`; none is needed.
 
-With its secret the application's server revokes any invitation of the application. Without one, and where the application does not require one, the \`udid\` that created the invitation revokes it; to every other \`udid\` it is unknown. With neither secret nor \`udid\` the response is 401 \`INVALID_CREDENTIALS\`.
+With the secret, the application's server can revoke any invitation of the application. Where no secret is required, the \`udid\` that created the invitation can revoke it, too; any other \`udid\` gets 404 \`UNKNOWN_INVITATION\`. With neither secret nor \`udid\` the response is 401 \`INVALID_CREDENTIALS\`.
 
-The server may also name the invitation by the badge number that it reserves, which is then the \`id\` of the response. That works while the number is reserved: a claimed one gets 409, and one that has expired or was revoked before gets 404 \`UNKNOWN_INVITATION\`. A token in a URL may end up in logs on the way; the number is no secret.
+Instead of the token, the server may send the badge number that the invitation reserves; the response then has this number as \`id\`. This works only while the number is reserved. If the invitation was claimed, the response is 409; if it has expired or was revoked, 404 \`UNKNOWN_INVITATION\`. A token in a URL may end up in logs on the way; the number is no secret.
 
 Revoking again by the token gives the same response, so repeat the call when none came. A claimed invitation cannot be revoked: its badge is issued, so revoke the badge (\`PATCH /v1/badges/{id}/revoke\`). Of a claim and a revocation at the same moment exactly one happens.`,
   security: BY_REVOKER,

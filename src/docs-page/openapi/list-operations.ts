@@ -57,7 +57,7 @@ const searchParameters = (): Parameter[] => {
 
 /** Why a page of a filtered list may be short (contract section 24). */
 export const partialPage = (items: string): string =>
-  `A page may have a cursor and yet fewer ${items} than \`per_page\`, or none, because it reads a limited number of rows: follow the cursor.`;
+  `A page reads a limited number of rows, so it may have fewer ${items} than \`per_page\`, or none, although more follow. Follow the cursor until a page has none.`;
 
 export const PAGINATION_CURSOR: Header = {
   description: "Where the next page starts. Present exactly when more follow.",

@@ -23,7 +23,7 @@ The response is a JWT, ES256 by the key that signs the application's new badges,
 * \`since\` and \`change\`: it covers the changes after \`since\` and up to \`change\`
 * \`entries\`: \`[[list, index, status], …]\`, the present status of every badge with a change of status in that span
 
-Apply it to a list whose claim \`change\` is at least \`since\`. If \`since\` is above your \`have\`, or \`change\` below it, you lack more than that: more than ${MAX_DELTA_CHANGES.toLocaleString("en")} changes, or an administrator has put the badges of another state in their place. Then get the lists again. While you are not connected, go on with the lists.`,
+Apply it to a list whose claim \`change\` is at least \`since\`. If \`since\` is above your \`have\`, or \`change\` is below it, this delta is not enough: download the lists again. Then you lack more than ${MAX_DELTA_CHANGES.toLocaleString("en")} changes, or the service has replaced or lost changes that you have. While the door is not connected, it uses the lists.`,
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),

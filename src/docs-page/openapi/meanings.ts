@@ -50,17 +50,17 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   INVALID_PROOF: {
     meaning:
-      "The `DPoP` header is not a valid proof for exactly this request; or it is missing though the badge is bound to a key, or the application requires proofs; or the badge is bound to another key, or to none though the application requires proofs.",
+      "The `DPoP` header is not a valid proof for exactly this request, or it is missing although the badge or the application requires one. Or the badge is bound to another key, or to none although the application requires proofs.",
     remedy:
       "Make a proof for this request with the badge's key. If the key is lost, ask the application's operator. Do not retry unchanged.",
   },
   USE_DPOP_NONCE: {
-    meaning: `Nothing is wrong with the proof but its age: its \`nonce\` is not one that the service gave at most ${NONCE_LIFETIME_SECONDS} s ago or, without a \`nonce\`, its \`iat\` is more than ${PROOF_WINDOW_SECONDS} s from the service's clock.`,
+    meaning: `The proof is valid but not fresh. The service did not issue its \`nonce\` within the last ${NONCE_LIFETIME_SECONDS} s; or it has no \`nonce\`, and its \`iat\` is more than ${PROOF_WINDOW_SECONDS} s from the service's clock.`,
     remedy: "Send the request again with a new proof whose `nonce` is the response's `DPoP-Nonce`.",
   },
   INVALID_USERTOKEN: {
     meaning:
-      "The application has its users verified, and `Authorization` has no token of its identity provider that is valid now, is for this application and names this user; or the token is bound to another key than the proof's. On `/v1/user` also: the application has no identity provider.",
+      "The application verifies its users, and `Authorization` lacks a valid token of its identity provider for this application and user. Or the token is bound to another key than the proof's. On `/v1/user` also: the application has no identity provider.",
     remedy:
       "Get a new token from the identity provider (refresh it, or let the user log in again), then send the request again. Do not retry unchanged.",
   },
@@ -93,7 +93,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Log in as the user who was invited, then present the token again.",
   },
   READ_ONLY: {
-    meaning: "The secret is a person's, whose role does not allow this call.",
+    meaning: "This console secret's role does not allow the call.",
     remedy: "Ask an administrator for another role. Do not retry.",
   },
   DOOR_ONLY: {
@@ -131,7 +131,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   EXPIRED_CURSOR: {
     meaning:
-      "The cursor is from before the application's rows were republished (`reconcile --republish`), or before its allocator lost its storage.",
+      "The cursor is from before the application's rows were republished (`reconcile --republish`), before its allocator lost its storage, or before it withdrew a number that another application had taken.",
     remedy: "Start again without a cursor, and replace your mirror: delete the badges that this walk does not return.",
   },
   INVALID_BADGEEXPIRESAT: {
@@ -199,7 +199,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
     remedy: "Use the standard alphabet (`+`, `/`, `=`), not the URL-safe one.",
   },
   INVALID_EXPIRESAT: {
-    meaning: `\`expiresAt\` is not ISO 8601 with a zone (RFC 3339, seconds optional), is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or is not of the years ${MIN_YEAR} to ${MAX_YEAR} (so are \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list); of an invitation: is not in the future, or is more than ${MAX_INVITATION_DAYS} days ahead.`,
+    meaning: `\`expiresAt\` is not ISO 8601 with a zone (RFC 3339, seconds optional), is longer than ${MAX_DATE_TIME_CHARACTERS} characters, or is not of the years ${MIN_YEAR} to ${MAX_YEAR}. The same applies to \`endsBefore\`, \`from\`, \`since\` and \`until\` of a list. An invitation's must also be in the future, at most ${MAX_INVITATION_DAYS} days ahead.`,
     remedy: "Send a time such as `2027-01-22T18:00:00Z`.",
   },
   INVALID_INVITATIONTOKEN: {
@@ -208,11 +208,12 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   INVALID_PER_PAGE: { meaning: "`per_page` is not a positive integer.", remedy: FIX_REQUEST },
   INVALID_CURSOR: {
-    meaning: "`cursor` is not a cursor from this service.",
-    remedy: "Send the last `pagination-cursor` unchanged, or start again without a cursor.",
+    meaning: "`cursor` is not a cursor of this list; of `GET /v1/live`: `have` is not a whole number from 0 on.",
+    remedy:
+      "Send the last `pagination-cursor` unchanged, or start again without a cursor. At a door, send the `change` of the last response, or leave `have` out.",
   },
   RATE_LIMITED: {
-    meaning: `Too many calls: over ${DEVICE_CALLS_PER_MINUTE} a minute by one device, over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} from one address by devices without a proof or for new badges, over as many malformed ones or with a wrong user token, or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials from one address; or more new badges and invitations without the secret in a clock hour than the application may have.`,
+    meaning: `There were too many calls in a minute: over ${DEVICE_CALLS_PER_MINUTE} by one device, user or invitation token; over ${CLIENT_IP_CALLS_PER_MINUTE.toLocaleString("en")} from one address without a proof or for new badges; as many malformed ones; or over ${REFUSED_CALLS_PER_MINUTE} with wrong credentials. Or the application has used up the new badges of this clock hour. A call of \`GET /v1/live\` gets it when a newer call with the same door's secret replaces it.`,
     remedy: "Wait as long as `Retry-After` says, then send the same request again.",
   },
   INTERNAL_ERROR: {
@@ -230,7 +231,7 @@ export const MEANINGS: Record<ErrorCode, Meaning> = {
   },
   UNAVAILABLE: {
     meaning:
-      "A part of the platform, or the application's identity provider, is overloaded or unreachable, or concurrent calls kept changing the same data. The request took effect completely or not at all.",
+      "A part of the platform, or the application's identity provider, is overloaded or unreachable, a key cannot be opened, or the database was restored and does not have the latest changes yet. The request took effect completely or not at all.",
     remedy: `Wait as long as \`Retry-After\` says (${UNAVAILABLE_RETRY_SECONDS} s), then send the same request again. \`POST /v1/invitation\` and \`POST /v1/invitations\` are safe to repeat only with an \`Idempotency-Key\`.`,
   },
 };

@@ -122,7 +122,7 @@ export const listAccess = (): Operation => ({
   tags: ["Overview"],
   summary: "List the people with a console secret",
   description:
-    "By name, with the role of each and when the secret was made. Only for the application's server and for operators: another person's secret gets 403 `READ_ONLY`.",
+    "Sorted by name, with each person's role and when the secret was created. Only the application's server and operators may call it: a secret of another role gets 403 `READ_ONLY`.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), ...pageParameters()],
   responses: {
@@ -147,7 +147,7 @@ export const listEvents = (): Operation => ({
   tags: ["Overview"],
   summary: "List the application's webhook events",
   description:
-    "Newest first, with what became of the last attempt and when the next one is. Delivered events are deleted after a month, unless an administrator has set another time.",
+    "Newest first, with the outcome of the last attempt and the time of the next one. Delivered events are deleted after a month, unless an administrator has set another period.",
   security: BY_SERVER,
   parameters: [...credentialParameters(BY_SERVER), stateParameter(EVENT_STATES), ...pageParameters()],
   responses: {
@@ -224,7 +224,7 @@ export const listHistory = (): Operation => ({
   operationId: "listHistory",
   tags: ["Overview"],
   summary: "List the history: who did what",
-  description: `Lists every change of badges, invitations, blocks, settings, secrets and keys, newest first. A badge that a device got without an invitation has no entry: see its \`issuedAt\`. Logins and signatures are not recorded. Entries are deleted after about a year, unless an administrator has set another time. Nobody can write, change or delete one. All filters may be combined. ${partialPage("entries")}`,
+  description: `Lists every change of badges, invitations, blocks, settings, secrets and keys, newest first. A badge that a device got without an invitation has no entry: see its \`issuedAt\`. Logins and signatures are not recorded. Entries are deleted after about a year, unless an administrator has set another time. No call can write, change or delete one; erasing a user takes the user out of all of them. All filters may be combined. ${partialPage("entries")}`,
   security: BY_SERVER,
   parameters: [
     ...credentialParameters(BY_SERVER),
@@ -281,7 +281,7 @@ export const getStatistics = (): Operation => ({
   tags: ["Overview"],
   summary: "Read the application's statistics",
   description:
-    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome. They are counted at each call: `asOf` is its time.",
+    "Numbers left, badges by device, state and day, invitations by state, deliveries by outcome, as of the call (`asOf`). Devices and deliveries are counted among the newest, at most.",
   security: BY_SERVER,
   parameters: credentialParameters(BY_SERVER),
   responses: {

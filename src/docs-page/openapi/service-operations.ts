@@ -15,7 +15,7 @@ export const getKeySet = (): Operation => ({
   operationId: "getKeySet",
   tags: ["Keys"],
   summary: "Public keys to verify signatures",
-  description: `Door controllers and servers fetch this to verify signatures offline. A JWK Set (RFC 7517) of every key that the application ever had: a badge's signatures stay with the key that the badge was issued with, and after a rotation later badges get the newer key. So keep old keys, and fetch again when a \`kid\` is unknown, at most once in ${PUBLIC_CACHE_SECONDS} seconds.
+  description: `Door controllers and servers fetch this to verify signatures offline. It is a JWK Set (RFC 7517) of every key that the application ever had. A badge keeps the key that it was issued with; badges issued after a rotation get the newer key. So keep old keys. When a \`kid\` is unknown, fetch the set again, at most once in ${PUBLIC_CACHE_SECONDS} seconds.
 
 A disabled application keeps its key set: it gets no new signatures, but doors still check the old ones. No credentials are needed, since public keys are no secret.`,
   security: BY_ANYBODY,

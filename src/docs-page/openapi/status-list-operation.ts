@@ -15,7 +15,7 @@ export const getStatusList = (): Operation => ({
 The response is a JWT, ES256 by the key that signs the application's new badges, of type \`statuslist+jwt\`:
 
 * \`sub\`: the address of the list, equal to \`uri\`
-* \`iat\`: when it was computed; \`exp\`: when a door must go on no longer without a newer one; \`ttl\`: ${STATUS_LIST_TTL_SECONDS} seconds after \`iat\`, when to ask for a newer one
+* \`iat\`: when it was computed; \`exp\`: until when a door may use it; \`ttl\`: ${STATUS_LIST_TTL_SECONDS}, the seconds after \`iat\` when a door requests a newer one
 * \`change\`: the last change that it contains, for a door that applies deltas (\`GET /v1/live\`)
 * \`status_list\`: \`bits\`, 2, and \`lst\`, the ${STATUS_LIST_ENTRIES.toLocaleString("en")} entries, compressed with zlib (RFC 1950), as base64 for URLs. The first entry of a byte is in its lowest two bits.
 

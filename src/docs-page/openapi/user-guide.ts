@@ -15,10 +15,10 @@ Every phone contains the application ID: with it alone, anybody can get a badge 
 | signature | ${USER_TOKEN_ALGORITHMS.join(", ")}, by a key of the provider's \`jwks_uri\` |
 | \`iss\` | the provider, exactly as the administrator named it |
 | \`aud\` | contains what the administrator named: for an ID token the app's client ID |
-| \`exp\`, \`nbf\`, \`iat\` | not over, and not ahead; ${USER_TOKEN_LEEWAY_SECONDS} s of leeway |
+| \`exp\`, \`nbf\`, \`iat\` | \`exp\` has not passed; \`nbf\` and \`iat\` are not in the future; ${USER_TOKEN_LEEWAY_SECONDS} s of leeway |
 | \`sub\`, or the claim that the administrator named | equals \`userId\` |
 | \`cnf.jkt\`, if there is one | the key of the request's \`DPoP\` proof |
 
-Anything else gets 401 \`INVALID_USERTOKEN\` with \`WWW-Authenticate: ${PUBLIC_ERRORS.INVALID_USERTOKEN.challenge}\`, and \`${WRONG_TOKEN_CHALLENGE}\` when a token was sent. The reason stands in the service's log. \`POST /v1/badge/sign\` needs no user token: the badge is there already.
+Anything else gets 401 \`INVALID_USERTOKEN\` with \`WWW-Authenticate: ${PUBLIC_ERRORS.INVALID_USERTOKEN.challenge}\`, and \`${WRONG_TOKEN_CHALLENGE}\` when a token was sent. The reason is in the service's log. \`POST /v1/badge/sign\` needs no user token, because the badge exists already.
 
 With a token a person also looks after badges of their own, from any device: \`GET /v1/user/badges\`, and \`PATCH /v1/user/badges/{id}/suspend\` for a phone that is lost, at night too. Only the application's server resumes it. In the proof that a token with \`cnf.jkt\` needs there, \`ath\` is base64url of SHA-256 of the token, and \`htm\` the call's method.`;

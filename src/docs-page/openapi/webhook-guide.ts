@@ -29,7 +29,7 @@ function describeSeconds(seconds: number): string {
 
 const totalHours = Math.floor(RETRY_DELAYS_SECONDS.reduce((sum, wait) => sum + wait, 0) / HOUR_SECONDS);
 
-export const WEBHOOK_GUIDE = `The service calls the URL that an administrator set for the application; there is no route to set it. An application gets \`badge:created\` alone unless an administrator subscribes it to more (\`--events\`). An event is recorded together with its change: there is none without the other. A call that changes nothing makes no event.
+export const WEBHOOK_GUIDE = `The service calls the URL that an administrator set for the application; there is no route to set it. An application gets \`badge:created\` alone unless an administrator subscribes it to more (\`--events\`). An event is recorded in the same transaction as its change, so neither exists without the other. A call that changes nothing creates no event.
 
 ### Check that it is genuine
 
@@ -69,7 +69,7 @@ The first example of \`badge:created\` is real: its headers belong to its body (
 ### What to expect
 
 * **At least once**: the same event may come again, with the same \`id\`. Keep the IDs of events that you have processed.
-* **In no order**: of the events of a badge, the one with the highest \`change\` is the newest; ignore the others. \`badge:created\` has none and is older than all of them. To keep a mirror of all badges, follow \`GET /v1/changes\` and use events only as the signal to read it now.
+* **In any order**: of a badge's events, the one with the highest \`change\` is the newest; ignore the older ones. \`badge:created\` has no \`change\`, and precedes all others. To keep a mirror of all badges, follow \`GET /v1/changes\` and use events only as the signal to read it now.
 * **${RETRY_DELAYS_SECONDS.length + 1} attempts over ${totalHours} hours**, after ${describeDelays(RETRY_DELAYS_SECONDS)}, each up to 10 % longer. Then the event is kept as exhausted, and an administrator can replay it.
 * Event kinds may be added: respond 2xx to a kind that you do not know.
 * While an application is disabled its events wait; they are sent when it is enabled again.

@@ -10,10 +10,10 @@ import {
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS, happenedWithin } from "../../shared/time.ts";
 import { log as logLine } from "../log.ts";
 import { readRetention } from "../scheduling/retention-days.ts";
-import type { Reply } from "./calls.ts";
 import type { Command } from "./commands.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
+import type { Reply } from "./waiting-calls.ts";
 
 /** Submits a command that the clock, not a caller, has brought. */
 type Submit = (command: Command) => Promise<Reply>;
@@ -87,7 +87,7 @@ export class Alarms {
     const now = Date.now();
     const retention = this.#retention();
     const isDone = await this.#recordEnds(submit);
-    const isPurgeDue = purgeAfter !== "" || now - purgedAt >= Math.min(DAY_MILLISECONDS, retention);
+    const isPurgeDue = purgeAfter !== "" || now - purgedAt >= this.#purgePause();
     const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
     const isErased = this.#tables.pendingErasure() === undefined;
     const isPruned = !(await this.#prune(now, sentThrough(), noteLogSince));
@@ -152,9 +152,14 @@ export class Alarms {
       comparison > now ? comparison : null,
       this.#tables.nextEnd(),
       endOfOldest === null ? null : endOfOldest + LOG_DAYS * DAY_MILLISECONDS,
-      hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + Math.min(DAY_MILLISECONDS, this.#retention()) : null,
+      hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + this.#purgePause() : null,
     ].filter((time) => time !== null);
     if (times.length > 0) await this.ensure(Math.max(now + 1, Math.min(...times)));
+  }
+
+  /** Time between two walks over all invitations, in milliseconds. */
+  #purgePause(): number {
+    return Math.min(DAY_MILLISECONDS, Math.max(HOUR_MILLISECONDS, this.#retention()));
   }
 
   /** How long ended invitations are kept, in milliseconds. A malformed variable deletes nothing. */

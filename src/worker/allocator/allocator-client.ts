@@ -11,8 +11,8 @@ import { type Home, objectPlace } from "../homes.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import type { Allocator } from "./allocator.ts";
-import type { Reply } from "./calls.ts";
 import { CALL_VERSION, type CallMessage, type Command, type Result } from "./commands.ts";
+import type { Reply } from "./waiting-calls.ts";
 
 /** The result of a call that was not refused. */
 export type Success = Exclude<Result, { kind: "refused" }>;

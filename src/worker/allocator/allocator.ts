@@ -12,13 +12,13 @@ import { Unavailable } from "../platform.ts";
 import { Database } from "../storage/database.ts";
 import { DeliveryPace, enqueueDeliveries } from "../webhooks/delivery-message.ts";
 import { Alarms } from "./alarms.ts";
-import type { Reply } from "./calls.ts";
 import { CALL_VERSION, type Call, type CallMessage, type Command } from "./commands.ts";
 import { Engine } from "./engine.ts";
 import { noteLogSince } from "./replica/head.ts";
 import { carryOutCommands } from "./script-commands.ts";
 import { Log } from "./tables/entry-log.ts";
 import { Tables } from "./tables/tables.ts";
+import type { Reply } from "./waiting-calls.ts";
 
 /**
  * One application's Durable Object, named by the application ID: it owns the application's badges, invitations, blocks and freed

@@ -1,5 +1,4 @@
 import { newRandomId } from "../../shared/identifiers.ts";
-import { type Calls, isResult, names, type WaitingCall } from "./calls.ts";
 import type { CallOutcome, Result } from "./commands.ts";
 import { decide } from "./decide/decide.ts";
 import { NO_CHANGES } from "./log-entry.ts";
@@ -8,6 +7,7 @@ import { scriptResultOf } from "./script-result.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { PendingErasure, Tables } from "./tables/tables.ts";
 import { type DraftedEntry, type Sources, Transaction } from "./transaction.ts";
+import { type Calls, isResult, names, type WaitingCall } from "./waiting-calls.ts";
 
 export interface DecidedCall {
   waiting: WaitingCall;
@@ -160,8 +160,8 @@ function requireHead(log: Log) {
 }
 
 /**
- * Those of a group that name one of these numbers, those that were refused, and the others. A refused command of the script is one
- * of the others: D1 has its result already, which its administrator may have read.
+ * Splits a group's calls into those that name one of these numbers, those that were refused, and the others. A refused script
+ * command counts as one of the others, because D1 already has its result, which the administrator may have read.
  */
 export function splitByNumbers(
   decided: readonly DecidedCall[],

@@ -15,7 +15,6 @@ import { log as logLine } from "../log.ts";
 import { Unavailable } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import type { Alarms } from "./alarms.ts";
-import { Calls, type Reply, type WaitingCall } from "./calls.ts";
 import type { Call, Result } from "./commands.ts";
 import {
   appendEmpty,
@@ -34,6 +33,7 @@ import { searchChunk } from "./replica/erasures.ts";
 import { Replicator } from "./replica/replicator.ts";
 import type { Log } from "./tables/entry-log.ts";
 import type { Tables } from "./tables/tables.ts";
+import { Calls, type Reply, type WaitingCall } from "./waiting-calls.ts";
 
 export interface EngineParts {
   applicationId: ApplicationId;
@@ -52,9 +52,9 @@ export interface EngineParts {
 export type Job = () => Promise<boolean>;
 
 /**
- * What the allocator does, one thing after the other: it copies, compares, sends, and decides. Calls that wait are decided together,
- * as one group, when D1 has everything that was logged before; so there is one unsent group at most, and while D1 does not
- * respond nothing is decided. A call gets its reply when D1 has its group.
+ * Runs the allocator's steps one at a time: copy, compare, send, decide. It decides waiting calls together, as a group, and only
+ * when D1 has the whole log. So at most one group is unsent, and nothing is decided while D1 does not respond. A call gets its
+ * reply when D1 has its group.
  */
 export class Engine {
   readonly applicationId: ApplicationId;
@@ -341,7 +341,7 @@ export class Engine {
     for (const { waiting, outcome } of group.decided) this.#calls.reply(waiting, { outcome, bookmark });
   }
 
-  /** Nobody waits any more: the calls' results are in the log, for whoever repeats them. */
+  /** The callers have given up. A repeated call finds its result in the log. */
   #endGroup(): void {
     const group = this.#group;
     this.#group = null;

@@ -109,7 +109,7 @@ export function toStored({ version, ...changes }: EntryChanges): StoredChanges {
 /**
  * What a stored entry says, in this release's form: an earlier version is translated here.
  *
- * @throws Error for a later version: this release, deployed again, does not guess what D1 is to store
+ * @throws Error for a version of a later release, which this older release cannot translate
  */
 export function fromStored(stored: StoredChanges): EntryChanges {
   const { version }: { version: number } = stored;

@@ -38,8 +38,8 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
 const MAX_READS = 3;
 
 /**
- * D1's open commands. If D1 was restored and nobody has noticed, commands that were carried out are open again: so D1's head is read
- * with them, and if it is behind what D1 had before, D1 is brought up to date first.
+ * D1's open commands. In a restored D1, commands that were carried out look open again. So D1's head is read together with them; if
+ * it went back, D1 first gets the entries that it lacks.
  *
  * @throws Unavailable
  */

@@ -29,7 +29,7 @@ export interface ChangePage {
  * A page of the feed: each badge once, in the order of its last change.
  *
  * @param after null for the beginning
- * @throws ApiError EXPIRED_CURSOR after the application was republished, or its allocator lost its storage
+ * @throws ApiError EXPIRED_CURSOR when the cursor is of an earlier epoch
  */
 export async function pageChanges(
   context: Context,

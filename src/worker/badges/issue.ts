@@ -4,7 +4,7 @@ import { expectKind } from "../../shared/expect-kind.ts";
 import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
 import type { Success } from "../allocator/allocator-client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
-import { mayBind, mayUse } from "../allocator/decide/keys.ts";
+import { mayBind, mayUse } from "../allocator/decide/key-binding.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
@@ -128,7 +128,10 @@ async function findLogin(
   const userDevice = { applicationId: application.id, device, userId };
   const now = clock();
   const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
-  const badge = seen.badge && seen.source === "stale-replica" ? await findBadge(db, userDevice) : seen.badge;
+  // A replica may lack a rebind, with which this login binds the badge.
+  const mayLackRebind = request.keyThumbprint !== null && seen.badge?.keyThumbprint === null;
+  const isDecisive = seen.source === "primary" || (seen.source === "fresh-replica" && !mayLackRebind);
+  const badge = seen.badge && !isDecisive ? await findBadge(db, userDevice) : seen.badge;
   const isFromReplica = seen.source !== "primary";
   if (badge === undefined) return { badge, isFromReplica, settings: application, isUnchanged: false };
   const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);

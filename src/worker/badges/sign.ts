@@ -1,7 +1,7 @@
 import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
-import { mayUse } from "../allocator/decide/keys.ts";
+import { mayUse } from "../allocator/decide/key-binding.ts";
 import { refusalOfState } from "../allocator/decide/refused-states.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";

@@ -1,5 +1,5 @@
 import { Hono, type Context as HonoContext } from "hono";
-import { badgeTimesRequest, pageQuery } from "../../shared/requests.ts";
+import { badgeTimesRequest, pageQuery, reasonRequest } from "../../shared/requests.ts";
 import type { Transition } from "../allocator/decide/next-state.ts";
 import { ApiError } from "../api-error.ts";
 import { FEED_CURSOR, pageChanges } from "../badges/changes.ts";
@@ -65,14 +65,15 @@ async function readTimes(c: HonoContext<HttpEnv>): Promise<{ transition: Transit
     const isMissing = (typeof value === "string" && value.trim() === "") || (name === "reason" && value === null);
     if (isMissing) delete body[name];
   }
+  const { reason = null } = parseBody(reasonRequest, body, {});
   if (body.expiresAt === undefined && body.startsAt === undefined) throw new ApiError("UNDEFINED_EXPIRESAT");
-  const { expiresAt, startsAt, reason } = parseBody(badgeTimesRequest, body, TIME_FIELDS);
+  const { expiresAt, startsAt } = parseBody(badgeTimesRequest, body, TIME_FIELDS);
   const transition = {
     kind: "reschedule" as const,
     ...(expiresAt !== undefined && { expiresAt: toTime(expiresAt) }),
     ...(startsAt !== undefined && { startsAt: toTime(startsAt) }),
   };
-  return { transition, reason: reason ?? null };
+  return { transition, reason };
 }
 
 const toTime = (text: string | null): number | null => (text === null ? null : Date.parse(text));

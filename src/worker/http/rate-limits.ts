@@ -26,7 +26,7 @@ interface LimitedDevice {
   device: string;
 }
 
-/** The address of a call, which each limit counts at most once. */
+/** The address of a call. Each limit lets it pass at most once; a repeated attempt of a call over its limit is over it, too. */
 export interface LimitedAddress {
   key: string;
   isCounted: boolean;
@@ -56,16 +56,16 @@ export function rememberAddress(c: HonoContext<HttpEnv>, { id }: { id: string },
 export async function limitAddress(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
   if (address === undefined || address.isCounted) return;
-  address.isCounted = true;
   await consumeLimit(c.get("context").clientIpLimit, address.key);
+  address.isCounted = true;
 }
 
 /** Counts a refused call or a guess for its address, apart from other calls. @throws ApiError RATE_LIMITED */
 export async function limitAddressApart(c: HonoContext<HttpEnv>): Promise<void> {
   const address = c.get("limitedAddress");
   if (address === undefined || address.isCountedApart) return;
-  address.isCountedApart = true;
   await consumeLimit(c.get("context").clientIpLimit, `${address.key}:refused`);
+  address.isCountedApart = true;
 }
 
 /**

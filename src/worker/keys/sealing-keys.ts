@@ -1,6 +1,6 @@
 import { derivePublicKey, exportDer, importSealingPrivateKey, toBase64 } from "../../shared/sealing.ts";
 
-/** `SEALING_KEY_<version>_<fingerprint>`; the keys of release 1.0 have no fingerprint in their names. */
+/** `SEALING_KEY_<version>_<fingerprint>`; local keys have no fingerprint in their names. */
 const SECRET_NAME = /^SEALING_KEY_([1-9]\d*)(?:_[0-9a-f]+)?$/;
 
 interface HeldKey {

@@ -19,9 +19,11 @@ export async function holdCall(
   have: number,
 ): Promise<string> {
   const { id: applicationId } = application;
-  const current = await applicationForStatusLists(context, clientAddress, applicationId);
+  const currentSettings = () => applicationForStatusLists(context, clientAddress, applicationId);
+  await currentSettings();
   const message = await context.live.listen(applicationId, { door: door && { id: door.id, name: door.name }, have });
-  if (message === null) return signDelta(context, current, emptyDelta(have), context.now());
+  // The signing key may have been rotated meanwhile.
+  if (message === null) return signDelta(context, await currentSettings(), emptyDelta(have), context.now());
   if ("refused" in message) {
     if (door && message.refused === "INVALID_CREDENTIALS") context.applicationCache.forgetDoor(applicationId, door);
     throw new ApiError(message.refused, { applicationId });

@@ -19,6 +19,9 @@ import { type Attachment, attachment, listener, type Message, type SeenDoor } fr
 import { SeenDoors } from "./seen.ts";
 import { Snapshots } from "./snapshots.ts";
 
+/** RFC 6455 section 7.4.1. A call whose connection breaks ends with another code. */
+const NORMAL_CLOSURE = 1000;
+
 /** A waiting listener. */
 interface Waiting extends Attachment {
   socket: WebSocket;
@@ -108,22 +111,23 @@ export class Live extends DurableObject<Env> {
     if (this.#sockets().length > 0) await this.#ensureAlarm(Date.now() + pause);
   }
 
-  override webSocketClose(socket: WebSocket): void {
-    this.#end(socket);
+  override webSocketClose(socket: WebSocket, code: number): void {
+    this.#end(socket, code !== NORMAL_CLOSURE);
   }
 
   override webSocketError(socket: WebSocket): void {
-    this.#end(socket);
+    this.#end(socket, true);
   }
 
-  #end(socket: WebSocket): void {
-    this.#noteEnd(attachment.parse(socket.deserializeAttachment()));
+  /** @param isBroken the door has gone: it may be its last call for long */
+  #end(socket: WebSocket, isBroken: boolean): void {
+    this.#noteEnd(attachment.parse(socket.deserializeAttachment()), isBroken);
     close(socket);
   }
 
   /** Notes a door's call again when it ends: if the object has slept since it began, its memory of the call is lost. */
-  #noteEnd({ door, have, since }: Attachment): void {
-    if (door !== null) this.#seen.noteEnd(door.id, { seenAt: since, have });
+  #noteEnd({ door, have, since }: Attachment, isBroken = false): void {
+    if (door !== null) this.#seen.noteEnd(door.id, { seenAt: since, have }, isBroken);
   }
 
   /** Sends a new listener the changes that it lacks: at once, or at the alarm if D1 does not respond. */
@@ -276,7 +280,7 @@ function send(socket: WebSocket, message: Message): void {
 
 function close(socket: WebSocket): void {
   try {
-    socket.close(1000);
+    socket.close(NORMAL_CLOSURE);
   } catch {
     // It is closed already.
   }

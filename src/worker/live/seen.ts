@@ -10,8 +10,8 @@ interface Seen {
 }
 
 /**
- * The last call of each door, in memory. It is written at most every ten minutes, because each door calls every minute. An
- * eviction loses at most ten minutes.
+ * The last call of each door, in memory. It is written at most every ten minutes, because each door calls every minute, and
+ * when a call's connection breaks. An eviction loses at most ten minutes.
  */
 export class SeenDoors {
   readonly #sql: SqlStorage;
@@ -25,18 +25,27 @@ export class SeenDoors {
   }
 
   /** Notes a call that begins, and writes it if that is due. */
-  noteStart(id: string, { seenAt, have }: Seen): void {
+  noteStart(id: string, seen: Seen): void {
     const writtenAt = this.#read(id)?.writtenAt;
-    const isDue = writtenAt === undefined || seenAt - writtenAt >= DOOR_SEEN_WRITE_MILLISECONDS;
-    if (isDue) this.#sql.exec("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", id, seenAt, have);
-    this.#known.set(id, { seenAt, have, writtenAt: isDue ? seenAt : writtenAt });
+    const isDue = writtenAt === undefined || seen.seenAt - writtenAt >= DOOR_SEEN_WRITE_MILLISECONDS;
+    this.#note(id, seen, isDue ? null : writtenAt);
   }
 
-  /** Notes a call that ends, unless a later one is known. It writes nothing: `noteStart` did, if that was due. */
-  noteEnd(id: string, { seenAt, have }: Seen): void {
+  /**
+   * Notes a call that ends, unless a later one is known.
+   *
+   * @param isBroken writes it, because the door may not call again; otherwise `noteStart` wrote it, if that was due
+   */
+  noteEnd(id: string, seen: Seen, isBroken: boolean): void {
     const known = this.#read(id);
     // Without an entry, the door's secret was retired.
-    if (known && known.seenAt < seenAt) this.#known.set(id, { ...known, seenAt, have });
+    if (known && known.seenAt <= seen.seenAt) this.#note(id, seen, isBroken ? null : known.writtenAt);
+  }
+
+  /** @param writtenAt when the row was last written; null writes it now */
+  #note(id: string, { seenAt, have }: Seen, writtenAt: number | null): void {
+    if (writtenAt === null) this.#sql.exec("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", id, seenAt, have);
+    this.#known.set(id, { seenAt, have, writtenAt: writtenAt ?? seenAt });
   }
 
   find(id: string): Seen | undefined {

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
 import { DUE_CHUNK_ROWS, PURGE_INVITATIONS } from "../../../src/shared/limits/allocator-limits.ts";
 import type { NewInvitation, Revoker, Rules } from "../../../src/worker/allocator/commands.ts";
-import { decideDue } from "../../../src/worker/allocator/decide/due.ts";
 import {
   decideInvitationErasure,
   decideInvite,
   decideRevocation,
 } from "../../../src/worker/allocator/decide/invitation.ts";
-import { takeNumber } from "../../../src/worker/allocator/decide/numbers.ts";
 import { decidePurge } from "../../../src/worker/allocator/decide/purge.ts";
+import { decideDue } from "../../../src/worker/allocator/decide/record-ends.ts";
+import { takeNumber } from "../../../src/worker/allocator/decide/take-number.ts";
 import {
   DIGEST,
   device,

@@ -9,7 +9,7 @@ import type { Transaction } from "../transaction.ts";
 import { endInvitation } from "./end-invitation.ts";
 import { addBadgeEvent, addNewBadgeEvent } from "./events.ts";
 import { issueNumber } from "./issue-number.ts";
-import { mayBind, mayUse } from "./keys.ts";
+import { mayBind, mayUse } from "./key-binding.ts";
 import { logIn } from "./log-in.ts";
 
 /** Prefix of visitors' user IDs; reception's invitations vouch only for these (contract section 22). */
@@ -86,7 +86,7 @@ function refusalOf(
   { withSecret, userId: namedUser }: InvitationRow,
   own: IssuedBadge | undefined,
 ): ErrorCode | null {
-  // Whoever asks for the invitation of an erased user learns the alias.
+  // Nobody may claim it under an alias, which `GET /v1/invitation` shows to every holder of the token.
   if (namedUser !== null && (namedUser !== userId || isAlias(namedUser))) return "WRONG_USER";
   if (tables.isBlocked(userId, userDigest)) return "BLOCKED_USER";
   if (own) {

@@ -1,12 +1,12 @@
 import type { Call, Result } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { decideBlock, decideUnblock } from "./block.ts";
-import { decideDue } from "./due.ts";
 import { decideErase } from "./erase.ts";
 import { decideInvitationErasure, decideInvite, decideRevocation } from "./invitation.ts";
-import { skipNumbers } from "./numbers.ts";
 import { decidePurge } from "./purge.ts";
+import { decideDue } from "./record-ends.ts";
 import { decideBadge } from "./request-badge.ts";
+import { skipNumbers } from "./take-number.ts";
 import { decideTransition } from "./transition.ts";
 
 /** Decides one call. */

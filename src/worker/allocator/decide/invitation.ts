@@ -13,7 +13,7 @@ import {
 } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { endInvitation } from "./end-invitation.ts";
-import { takeLimitedNumber, takeNumber } from "./numbers.ts";
+import { takeLimitedNumber, takeNumber } from "./take-number.ts";
 
 /** Reserves a number for each invitation until it is claimed, revoked or expires (contract sections 5, 12 and 24). */
 export function decideInvite(transaction: Transaction, audit: AuditContext, command: InviteCommand): Result {

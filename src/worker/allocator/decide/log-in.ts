@@ -2,7 +2,7 @@ import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
-import { mayBind, mayUse } from "./keys.ts";
+import { mayBind, mayUse } from "./key-binding.ts";
 import { refusalOfState } from "./refused-states.ts";
 
 /**

@@ -6,7 +6,7 @@ import { decideClaim } from "./claim.ts";
 import { addNewBadgeEvent } from "./events.ts";
 import { issueNumber } from "./issue-number.ts";
 import { logIn } from "./log-in.ts";
-import { takeLimitedNumber } from "./numbers.ts";
+import { takeLimitedNumber } from "./take-number.ts";
 
 /** `POST /v1/badge` (contract sections 2, 12 and 15): the badge of a user device, a new one, or an invitation's. */
 export function decideBadge(transaction: Transaction, audit: AuditContext, command: BadgeCommand): Result {

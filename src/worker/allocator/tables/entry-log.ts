@@ -90,8 +90,8 @@ export class Log {
   }
 
   /**
-   * D1 is at an earlier entry: it may have had those that follow. They are kept for the whole time again, and so is that entry:
-   * D1 may be restored to this moment.
+   * D1 counts as restored to this entry, and may have had the later ones. They and this entry are kept for another 31 days, because D1 may
+   * be restored to this moment.
    */
   renewAfter(sequence: number, now: number): void {
     this.#orm.update(entry).set({ keptAt: now }).where(gte(entry.sequence, sequence)).run();

@@ -21,8 +21,8 @@ import {
 } from "../../../../src/shared/identifiers.ts";
 import { CALL_DEADLINE_MILLISECONDS } from "../../../../src/shared/limits/allocator-limits.ts";
 import { badge as table } from "../../../../src/shared/schema.ts";
-import type { Reply } from "../../../../src/worker/allocator/calls.ts";
 import { CALL_VERSION, type CallMessage, type Command, type Rules } from "../../../../src/worker/allocator/commands.ts";
+import type { Reply } from "../../../../src/worker/allocator/waiting-calls.ts";
 import type { Application as Registered, SigningKey } from "../../../../src/worker/applications/application-cache.ts";
 import { hashUserId } from "../../../../src/worker/applications/derived-ids.ts";
 import { BADGE_CURSOR } from "../../../../src/worker/badges/list.ts";

@@ -70,7 +70,8 @@ export class PlatformStandIn {
 
   /** Calls that may have changed something: a check of rights deletes what nobody has. */
   writes(): string[] {
-    return this.calls.filter((call) => !/^GET |^DELETE \/d1\/database\/ID$|^DELETE \/queues\/0{32}$/.test(call));
+    const reads = /^GET |^DELETE \/(d1\/database\/ID|queues\/0{32}|workers\/scripts\/NAME)$/;
+    return this.calls.filter((call) => !reads.test(call));
   }
 
   /** Runs a statement on the database of home 1. */

@@ -96,7 +96,7 @@ export class Calls {
     return this.#results.get(id)?.outcome;
   }
 
-  /** A group with a number that D1 refused was split (`splitByNumbers`): what it refused was decided again, or is now. */
+  /** If D1 refused a number of a group, the group's refused calls are decided again (`splitByNumbers`), so their stored results do not count. */
   #loadEarlier(now: number): void {
     const withdrawn = this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES);
     for (const group of this.#log.recentGroups(MAX_RECENT_ENTRIES)) {
