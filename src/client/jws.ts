@@ -12,7 +12,7 @@ const SIGNATURE_BYTES = 64;
 export async function signJws(key: ProofKey, header: { typ: string; jwk?: object }, claims: object): Promise<string> {
   const part = (value: object) => toBase64Url(new TextEncoder().encode(JSON.stringify(value)));
   const input = `${part({ alg: "ES256", ...header })}.${part(claims)}`;
-  const signature = await key.sign(new TextEncoder().encode(input));
+  const signature = await key.sign(new Uint8Array(new TextEncoder().encode(input)));
   if (signature.length !== SIGNATURE_BYTES)
     throw new RangeError("the key's sign must return r and s, 64 bytes; rawSignatureFromDer converts DER");
   return `${input}.${toBase64Url(signature)}`;

@@ -463,12 +463,7 @@ export class ServerClient {
     return this.#call({ method: "POST", path, headers, body, read, signal });
   }
 
-  #step(
-    path: string,
-    times: BadgeTimesRequest,
-    options: BadgeStepOptions,
-    isRepeatable = true,
-  ): Promise<CurrentBadge> {
+  #step(path: string, times: BadgeTimesRequest, options: BadgeStepOptions, isRepeatable = true): Promise<CurrentBadge> {
     const { ifChange } = options;
     const headers = ifChange === undefined ? {} : { "if-match": `"${ifChange}"` };
     return this.#change(path, currentBadge, options, { times, headers, isRepeatable });

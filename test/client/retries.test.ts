@@ -295,6 +295,7 @@ it("the wait is a random part of a ceiling that doubles with every try, up to ei
           maxTries: 100,
           maxRetryAfterSeconds: 60,
           random,
+          isRepeatable: true,
         } as const;
         expect(waitBeforeRetry(failure)).toBe(Math.floor(random * ceilingAfter(tries)));
       },

@@ -68,7 +68,7 @@ describe("application create --format (contract section 20)", () => {
     expect(await refusal(...createWords(options))).toContain(line);
   });
 
-  it("h10302 takes the next default block as long as one fits the format", async () => {
+  it("h10302 and no format take the next default block as long as one fits the 35 bits of H10302", async () => {
     const range = async (options: RangeOptions) => {
       const { firstNumber, lastNumber } = await createApplication(homes, submit, {
         name: "App",
@@ -80,7 +80,7 @@ describe("application create --format (contract section 20)", () => {
     expect(await range({ format: "h10302" })).toEqual([34_340_000_000, 34_349_999_999]);
     await expect(range({ format: "h10302" })).rejects.toThrow("No block of numbers up to 34359738367 is free");
     expect(await range({ first: 34_350_000_000, last: 34_359_738_367 })).toEqual([34_350_000_000, 34_359_738_367]);
-    expect(await range({})).toEqual([34_360_000_000, 34_369_999_999]);
+    await expect(range({})).rejects.toThrow("No block of numbers up to 34359738367 is free");
   });
 
   it("an application shows the formats that its whole range fits, and its range may outgrow them", async () => {

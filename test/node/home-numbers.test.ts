@@ -103,7 +103,7 @@ describe("number ranges (contract sections 10 and 17)", () => {
     const lowest = await create(1, [1, 1]);
     const highest = await create(2, [1_000_000_000, Number.MAX_SAFE_INTEGER]);
     expect([lowest.firstNumber, highest.lastNumber]).toEqual([1, Number.MAX_SAFE_INTEGER]);
-    await expect(create(1)).rejects.toThrow("No block of numbers is free");
+    await expect(create(1)).rejects.toThrow("No block of numbers up to 34359738367 is free");
   });
 
   it.each([

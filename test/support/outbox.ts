@@ -82,6 +82,7 @@ export class Outbox {
       userId,
       metadata,
       isVerified: true,
+      isServer: false,
       invitationToken: null,
       keyThumbprint: null,
       bookmark: null,

@@ -47,7 +47,7 @@ const USABLE_HOURS = UNUSED_REGISTRATION_HOURS - 1;
  */
 export function insertRows(orm: Orm, wanted: NewApplication, material: Material, registration: Registration) {
   const { applicationId, rootKey: sealedRootKey, sealingVersion, createdAt } = material;
-  const { home: _home, credentials: _credentials, range: _range, highestDefault: _highest, ...settings } = wanted;
+  const { home: _home, credentials: _credentials, range: _range, ...settings } = wanted;
   const { firstNumber, lastNumber, registeredAt } = registration;
   const usableUntil = registeredAt + USABLE_HOURS * HOUR_MILLISECONDS;
   const isFree = sql`WHERE NOT EXISTS (SELECT 1 FROM ${application} WHERE ${application.id} = ${applicationId})

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, sql } from "drizzle-orm";
 import { viewHistory } from "../../shared/history.ts";
 import { history } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
@@ -23,13 +23,14 @@ export const historyCommand = command("history", {
     const database = homes.databaseFor(applicationId);
     await findApplication(database, applicationId);
     const ofBadge = badge === undefined ? undefined : eq(history.badge, badge);
-    // A badge has few entries, so its index is the better one. The plus sign keeps SQLite from using the user's.
-    const ofUser = ofBadge ? sql`+${history.userId} = ${user}` : eq(history.userId, user ?? "");
+    const ofUser = user === undefined ? undefined : eq(history.userId, user);
+    // Otherwise SQLite would read the whole history of the application. A badge has fewer entries than a user.
+    const index = ofBadge ? sql` INDEXED BY history_badge` : ofUser ? sql` INDEXED BY history_user` : sql``;
     const rows = await database.run((orm) =>
       orm
-        .select()
-        .from(history)
-        .where(and(eq(history.applicationId, applicationId), ofBadge, user === undefined ? undefined : ofUser))
+        .select(getTableColumns(history))
+        .from(sql`${history}${index}`)
+        .where(and(eq(history.applicationId, applicationId), ofBadge, ofUser))
         .orderBy(desc(history.id))
         .limit(limit),
     );

@@ -32,8 +32,6 @@ export type RangeOptions = Partial<OptionValues<typeof RANGE_OPTIONS>>;
 export interface WantedNumbers {
   /** Undefined for the lowest free block of the default size. */
   range?: NumberRange | undefined;
-  /** The highest number that block may end with. */
-  highestDefault?: number;
 }
 
 /** @throws UserError when the options do not go together, or a number is outside the format */
@@ -46,7 +44,7 @@ export function wantedNumbers(options: RangeOptions): WantedNumbers {
   // Without a site code, the whole format would belong to one application: the default block is enough.
   const narrowed = { first: first ?? within.first, last: last ?? within.last };
   const range = siteCode === null ? explicitEnds(first, last) : narrowed;
-  if (range === undefined) return { highestDefault: within.last };
+  if (range === undefined) return {};
   if ([range.first, range.last].some((end) => end < within.first || end > within.last)) {
     const site = siteCode === null ? "" : ` of ${SITE_OPTIONS[format]} ${siteCode}`;
     throw new UserError(

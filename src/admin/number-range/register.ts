@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { expectKind } from "../../shared/expect-kind.ts";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
-import { MAX_BADGE_NUMBER } from "../../shared/limits/request-limits.ts";
+import { MAX_DEFAULT_NUMBER } from "../../shared/limits/request-limits.ts";
 import { application } from "../../shared/schema.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { UserError } from "../command-line/errors.ts";
@@ -21,15 +21,16 @@ export async function registerNumbers(
   homes: Homes,
   submit: HomeSubmitter,
   applicationId: ApplicationId,
-  { range, highestDefault: highest = MAX_BADGE_NUMBER }: WantedNumbers,
+  { range }: WantedNumbers,
 ): Promise<Registration> {
-  const command = { kind: "register", applicationId, range: range ?? null, highest } as const;
+  const command = { kind: "register", applicationId, range: range ?? null, highest: MAX_DEFAULT_NUMBER } as const;
   const outcome = expectKind(await submit(command), "registered", "taken");
   if (outcome.kind === "registered") return outcome.registration;
   const { owner } = outcome;
   if (owner !== null && range !== undefined) throw await explainTaken(homes, formatRange(range), owner);
-  const limit = highest === MAX_BADGE_NUMBER ? "" : ` up to ${highest}`;
-  throw new UserError(`No block of numbers${limit} is free: choose a range with --first and --last.`);
+  throw new UserError(
+    `No block of numbers up to ${MAX_DEFAULT_NUMBER} is free: choose a range with --first and --last.`,
+  );
 }
 
 async function explainTaken(homes: Homes, wanted: string, registration: Registration): Promise<UserError> {

@@ -39,7 +39,7 @@ export function guide(): string {
 
 const START = `The service gives every user device a **badge number** that is unique across all buildings, and signatures that door controllers check offline. Application servers invite visitors, suspend and revoke badges, keep a mirror of them, and receive a webhook for every new badge.
 
-An administrator issues an **application ID** (public, part of the installed application) and an **application secret** (for servers only), and sets the webhook URL. There is no sign-up.
+An administrator issues an **application ID** (public, part of the installed application) and an **application secret** (for servers only), and sets the webhook URL. There is no sign-up. A disabled application, a retired secret and other changes of settings take effect within half a minute.
 
 This reference is made from an OpenAPI 3.1 document: [/openapi.json](/openapi.json), for generators of clients, mocks and tests.
 
@@ -128,7 +128,7 @@ const DECISIONS: readonly [string, string, string][] = [
   [
     "Which field carries the invitation token?",
     "`invitationToken`; it is the `id` of the invitation.",
-    "There is one secret, so it needs one name. Only its digest is stored.",
+    "There is one secret, so it needs one name. Until it is claimed, only its digest is stored.",
   ],
   [
     "A token whose badge was replaced later?",

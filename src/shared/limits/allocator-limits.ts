@@ -2,6 +2,8 @@
 
 /** Deadline of a call of an object, retries included. It is shorter than that of other dependencies. */
 export const CALL_DEADLINE_MILLISECONDS = 9000;
+/** How long before its deadline a call is replied to whose work takes longer. */
+export const CALL_REPLY_MILLISECONDS = 1000;
 /** Pauses between tries of a call that was lost on the way: full jitter below these, each twice the one before. */
 export const CALL_RETRY_BASE_MILLISECONDS = 100;
 export const CALL_RETRY_MAX_MILLISECONDS = 2000;
@@ -27,6 +29,8 @@ export const MIN_TRY_PAUSE_MILLISECONDS = 50;
 export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
 /** Pause before the alarm continues unfinished work. */
 export const RETRY_ALARM_MILLISECONDS = 10_000;
+/** The same, when callers have just got 503: that is settled ten seconds later at the latest (contract section 21). */
+export const GIVEN_UP_ALARM_MILLISECONDS = 1000;
 /** Pause between comparisons while D1's head is unknown to the log and an administrator has to decide. */
 export const CLOSED_ALARM_MILLISECONDS = 600_000;
 /** Entries, and characters of them, that one batch sends: D1 takes 1,000 queries an invocation, and an entry takes up to 15. */

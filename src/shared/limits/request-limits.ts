@@ -7,6 +7,8 @@ export const MAX_BADGE_NUMBER = Number.MAX_SAFE_INTEGER;
 export const FIRST_DEFAULT_NUMBER = 1_000_000_000;
 /** Numbers in a default range. */
 export const DEFAULT_RANGE_SIZE = 10_000_000;
+/** Largest number of a default range: 2^35 - 1, the largest of the 35-bit field of an H10302 card. */
+export const MAX_DEFAULT_NUMBER = 34_359_738_367;
 
 // Requests (contract section 7)
 export const MAX_BODY_BYTES = 16 * 1024;

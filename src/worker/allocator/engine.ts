@@ -1,6 +1,8 @@
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   CALL_DEADLINE_MILLISECONDS,
+  CALL_REPLY_MILLISECONDS,
+  GIVEN_UP_ALARM_MILLISECONDS,
   MAX_BATCH_CHARACTERS,
   MAX_COMMAND_PAUSES_MILLISECONDS,
   MAX_SEND_PAUSE_MILLISECONDS,
@@ -100,7 +102,10 @@ export class Engine {
     return reply;
   }
 
-  /** Goes on until the user is erased everywhere; a repeated call would find what is left. */
+  /**
+   * Goes on until the user is erased everywhere, as long as the caller waits. The alarm does the rest of a long search, and a
+   * repeated call joins it.
+   */
   async #finishErasure(
     call: Call,
     scriptId: string | null,
@@ -111,8 +116,10 @@ export class Engine {
     if (command.kind === "erase" && !isDone) {
       return this.submit({ ...call, id: newRandomId(), command: { ...command, erasedBefore: erased } }, scriptId);
     }
+    const search = this.addJob(() => this.#finishErasureOf(alias));
+    const wait = Math.max(0, call.until - this.#parts.now() - CALL_REPLY_MILLISECONDS);
     try {
-      await this.addJob(() => this.#finishErasureOf(alias));
+      await Promise.race([search, scheduler.wait(wait)]);
       return first;
     } catch {
       return { outcome: { kind: "unavailable" }, bookmark: null };
@@ -173,9 +180,11 @@ export class Engine {
       }
       this.#failJobs();
       if (!this.#hasCallers()) {
+        // Callers who have just given up soon find out what became of their calls.
+        const wait = this.#group === null ? RETRY_ALARM_MILLISECONDS : GIVEN_UP_ALARM_MILLISECONDS;
         this.#endGroup();
         // The alarm goes on with what D1 lacks.
-        await this.#parts.alarms.ensure(this.#parts.now() + RETRY_ALARM_MILLISECONDS);
+        await this.#parts.alarms.ensure(this.#parts.now() + wait);
         return;
       }
       await scheduler.wait(pause);
@@ -371,10 +380,11 @@ export class Engine {
   async #doJob(): Promise<boolean> {
     const [next] = this.#jobs;
     if (!next) return this.#continueErasures();
-    if (!(await next.job())) {
-      this.#jobs.shift();
-      next.done.resolve();
-    }
+    const hasMore = await next.job();
+    this.#jobs.shift();
+    // To the end: what is due does not wait for all of a long job.
+    if (hasMore) this.#jobs.push(next);
+    else next.done.resolve();
     return true;
   }
 

@@ -99,7 +99,7 @@ export class Calls {
   /** If D1 refused a number of a group, the group's refused calls are decided again (`splitByNumbers`), so their stored results do not count. */
   #loadEarlier(now: number): void {
     const withdrawn = this.#log.recentlyWithdrawn(MAX_RECENT_ENTRIES);
-    for (const group of this.#log.recentGroups(MAX_RECENT_ENTRIES)) {
+    for (const group of this.#log.recentGroups(MAX_RECENT_ENTRIES, withdrawn.length > 0 ? 0 : now)) {
       const isSplit = group.some(({ result }) => names(result, withdrawn));
       for (const { id, until, result } of group) {
         if (now >= until || this.#results.has(id) || (isSplit && result.kind === "refused")) continue;

@@ -24,6 +24,8 @@ export interface BadgeRequest {
   keyThumbprint: string | null;
   /** Whether the user's token was verified, or none is required. */
   isVerified: boolean;
+  /** Whether the call has the application's secret: the limit of new badges per hour is for calls without it. */
+  isServer: boolean;
   invitationToken: string | null;
   /** The bookmark that the device sent; null if it sent none. */
   bookmark: string | null;
@@ -86,7 +88,7 @@ export async function issueBadge(
   }
   if (digest === null && known === undefined) await limits.countFreshNumber().catch(rethrowUnlessAtPrimary);
   if (known && isUnchanged) return { kind: "existing", number: known.number, keyThumbprint: known.keyThumbprint };
-  const { device, userId, metadata, keyThumbprint, isVerified } = rest;
+  const { device, userId, metadata, keyThumbprint, isVerified, isServer } = rest;
   const invitation = digest === null || token === null ? null : { digest, token };
   const userDigest = await hashUserId(context.unsealedKeys, settings, userId);
   const wanted = {
@@ -102,7 +104,7 @@ export async function issueBadge(
   const { result, rules } = await executeWithSettings(
     context,
     settings,
-    (rules): BadgeCommand => ({ ...wanted, rules }),
+    (rules): BadgeCommand => ({ ...wanted, rules: isServer ? { ...rules, newBadgesPerHour: null } : rules }),
     audit,
   );
   return toIssueResult(result, rules.signingKey.publicKey);

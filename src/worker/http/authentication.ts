@@ -48,6 +48,8 @@ interface CallingDevice {
 export interface ProvingDevice extends CallingDevice {
   /** Null if the call has no proof. */
   proof: CheckedProof | null;
+  /** Whether the call has the application's secret. */
+  isServer: boolean;
 }
 
 /**
@@ -63,13 +65,13 @@ export async function requireProvingDevice(
   const credentials = readCredentials(c);
   const application = await callers.requireApplication(c.get("context"), credentials, missing);
   c.set("application", application.id);
-  const isLimited = !(await isServer(application, credentials));
-  if (isLimited) rememberAddress(c, application, credentials.clientAddress);
+  const isServer = await hasServerSecret(application, credentials);
+  if (!isServer) rememberAddress(c, application, credentials.clientAddress);
   const caller = await identifyDevice(c, application);
   const text = header(c, "dpop");
   const proof = text === null ? null : await verifyProofOfCall(c, text, caller);
-  if (isLimited) await limitDevice(c, caller, proof);
-  return { ...caller, proof };
+  if (!isServer) await limitDevice(c, caller, proof);
+  return { ...caller, proof, isServer };
 }
 
 /**
@@ -213,6 +215,6 @@ async function identifyDevice(c: HonoContext<HttpEnv>, application: Application)
   return { application, udid, device: await hashUdid(c.get("context").unsealedKeys, application, udid) };
 }
 
-async function isServer(application: Application, { secret }: callers.Credentials): Promise<boolean> {
+async function hasServerSecret(application: Application, { secret }: callers.Credentials): Promise<boolean> {
   return secret !== null && (await callers.isServerSecret(application, secret));
 }

@@ -49,6 +49,7 @@ export const badgeRoutes = new Hono<HttpEnv>()
           metadata: metadata ? JSON.stringify(metadata) : null,
           keyThumbprint: key?.thumbprint ?? null,
           isVerified: user.isAccepted,
+          isServer: caller.isServer,
           invitationToken: invitationToken ?? null,
           bookmark: readBookmark(c, caller.application),
         };

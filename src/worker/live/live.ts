@@ -81,16 +81,16 @@ export class Live extends DurableObject<Env> {
       const seen = waiting ? { seenAt: waiting.since, have: waiting.have } : this.#seen.find(id);
       return seen ? [{ id, ...seen }] : [];
     });
-    if (found.length === 0) return [];
+    const now = Date.now();
+    const isConnected = ({ seenAt }: { seenAt: number }) => happenedWithin(seenAt, now, DOOR_CONNECTED_MILLISECONDS);
+    const connected = found.filter(isConnected);
+    // A door that has been away for long lacks many changes, which need not be read: it is not current.
+    if (connected.length === 0) return found.map((door) => ({ ...door, isCurrent: false }));
     const snapshots = this.#snapshotsOf(applicationId);
     // D1 may have a change whose wake-up is on its way.
     snapshots.outdate();
-    const snapshot = await snapshots.read(Math.min(...found.map(({ have }) => have)));
-    const now = Date.now();
-    return found.map((door) => {
-      const isConnected = happenedWithin(door.seenAt, now, DOOR_CONNECTED_MILLISECONDS);
-      return { ...door, isCurrent: isConnected && isCurrent(snapshot, door.have) };
-    });
+    const snapshot = await snapshots.read(Math.min(...connected.map(({ have }) => have)));
+    return found.map((door) => ({ ...door, isCurrent: isConnected(door) && isCurrent(snapshot, door.have) }));
   }
 
   /** Never throws: the platform drops an alarm that has failed six times (Durable Objects: Alarms). */

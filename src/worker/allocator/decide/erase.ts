@@ -45,9 +45,11 @@ export function decideErase(
     // A user who is erased again, under the alias, keeps the first digest.
     transaction.insertBlock({ ...block, userId: alias, userDigest: block.userDigest ?? userDigest });
   }
-  if (badges.length + invitations.length > 0 || isBlockedByName) {
-    transaction.addHistory("user:erased", by, { userId: alias });
-  }
+  const isKnown = badges.length + invitations.length > 0 || isBlockedByName;
+  const pending = isKnown ? undefined : tables.erasureOf(userId);
+  // A repeated call joins the search that goes on.
+  if (pending) return { kind: "erased", userId: pending.alias, erased: erasedBefore, isDone: true };
+  if (isKnown) transaction.addHistory("user:erased", by, { userId: alias });
   // Even if no row is left: an event may still name the user.
   transaction.eraseFromD1(userId, alias, (data) => withoutPerson(data, userId, alias));
   const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;

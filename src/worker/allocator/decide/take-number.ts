@@ -42,7 +42,7 @@ function takeFreed(transaction: Transaction, { reuseAfterSeconds }: Rules): numb
 }
 
 /**
- * Takes a number for a new badge, or for an invitation without the secret. `--new-badges-per-hour` limits these per clock hour
+ * Takes a number for a new badge or an invitation without the secret. `--new-badges-per-hour` limits these per clock hour
  * (contract section 7).
  *
  * @returns why there is none
@@ -51,10 +51,11 @@ export function takeLimitedNumber(
   transaction: Transaction,
   rules: Rules,
 ): number | "RATE_LIMITED" | "NUMBERS_EXHAUSTED" {
+  if (rules.newBadgesPerHour === null) return takeNumber(transaction, rules) ?? "NUMBERS_EXHAUSTED";
   const { counters, now } = transaction;
   const hour = Math.floor(now / HOUR_MILLISECONDS);
   const used = counters.hour === hour ? counters.hourUsed : 0;
-  if (rules.newBadgesPerHour !== null && used >= rules.newBadgesPerHour) return "RATE_LIMITED";
+  if (used >= rules.newBadgesPerHour) return "RATE_LIMITED";
   const number = takeNumber(transaction, rules);
   if (number === null) return "NUMBERS_EXHAUSTED";
   counters.hour = hour;

@@ -4,7 +4,7 @@ import { SEND_ENTRIES } from "../../../shared/limits/allocator-limits.ts";
 import { PLATFORM_DEADLINE_MILLISECONDS } from "../../../shared/limits/platform-limits.ts";
 import { applicationHead } from "../../../shared/schema.ts";
 import { log as logLine } from "../../log.ts";
-import { withDeadline } from "../../platform.ts";
+import { Unavailable, withDeadline } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
 import type { BadgeRow } from "../../storage/rows.ts";
 import type { Mark } from "../counters.ts";
@@ -248,6 +248,9 @@ export class Replicator {
   /** Replaces D1's rows with the allocator's (contract section 21). @throws Unavailable */
   async republish(): Promise<void> {
     const { openDatabase, applicationId, tables, log, now, notify, appendEmpty } = this.#parts;
+    // Rows that are not copied yet would be lost.
+    if (tables.self()?.copiedAt == null)
+      throw new Unavailable("D1", new Error("the copy of D1's rows is not complete"));
     // If it fails before its first batch, D1 is where it was, and lacks nothing.
     this.doubt();
     try {

@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { historyIdPrefix } from "../../../shared/history.ts";
 import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts";
-import { REPUBLISH_PAGE_ROWS } from "../../../shared/limits/allocator-limits.ts";
+import { REPUBLISH_PAGE_ROWS, SEND_CHARACTERS, SEND_ENTRIES } from "../../../shared/limits/allocator-limits.ts";
 import { history, statusList } from "../../../shared/schema.ts";
 import { Unavailable } from "../../platform.ts";
 import type { Database } from "../../storage/database.ts";
@@ -191,21 +191,28 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover, known: numbe
   const from = historyIdPrefix(log.oldest() ?? parts.now());
   const through = log.head()?.sequence ?? 0;
   await mover.move((session) => [DELETE_NEWER_HISTORY.bind(session, { applicationId, from })]);
+  const batch: EntryChanges[] = [];
+  const send = async () => {
+    const sent = batch.splice(0);
+    if (sent.length > 0) await mover.move((session) => render(parts, session, ...sent));
+    for (const { erasures } of sent) for (const erasure of erasures) parts.tables.addErasure(erasure);
+  };
   for (const { sequence, changes } of log.walk(through)) {
     const { history: rows, erasures, results, endedDay } = changes;
     const events = sequence > known ? changes.events : [];
-    await mover.move((session) =>
-      render(parts, session, { ...NO_CHANGES, history: rows, events, erasures, results, endedDay }),
-    );
-    for (const erasure of erasures) parts.tables.addErasure(erasure);
+    const isEmpty = rows.length + events.length + erasures.length + results.length === 0 && endedDay === null;
+    if (!isEmpty) batch.push({ ...NO_CHANGES, history: rows, events, erasures, results, endedDay });
+    if (batch.length >= SEND_ENTRIES || JSON.stringify(batch).length > SEND_CHARACTERS) await send();
   }
+  await send();
 }
 
 function render(
   { applicationId, now, tables }: RepublishParts,
   session: D1DatabaseSession,
-  changes: EntryChanges,
+  ...entries: EntryChanges[]
 ): D1PreparedStatement[] {
   const again = { now: now(), hadUrl: tables.self()?.hasRecordedEvents ?? false };
-  return new RenderedEntries(session, applicationId, [{ changes, isAgain: true }], again).statements;
+  const sentAgain = entries.map((changes) => ({ changes, isAgain: true }));
+  return new RenderedEntries(session, applicationId, sentAgain, again).statements;
 }

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, gte, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, lte, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import * as schema from "../../../shared/schema.ts";
@@ -51,8 +51,8 @@ const numbers = {
 /** By number: the primary key, among the numbers that the application can have. */
 function byNumber(table: typeof schema.badge | typeof schema.freedNumber): PagedTable {
   const own = and(
-    gt(table.number, p.after1),
-    gte(table.number, numbers.first),
+    // One bound: SQLite would begin at the first of two, among other applications' rows.
+    sql`${table.number} > max(${p.after1}, ${numbers.first} - 1)`,
     lte(table.number, numbers.last),
     sql`+${table.applicationId} = ${p.applicationId}`,
   );

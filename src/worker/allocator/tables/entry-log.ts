@@ -94,29 +94,44 @@ export class Log {
    * be restored to this moment.
    */
   renewAfter(sequence: number, now: number): void {
-    this.#orm.update(entry).set({ keptAt: now }).where(gte(entry.sequence, sequence)).run();
-    this.#orm.update(entry).set({ isAgain: true }).where(gt(entry.sequence, sequence)).run();
+    // One statement: each rewrites the entries, which may be gigabytes.
+    const isAgain = sql`${entry.isAgain} OR ${entry.sequence} > ${sequence}`;
+    this.#orm.update(entry).set({ keptAt: now, isAgain }).where(gte(entry.sequence, sequence)).run();
   }
 
-  /** The calls of each group that the last entries store, newest first. */
-  recentGroups(limit: number): CallResult[][] {
-    const newest = desc(entry.sequence);
-    const rows = this.#orm.select({ calls: entry.calls }).from(entry).orderBy(newest).limit(limit).all();
-    return rows.map(({ calls }) => calls);
+  /**
+   * Calls that the last entries store, by group, newest first.
+   *
+   * @param since only those that may be repeated after this time, in milliseconds
+   */
+  recentGroups(limit: number, since: number): CallResult[][] {
+    const recent = this.#last(limit);
+    // Results of past calls are not read: a result may be a whole badge, and all of them would not fit into memory.
+    const query = sql`SELECT ${recent.sequence} AS sequence, value AS result FROM ${recent}, json_each(${recent.calls})
+      WHERE value ->> 'until' > ${since} ORDER BY ${recent.sequence} DESC`;
+    const rows = this.#orm.all<{ sequence: number; result: string }>(query);
+    return [...Map.groupBy(rows, ({ sequence }) => sequence).values()].map((group) =>
+      group.map(({ result }) => JSON.parse(result)),
+    );
   }
 
   /** Numbers that the last entries have withdrawn: another application has them. */
   recentlyWithdrawn(limit: number): number[] {
-    const newest = desc(entry.sequence);
-    const recent = this.#orm.select({ changes: entry.changes }).from(entry).orderBy(newest).limit(limit).as("recent");
+    const recent = this.#last(limit);
     const query = sql`SELECT value AS withdrawn FROM ${recent}, json_each(${recent.changes}, '$.withdrawn')`;
     return this.#orm.all<{ withdrawn: number }>(query).map(({ withdrawn }) => withdrawn);
+  }
+
+  #last(limit: number) {
+    return this.#orm.select().from(entry).orderBy(desc(entry.sequence)).limit(limit).as("recent");
   }
 
   /** Users whom the entries after one erase, or whose search they report as done. */
   erasuresAfter(sequence: number): Erasure[] {
     const erasures = sql`json_each(${entry.changes}, '$.erasures')`;
-    const query = sql`SELECT value AS erasure FROM ${entry}, ${erasures} WHERE ${entry.sequence} > ${sequence}`;
+    // Few entries erase a user, and to search a text is faster than to parse it.
+    const query = sql`SELECT value AS erasure FROM ${entry}, ${erasures}
+      WHERE ${entry.sequence} > ${sequence} AND instr(${entry.changes}, '"erasures"') > 0`;
     return this.#orm.all<{ erasure: string }>(query).map((row) => JSON.parse(row.erasure));
   }
 

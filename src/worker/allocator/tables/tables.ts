@@ -237,6 +237,11 @@ export class Tables {
       .run();
   }
 
+  /** The search for an erased user, if it goes on. */
+  erasureOf(userId: string): PendingErasure | undefined {
+    return this.orm.select().from(erasure).where(eq(erasure.userId, userId)).get();
+  }
+
   /** An erasure whose search goes on. */
   pendingErasure(): PendingErasure | undefined {
     return this.orm.select().from(erasure).orderBy(asc(erasure.alias)).limit(1).get();
