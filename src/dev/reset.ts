@@ -1,8 +1,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
 import { describeError, UserError } from "../admin/command-line/errors.ts";
+import { askOnTerminal } from "../admin/command-line/terminal.ts";
 import { takeLock } from "../admin/platform/file-lock.ts";
 import { formatPath, localState } from "../admin/platform/paths.ts";
 import { assertStateWritable } from "../admin/platform/writable.ts";
@@ -33,14 +33,10 @@ function readCommandLine(words: string[]) {
 }
 
 async function confirm(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new UserError("There is no terminal to ask on: run npm run reset -- --yes");
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    const answer = await terminal.question("Delete all local applications, badges and keys? Type yes: ");
-    return answer.trim().toLowerCase() === "yes";
-  } finally {
-    terminal.close();
-  }
+  const question = "Delete all local applications, badges and keys? Type yes: ";
+  const isSure = await askOnTerminal(question, (answer) => answer.toLowerCase() === "yes");
+  if (isSure === null) throw new UserError("There is no terminal to ask on: run npm run reset -- --yes");
+  return isSure;
 }
 
 async function reset(): Promise<void> {

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { healthProblem } from "../admin/deploy/address.ts";
@@ -11,8 +10,8 @@ import { tickLocally } from "../admin/platform/local-tick.ts";
 import { type LocalState, PROJECT, WRANGLER_CONFIG } from "../admin/platform/paths.ts";
 import { QUIET_WRANGLER, WRANGLER_PROGRAM } from "../admin/platform/wrangler.ts";
 
-/** Loaded into wrangler's process before wrangler. */
-const PRELOAD = fileURLToPath(new URL("./wrangler-preload.ts", import.meta.url));
+/** Loaded into wrangler's process before wrangler. A URL, because a path may contain `#` or `%`. */
+const PRELOAD = new URL("./wrangler-preload.ts", import.meta.url).href;
 const STOP_GRACE_MILLISECONDS = 3000;
 const READY_POLL_MILLISECONDS = 100;
 /** How many of wrangler's last lines are kept, to explain an early end. */

@@ -4,7 +4,7 @@ import encodeQr from "qr";
 const QUIET_ZONE = 4;
 
 /** A QR code to draw: `size` modules wide and high with its margin, and an SVG path of the dark ones. */
-export interface QrDrawing {
+interface QrDrawing {
   size: number;
   path: string;
 }

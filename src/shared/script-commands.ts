@@ -26,7 +26,7 @@ const allocatorCommand = z.discriminatedUnion("kind", [
 export type AllocatorCommand = z.infer<typeof allocatorCommand>;
 
 /** Commands for home 1's scheduler, which keeps the register of number ranges. */
-export const homeCommand = z.discriminatedUnion("kind", [
+const homeCommand = z.discriminatedUnion("kind", [
   /** Registers numbers for an application, or more of them. */
   z.object({
     kind: z.literal("register"),

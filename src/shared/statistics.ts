@@ -29,7 +29,7 @@ import { DAY_MILLISECONDS, HOUR_MILLISECONDS, isoTime } from "./time.ts";
 export type Statistics = z.infer<typeof statistics>;
 
 /** Application, freed numbers within the reuse delay, and logins of the last day by their tokens. */
-export interface CountedApplication {
+interface CountedApplication {
   applicationId: ApplicationId;
   name: string;
   firstNumber: number;
@@ -41,12 +41,12 @@ export interface CountedApplication {
 }
 
 /** How many badges have this metadata, as JSON text. */
-export interface MetadataCount {
+interface MetadataCount {
   metadata: string | null;
   badges: number;
 }
 
-export interface DeliveryCount {
+interface DeliveryCount {
   state: EventState;
   outcome: string | null;
   events: number;

@@ -5,11 +5,10 @@ import type { TokenFailure } from "./users/verify-token.ts";
 
 interface ApiErrorDetails {
   /**
-   * Logged, but not sent. `contended`: concurrent calls changed the same rows at every attempt. `no-proof`: a proof is
-   * required. `no-issuer-keys`: a user token cannot be checked. `body-cut-off`: the caller hung up while sending its body.
-   * Other values name the fault of the proof or the user token.
+   * Logged, but not sent. `no-proof`: a proof is required. `no-issuer-keys`: a user token cannot be checked.
+   * `body-cut-off`: the caller hung up while sending its body. Other values name the fault of the proof or the user token.
    */
-  detail?: "contended" | "no-proof" | "no-issuer-keys" | "body-cut-off" | ProofFailure | TokenFailure;
+  detail?: "no-proof" | "no-issuer-keys" | "body-cut-off" | ProofFailure | TokenFailure;
   /** ID of the application whose secret was wrong or missing; logged and not sent. */
   applicationId?: ApplicationId | undefined;
   /** For the proof of the next call; sent as `DPoP-Nonce`. */

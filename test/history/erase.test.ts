@@ -497,6 +497,14 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(await namedIn()).toEqual([[], []]);
   });
 
+  it("an erasure leaves nothing of the person in a script command that was given up", async () => {
+    const application = await createApplication();
+    await putCommand(application, { kind: "block", userId: USER });
+    await runSql("UPDATE script_command SET created_at = created_at - 7200000 WHERE recipient = ?", application.id);
+    expect((await erase(application)).status).toBe(200);
+    expect(await tablesWith(USER)).toEqual([]);
+  });
+
   it("an erasure is carried out for the script, which then has the result", { timeout: 60_000 }, async () => {
     const { application, user, namedIn } = await rememberMuch();
     const command = await putCommand(application, { kind: "erase", userId: user });

@@ -6,7 +6,7 @@ import { logSampleCheck } from "../../src/admin/doctor/service-checks.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { type ApplicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
-import { applicationHead, webhookEvent } from "../../src/shared/schema.ts";
+import { applicationHead, heartbeat, webhookEvent } from "../../src/shared/schema.ts";
 import { HOUR_MILLISECONDS } from "../../src/shared/time.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -52,6 +52,25 @@ describe("doctor (contract sections 7, 17, 21 and 25)", () => {
     expect(findings.get("Sweep")).toMatchObject({ state: "error" });
     for (const check of ["Migrations", "Clock", "Number ranges"]) expect(findings.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings.values()) expect(advice === null).toBe(state === "ok");
+  });
+
+  it("doctor goes by D1's clock where this computer's is wrong", async () => {
+    const now = Date.now();
+    const tickedAt = (age: number) => ({ tickedAt: now - age, sequence: 1 });
+    const sweepWith = async (age: number, skew: number) => {
+      await database.run((orm) =>
+        orm
+          .insert(heartbeat)
+          .values({ id: 1, ...tickedAt(age) })
+          .onConflictDoUpdate({ target: heartbeat.id, set: tickedAt(age) }),
+      );
+      vi.spyOn(Date, "now").mockReturnValue(now + skew);
+      const found = await finding("Sweep").finally(() => vi.restoreAllMocks());
+      await database.run((orm) => orm.delete(heartbeat));
+      return found?.state;
+    };
+    expect(await sweepWith(10 * 60_000, -HOUR_MILLISECONDS)).toBe("error");
+    expect(await sweepWith(0, HOUR_MILLISECONDS)).toBe("ok");
   });
 
   it("doctor counts waiting deliveries, and says how full a range is", async () => {

@@ -350,6 +350,14 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     const copied = await admin("sealing-key", "add", "--recovery");
     const [, name = "", key = ""] = /^(SEALING_KEY_3_[0-9a-f]{16})=(\S+)$/m.exec(copied.stdout) ?? [];
     expect(copied.stderr).not.toContain(key);
+    // Values are still sealed to the key before it, so its secret is needed, too.
+    const worker = rehearsal.platform.account.scripts.get(WORKER);
+    const [former = "", value = ""] =
+      [...(worker?.secrets ?? [])].find(([each]) => each.startsWith("SEALING_KEY_2_")) ?? [];
+    worker?.secrets.delete(former);
+    expect((await admin("doctor", "--json")).stdout).toContain(`the Worker has no secret ${former}`);
+    expect((await rehearsal.deploy()).stderr).toContain(`wrangler secret put ${former} --env production`);
+    worker?.secrets.set(former, value);
     await rehearsal.platform.sweep();
     expect(await admin("sealing-key", "reseal")).toMatchObject({ code: 0 });
 
@@ -464,6 +472,18 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
   });
 
+  it("a deployment that was cut off before it closed the workers.dev address closes it the next time", async () => {
+    const { account } = rehearsal.platform;
+    const isRefused = (call: string) => (call === "POST /workers/scripts/NAME/subdomain" ? "refuse" : null);
+    await withConfiguration(/^\[env\.production\]\n/m, "$&workers_dev = false\n", async () => {
+      expect(await withFault(isRefused, () => rehearsal.deploy())).toMatchObject({ code: 1 });
+      expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
+      expect(account.scripts.get(WORKER)?.isReachable).toBe(false);
+    });
+    expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
+    expect(account.scripts.get(WORKER)?.isReachable).toBe(true);
+  });
+
   it("the upgraded service serves applications of both homes, each by its own queue", async () => {
     const paris = await create("--home", "2", "--webhook-url", "https://example.com/paris");
     expect(paris.applicationId).toMatch(/^app2_/);
@@ -483,7 +503,11 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   it("a release gets a share of the traffic, changes no secret meanwhile, and `deploy` ends that; a rollback goes back to the version before", async () => {
     const deployed = await release();
     expect(deployed).not.toBe(versionBefore.release);
+    await rehearsal.platform.execute("UPDATE deployment SET release = '0.0.1'");
     expect(await admin("init")).toMatchObject({ code: 0 });
+    // From now on an older checkout is refused, also by the gradual deployment.
+    const recorded = await rehearsal.platform.execute("SELECT release FROM deployment");
+    expect(JSON.stringify(recorded)).toContain(RELEASE_NUMBER);
     const old = /\(100%\) (\S+)/.exec((await wrangler("deployments", "status")).stdout)?.[1];
     const added = /Version ID: (\S+)/.exec((await wrangler("versions", "upload")).stdout)?.[1];
     expect(await release()).toBe(deployed);

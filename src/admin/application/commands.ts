@@ -49,7 +49,8 @@ export const applicationCommands = group("application", {
     command("show", {
       arguments: [APPLICATION],
       summary: "show one application",
-      description: "Shows an application, its secrets (not their values) and its signing keys.",
+      description:
+        "Shows an application, its signing keys, and the secrets of its server and people, without their values.",
       async work({ homes }, id) {
         const database = homes.databaseFor(id);
         const shown = toApplicationView(await findApplication(database, id));

@@ -6,7 +6,7 @@ import { Homes } from "../platform/homes.ts";
 import { migrate, migrationFiles, missingMigrations } from "../platform/migrations.ts";
 import { restD1 } from "../platform/rest-d1.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
-import { makeDeployedSealingKey, missingSecret } from "../sealing-key/deployed.ts";
+import { makeDeployedSealingKey, missingSecrets } from "../sealing-key/deployed.ts";
 import { findNewest, newestVersion, publishNewestEverywhere } from "../sealing-key/newest.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Step } from "./steps.ts";
@@ -65,10 +65,11 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
       if (deployment.isOffline || target.homes[0].database.database_id === undefined) return makeFirst;
       const homes = await homesWithTables(deployedHomes(deployment.account, target));
       if (homes === null || (await newestVersion(homes)) === 0) return makeFirst;
-      const missing = await missingSecret(homes, workerSecrets(environment, output.note));
-      if (missing !== null) {
+      const missing = await missingSecrets(homes, workerSecrets(environment, output.note));
+      const [first] = missing;
+      if (first !== undefined) {
         throw new UserError(
-          `The Worker has no secret ${missing}, which D1's newest sealing key needs: restore it if you have a copy (npx wrangler secret put ${missing} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+          `The Worker has no secret ${missing.join(", ")}, which opens sealed values of D1: restore it if you have a copy (npx wrangler secret put ${first} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
         );
       }
       if ((await findNewest(homes)).lacking.length === 0) return null;

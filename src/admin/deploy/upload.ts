@@ -86,9 +86,10 @@ async function reasonToUpload(deployment: Deployment, build: string): Promise<st
   const scheduled = await deployment.find(schedules, `${script}/schedules`);
   if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
     return "its cron trigger is missing";
-  if (isOnWorkersDev && !(await deployment.find(subdomain, `${script}/subdomain`))?.enabled) {
-    return "it has no workers.dev address";
-  }
+  // wrangler changes the address after the upload, and may have been cut off before it.
+  const isEnabled = (await deployment.find(subdomain, `${script}/subdomain`))?.enabled ?? false;
+  if (isEnabled !== isOnWorkersDev)
+    return isOnWorkersDev ? "it has no workers.dev address" : "it still has its workers.dev address";
   for (const domain of customDomains) {
     const found = await deployment.find(domains, `/workers/domains?hostname=${encodeURIComponent(domain)}`);
     if (!found?.some(({ hostname, service }) => hostname === domain && service === worker))

@@ -20,7 +20,7 @@ const OVERDUE_MINUTES = 10;
 /** Clocks that differ by more make fresh proofs look old. */
 const MAX_SKEW_SECONDS = 30;
 
-/** Checks of the databases, local and deployed alike. */
+/** Checks of the databases, local and deployed alike. They go by D1's clock, because this computer's may be wrong. */
 export function dataChecks(session: Session, deployCommand: string): Check[] {
   const { homes } = session;
   return [
@@ -76,15 +76,15 @@ async function checkSealingKeys(session: Session) {
 export const CRON_START_MINUTES = 15;
 
 async function checkSweep(homes: Homes) {
-  const ticks = await lastTicks(homes);
+  const [ticks, now] = await Promise.all([lastTicks(homes), homes.first.database.readClock()]);
   const late = homes.all.flatMap(({ number }, index) => {
     const tickedAt = ticks[index] ?? null;
-    if (tickedAt !== null && Date.now() - tickedAt <= MAX_REPLICA_AGE_SECONDS * 1000) return [];
+    if (tickedAt !== null && now - tickedAt <= MAX_REPLICA_AGE_SECONDS * 1000) return [];
     return [tickedAt === null ? `never in home ${number}` : `in home ${number} last at ${isoTime(tickedAt)}`];
   });
   if (late.length === 0) return ok("ran in every home within the last 90 seconds");
   const deployed = await readDeployedRelease(homes.first.database);
-  if (deployed !== undefined && Date.now() - deployed.deployedAt < CRON_START_MINUTES * 60_000) {
+  if (deployed !== undefined && now - deployed.deployedAt < CRON_START_MINUTES * 60_000) {
     return warning(
       late.join("; "),
       `A new cron trigger takes up to ${CRON_START_MINUTES} minutes to start: wait for it.`,
@@ -110,7 +110,8 @@ async function checkClock(homes: Homes) {
 }
 
 async function checkDeliveries(session: Session) {
-  const counts = await queryHomes(session.homes, (orm) => countDeliveries(orm, Date.now() - OVERDUE_MINUTES * 60_000));
+  const dueBefore = (await session.homes.first.database.readClock()) - OVERDUE_MINUTES * 60_000;
+  const counts = await queryHomes(session.homes, (orm) => countDeliveries(orm, dueBefore));
   const sum = (name: "overdue" | "held" | "exhausted") => counts.reduce((total, each) => total + each[name], 0);
   const [overdue, held, exhausted] = [sum("overdue"), sum("held"), sum("exhausted")];
   if (overdue > 0) {
@@ -141,7 +142,7 @@ async function checkRanges(session: Session) {
 }
 
 async function checkHourBrakes(session: Session) {
-  const hour = Math.floor(Date.now() / HOUR_MILLISECONDS);
+  const hour = Math.floor((await session.homes.first.database.readClock()) / HOUR_MILLISECONDS);
   const reached = await queryHomes(session.homes, (orm) => selectReachedBrakes(orm, hour));
   if (reached.length === 0) return ok("no application has used up this hour's");
   return warning(
@@ -167,7 +168,7 @@ async function checkHomeSizes(session: Session) {
 
 /** Allocators that had no room for 31 days of entries (contract section 21). */
 async function checkLogs(session: Session) {
-  const keptSince = Date.now() - LOG_DAYS * DAY_MILLISECONDS;
+  const keptSince = (await session.homes.first.database.readClock()) - LOG_DAYS * DAY_MILLISECONDS;
   const logs = await queryHomes(session.homes, (orm) => selectShortLogs(orm, keptSince));
   if (logs.length === 0) return ok(`every allocator keeps ${LOG_DAYS} days of its log`);
   return warning(

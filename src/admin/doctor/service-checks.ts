@@ -13,7 +13,7 @@ import type { LocalState } from "../platform/paths.ts";
 import { readLocalKeys } from "../platform/sealing-key-file.ts";
 import { workerSecrets } from "../platform/worker-secrets.ts";
 import { formatWranglerCommand } from "../platform/wrangler.ts";
-import { missingSecret } from "../sealing-key/deployed.ts";
+import { missingSecrets } from "../sealing-key/deployed.ts";
 import { newestVersion } from "../sealing-key/newest.ts";
 import { type Check, failure, ok, warning } from "./checks.ts";
 
@@ -130,11 +130,12 @@ export const platformChecks = ({ homes, output }: Session, deployment: Deploymen
     name: "Private half of the sealing key",
     async run() {
       const { environment } = deployment;
-      const missing = await missingSecret(homes, workerSecrets(environment, output.note));
-      if (missing === null) return ok("is a Worker secret");
+      const missing = await missingSecrets(homes, workerSecrets(environment, output.note));
+      const [first] = missing;
+      if (first === undefined) return ok("is a Worker secret");
       return failure(
-        `the Worker has no secret ${missing}`,
-        `Restore it, if you have a copy: npx wrangler secret put ${missing} --env ${environment}. Without it, the secrets and signing keys of every application must be replaced.`,
+        `the Worker has no secret ${missing.join(", ")}`,
+        `Restore it, if you have a copy: npx wrangler secret put ${first} --env ${environment}. Without it, the secrets and signing keys of every application must be replaced.`,
       );
     },
   },

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { generateSealingKey } from "../../shared/sealing.ts";
 import type { Homes } from "../platform/homes.ts";
 import type { WorkerSecrets } from "../platform/worker-secrets.ts";
-import { findNewest, newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
+import { newestVersion, publishNewest, publishNewestEverywhere } from "./newest.ts";
+import { readSealingKeys } from "./usage.ts";
 
 /**
  * Creates the next sealing key of a deployed environment. The private half becomes a Worker secret first; then the public
@@ -46,13 +47,14 @@ function sealingSecretName(version: number, publicKey: string): string {
 const isSealingSecret = (name: string, version: number): boolean =>
   name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 
-/** The name of the secret that the newest sealing key needs and the Worker lacks; null when it has it, or there is no key. */
-export async function missingSecret(homes: Homes, secrets: WorkerSecrets): Promise<string | null> {
-  const { key } = await findNewest(homes);
-  if (key === undefined) return null;
-  const name = sealingSecretName(key.version, key.publicKey);
-  const names = await secrets.list();
-  return names.some((each) => each === name || each === `SEALING_KEY_${key.version}`) ? null : name;
+/** Names of the secrets that the newest sealing key and every sealed value need, and that the Worker lacks. */
+export async function missingSecrets(homes: Homes, secrets: WorkerSecrets): Promise<string[]> {
+  const [{ keys, publicKeyOf }, names] = await Promise.all([readSealingKeys(homes), secrets.list()]);
+  return keys
+    .filter(({ newest, values }) => newest || values > 0)
+    .filter(({ version }) => !names.includes(`SEALING_KEY_${version}`))
+    .map(({ version }) => sealingSecretName(version, publicKeyOf(version)))
+    .filter((name) => !names.includes(name));
 }
 
 /** Deletes every secret of a version that is no longer in D1. @returns how many there were */

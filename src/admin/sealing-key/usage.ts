@@ -33,7 +33,8 @@ export async function readSealingKeys(homes: Homes) {
     values: valuesOf(version),
     createdAt: isoTime(rows.find((row) => row.version === version)?.createdAt ?? null),
   }));
-  return { keys, valuesOf };
+  const publicKeyOf = (version: number) => rows.find((row) => row.version === version)?.publicKey ?? "";
+  return { keys, valuesOf, publicKeyOf };
 }
 
 /** `1 value still needs`, `2 values still need`. */

@@ -97,7 +97,8 @@ async function sendWebhooks(applicationId: ApplicationId, receiver: Server): Pro
   const { webhookUrl: before } = await findApplication(opened.homes.databaseFor(applicationId), applicationId);
   await set(webhookUrl);
   return async () => {
-    await set(before);
+    // A story that was cut off has left the URL of its receiver.
+    await set(before !== null && /^http:\/\/127\.0\.0\.1:\d+\/badges$/.test(before) ? null : before);
     await opened.close();
   };
 }

@@ -27,9 +27,10 @@ in another folder (BADGE_STATE_DIR), set the same variable here.
 `;
 
 function readCommandLine(): { help: boolean; origin: string } {
+  const origin = findLocalOrigin(localState()) ?? DEFAULT_ORIGIN;
   try {
     const options = {
-      url: { type: "string", default: findLocalOrigin(localState()) ?? DEFAULT_ORIGIN },
+      url: { type: "string", default: origin },
       help: { type: "boolean", short: "h" },
     } as const;
     const { help = false, url } = parseArgs({ options }).values;

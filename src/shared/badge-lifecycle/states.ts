@@ -1,6 +1,6 @@
 /** Stored states. The clock decides whether a badge has expired. */
 export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
-export type StoredState = (typeof STORED_STATES)[number];
+type StoredState = (typeof STORED_STATES)[number];
 
 /** States that callers see. Only an active badge opens doors. */
 export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;

@@ -86,13 +86,9 @@ export class Allocator extends DurableObject<Env> {
   }
 
   #open(applicationId: ApplicationId): Engine {
-    if (this.#engine) {
-      if (this.#engine.applicationId !== applicationId) throw new Error("the object belongs to another application");
-      return this.#engine;
-    }
-    const owner = this.#tables.self()?.applicationId ?? applicationId;
+    const owner = this.#engine?.applicationId ?? this.#tables.self()?.applicationId ?? applicationId;
     if (owner !== applicationId) throw new Error("the object belongs to another application");
-    this.#engine = new Engine(this.#parts(applicationId));
+    this.#engine ??= new Engine(this.#parts(applicationId));
     return this.#engine;
   }
 

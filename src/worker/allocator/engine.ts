@@ -51,7 +51,7 @@ export interface EngineParts {
 }
 
 /** Work that is done step by step between groups. @returns whether there is more @throws Unavailable */
-export type Job = () => Promise<boolean>;
+type Job = () => Promise<boolean>;
 
 /**
  * Runs the allocator's steps one at a time: copy, compare, send, decide. It decides waiting calls together, as a group, and only

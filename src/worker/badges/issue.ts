@@ -32,7 +32,7 @@ export interface BadgeRequest {
 }
 
 /** `created` in the response that issues the badge, `existing` in every later one. */
-export type IssueResult = {
+type IssueResult = {
   number: number;
   /** Thumbprint of the key that it is bound to; null if unbound. */
   keyThumbprint: string | null;
@@ -42,7 +42,7 @@ export type IssueResult = {
  * Counts a call for its caller's address before the allocator is called (contract section 7). The methods reject with
  * RATE_LIMITED.
  */
-export interface AddressLimits {
+interface AddressLimits {
   /** A call that would take a fresh number. */
   countFreshNumber(): Promise<void>;
   /** A claim with a token that is not pending in D1: made up, spent or ended. */

@@ -183,7 +183,7 @@ export async function requireInviter(c: HonoContext<HttpEnv>): Promise<InvitingC
   return { ...caller, inviter: { kind: "device", device: caller.device } };
 }
 
-export interface RevokingCall {
+interface RevokingCall {
   application: Application;
   by: { kind: "server" } | { kind: "device"; device: DeviceId };
 }

@@ -142,7 +142,7 @@ async function reserve(
       if (lacksSecret) throw new ApiError("INVALID_CREDENTIALS");
       return executeWithSettings(context, settings, (rules) => ({ kind: "invite", rules, invitations }), audit);
     });
-    return [...expectKind(result, "invitations").results];
+    return expectKind(result, "invitations").results;
   } catch (error) {
     if (error instanceof ApiError) return invitations.map(() => ({ code: error.code }));
     throw error;

@@ -1,4 +1,3 @@
-import { CompactSign } from "jose";
 import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { currentSigningKey } from "../../shared/credentials.ts";
 import { MAX_DELTA_CHANGES } from "../../shared/limits/live-limits.ts";
@@ -6,6 +5,7 @@ import type { Application } from "../applications/application-cache.ts";
 import { INVALID, SUSPENDED, VALID } from "../badges/status-lists/bits.ts";
 import { firstOrdinalOf, indexesOf, listOf, listsUri } from "../badges/status-lists/list-index.ts";
 import type { Context } from "../context.ts";
+import { JwtHeaders, signJwt } from "../keys/own-jwt.ts";
 import { Unavailable } from "../platform.ts";
 import type { StatusChange, StatusChanges } from "../storage/status-changes.ts";
 
@@ -55,7 +55,7 @@ export const isCurrent = (snapshot: Snapshot, have: number): boolean =>
 
 export const emptyDelta = (have: number): Delta => ({ since: have, change: have, changes: [] });
 
-const encoder = new TextEncoder();
+const HEADERS = new JwtHeaders("statusdelta+jwt");
 
 /**
  * Signs a delta with the key of new badges, which every cached key set has (contract section 10).
@@ -86,9 +86,7 @@ export async function signDelta(
     change,
     entries,
   };
-  return new CompactSign(encoder.encode(JSON.stringify(claims)))
-    .setProtectedHeader({ alg: "ES256", kid: key.kid, typ: "statusdelta+jwt" })
-    .sign(await context.unsealedKeys.signingKey(application.id, key.kid, key));
+  return signJwt(HEADERS.of(key), claims, await context.unsealedKeys.signingKey(application.id, key.kid, key));
 }
 
 /** The badge's value, as in the status lists (contract section 14). */

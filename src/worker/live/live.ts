@@ -13,7 +13,7 @@ import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
-import { deltaFor, isCurrent, type Snapshot, signDelta } from "./delta.ts";
+import { type Delta, deltaFor, isCurrent, type Snapshot, signDelta } from "./delta.ts";
 import { DoorIds } from "./door-ids.ts";
 import { type Attachment, attachment, listener, type Message, type SeenDoor } from "./messages.ts";
 import { SeenDoors } from "./seen.ts";
@@ -159,11 +159,7 @@ export class Live extends DurableObject<Env> {
     }
   }
 
-  #sign(
-    applicationId: ApplicationId,
-    snapshot: Snapshot,
-    delta: NonNullable<ReturnType<typeof deltaFor>>,
-  ): Promise<string> {
+  #sign(applicationId: ApplicationId, snapshot: Snapshot, delta: Delta): Promise<string> {
     const known = this.#signed.get(snapshot) ?? new Map<number, Promise<string>>();
     this.#signed.set(snapshot, known);
     const signed = known.get(delta.since) ?? this.#signNew(applicationId, snapshot, delta);
@@ -172,11 +168,7 @@ export class Live extends DurableObject<Env> {
     return signed;
   }
 
-  async #signNew(
-    applicationId: ApplicationId,
-    { readAt }: Snapshot,
-    delta: NonNullable<ReturnType<typeof deltaFor>>,
-  ): Promise<string> {
+  async #signNew(applicationId: ApplicationId, { readAt }: Snapshot, delta: Delta): Promise<string> {
     const context = this.#open(applicationId);
     return signDelta(context, await findApplication(context, applicationId), delta, readAt);
   }

@@ -16,7 +16,6 @@ import { compareAllocators, compareChunk, wakeForCommands } from "./wake-allocat
 const checkpoint = z.tuple([z.string(), z.string()]).nullable();
 
 const tickRow = z.object({
-  home: z.number(),
   sequence: z.number(),
   ticked_at: z.number(),
   compare_after: z.string().nullable(),

@@ -7,7 +7,7 @@ import { log } from "../log.ts";
 import { findOwner, lowestFreeBlock } from "./free-range.ts";
 
 /** The storage of home 1's scheduler, as the register uses it. */
-export interface RegisterStorage {
+interface RegisterStorage {
   exec(query: string, ...values: (string | number)[]): { toArray(): object[] };
 }
 

@@ -42,7 +42,7 @@ interface Limits {
 }
 
 /** The statements of a page. */
-export interface ScanStatements<Values, Row> {
+interface ScanStatements<Values, Row> {
   page: Statement<Values & Limits, Row>;
   /** Returns the last scanned row of a page with conditions; null if the page has none, so that every row is listed. */
   end: Statement<Values & Limits, Row> | null;

@@ -9,6 +9,9 @@ import { orm, type Placeholders, query, statement } from "./statement.ts";
 /** D1's clock, in milliseconds. */
 const NOW = sql<number>`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
 
+/** The script has given it up. */
+export const isTooOld = sql`${scriptCommand.createdAt} <= ${NOW} - 3600000`;
+
 const isOpen = and(isNull(scriptCommand.result), sql`${scriptCommand.createdAt} > ${NOW} - 3600000`);
 
 /** Open commands for an allocator, or for the scheduler, oldest first. */

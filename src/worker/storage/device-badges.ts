@@ -66,7 +66,7 @@ const currentOfKey = (p: OfDevice & Placeholders<{ thumbprint: string | null }>)
     (SELECT ${number} FROM (${last(p, 0)})), ${only(p, 0)}, (SELECT ${number} FROM (${last(p, 1)})), ${only(p, 1)})`;
 
 /** Result of a read at the nearest database, and where it comes from (contract section 16). */
-export interface NearestRead<Badge> {
+interface NearestRead<Badge> {
   badge: Badge | undefined;
   source: ReadSource;
 }

@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import { byShape, orm, type Placeholders, statement } from "./statement.ts";
 
 /** A door with a secret. `createdAt` is the secret's creation in milliseconds. */
-export type DoorRow = Pick<typeof doorSecret.$inferSelect, "id" | "name" | "createdAt">;
+type DoorRow = Pick<typeof doorSecret.$inferSelect, "id" | "name" | "createdAt">;
 
 /** The door whose secret has this digest. */
 export const DOOR_BY_DIGEST = statement((p: Placeholders<{ applicationId: ApplicationId; digest: string }>) =>

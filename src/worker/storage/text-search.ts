@@ -2,7 +2,7 @@ import { type Column, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { casedLetters, inLowerCase } from "../../shared/text-search.ts";
 
 /** Values that a statement with `containsText` binds: the text, and letters that SQLite cannot lower. */
-export type SearchValues = Readonly<Record<`search${string}`, string>>;
+type SearchValues = Readonly<Record<`search${string}`, string>>;
 
 /**
  * The number of the text's letters that SQLite cannot lower, which is part of a statement's shape. Null without a

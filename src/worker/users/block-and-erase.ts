@@ -6,7 +6,7 @@ import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
 
 /** The response to a block or an unblock; `revoked`: badge numbers. */
-export interface BlockedUserView {
+interface BlockedUserView {
   userId: string;
   blocked: boolean;
   revoked: string[];

@@ -66,6 +66,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
     "worker/applications",
     "worker/badges/status-lists/bits.ts",
     "worker/badges/status-lists/list-index.ts",
+    "worker/keys",
   ),
   "worker/storage": ["shared", WORKER_MODULES],
   // `context.ts` has one of each part; the others are small.

@@ -2,7 +2,6 @@ import { type AuditContext, BY_CLOCK } from "../../../shared/actor.ts";
 import { stateAt } from "../../../shared/badge-lifecycle/states.ts";
 import type { ErrorCode } from "../../../shared/error-table.ts";
 import { isAlias } from "../../../shared/identifiers.ts";
-import { MAX_USER_BADGES } from "../../../shared/limits/allocator-limits.ts";
 import type { InvitationRow, IssuedBadge } from "../../storage/rows.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
@@ -100,7 +99,7 @@ function refusalOf(
     if (state === "revoked" && !withSecret) return "REVOKED_BADGE";
   }
   const endsOwnBadge = own !== undefined && own.endedAt === null;
-  return !endsOwnBadge && tables.hasBadges(userId, MAX_USER_BADGES) ? "TOO_MANY_BADGES" : null;
+  return !endsOwnBadge && tables.hasAllBadges(userId) ? "TOO_MANY_BADGES" : null;
 }
 
 /** The badge no longer belongs to its user device. A revoked one stays revoked, and callers see no change. */

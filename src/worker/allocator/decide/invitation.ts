@@ -21,7 +21,7 @@ export function decideInvite(transaction: Transaction, audit: AuditContext, comm
   const codes = results.map((result) => ("code" in result ? result.code : null));
   // If settings may be why nothing was done, the caller retries with newer ones.
   for (const code of ["NUMBERS_EXHAUSTED", "RATE_LIMITED"] as const) {
-    if (codes.length > 0 && codes.every((one) => one === code)) return refused(code);
+    if (codes.every((one) => one === code)) return refused(code);
   }
   return { kind: "invitations", results };
 }

@@ -1,7 +1,7 @@
 import type { Rules } from "../commands.ts";
 
 /** What decides whether a key may use a badge. */
-export interface KeyOfBadge {
+interface KeyOfBadge {
   /** Thumbprint of the key that it is bound to; null if unbound. */
   keyThumbprint: string | null;
   /** Until when another key may take its place, in milliseconds; null: none may. */

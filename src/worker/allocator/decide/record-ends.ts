@@ -5,7 +5,7 @@ import type { Transaction } from "../transaction.ts";
 import { expireInvitations } from "./end-invitation.ts";
 import { applyTransition } from "./transition.ts";
 
-/** Records the ends of badges and invitations that the clock has brought, and deletes invitations that are too old to be kept. */
+/** Records the ends of badges and invitations that the clock has brought. */
 export function decideDue(transaction: Transaction): Result {
   const { tables, now } = transaction;
   const badges = tables.endedBadges(now, DUE_CHUNK_ROWS);

@@ -1,5 +1,4 @@
 import type { AuditContext } from "../../../shared/actor.ts";
-import { MAX_USER_BADGES } from "../../../shared/limits/allocator-limits.ts";
 import { type BadgeCommand, type Result, refused } from "../commands.ts";
 import type { Transaction } from "../transaction.ts";
 import { decideClaim } from "./claim.ts";
@@ -20,7 +19,7 @@ function issue(transaction: Transaction, command: BadgeCommand): Result {
   const { tables } = transaction;
   const { device, userId, userDigest, metadata, keyThumbprint, rules } = command;
   if (tables.isBlocked(userId, userDigest)) return refused("BLOCKED_USER");
-  if (tables.hasBadges(userId, MAX_USER_BADGES)) return refused("TOO_MANY_BADGES");
+  if (tables.hasAllBadges(userId)) return refused("TOO_MANY_BADGES");
   const number = takeLimitedNumber(transaction, rules);
   if (typeof number === "string") return refused(number);
   const badge = { number, userId, metadata, keyThumbprint, name: null, startsAt: null };

@@ -12,7 +12,7 @@ import type { Tables } from "../tables/tables.ts";
 import { fence, readHead, SELECT_HEAD } from "./head.ts";
 import { PAGED_TABLES, type PageKey, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
 
-export interface CopyParts {
+export interface ReplicaParts {
   db: Database;
   applicationId: ApplicationId;
   tables: Tables;
@@ -30,7 +30,7 @@ export type CopyStep = "done" | "more" | "unknown";
  *
  * @throws Unavailable
  */
-export async function copyStep(parts: CopyParts): Promise<CopyStep> {
+export async function copyStep(parts: ReplicaParts): Promise<CopyStep> {
   const { db, applicationId, tables, log, now } = parts;
   if (!tables.self()) tables.insertSelf(applicationId);
   const begun = log.head();
@@ -57,7 +57,11 @@ const isUnused = ({ counters: { lastChange, rangeSegments } }: LogHead): boolean
 /** Nobody can have decided a call before the copy of an unused application. */
 const copiedAt = (head: LogHead, now: number): number => (isUnused(head) ? 0 : now);
 
-async function moveHead({ db, applicationId, tables, now }: CopyParts, from: string, to: LogHead): Promise<CopyStep> {
+async function moveHead(
+  { db, applicationId, tables, now }: ReplicaParts,
+  from: string,
+  to: LogHead,
+): Promise<CopyStep> {
   const { counters } = to;
   // A write before each fence: after a restore, a superseded instance's fence could succeed.
   tables.touch();
@@ -92,7 +96,7 @@ const selectKeys = orm
 
 const SELECT_KEYS = statement<{ applicationId: ApplicationId }, typeof selectKeys>(() => selectKeys);
 
-async function continueCopy(parts: CopyParts, begun: LogHead): Promise<CopyStep> {
+async function continueCopy(parts: ReplicaParts, begun: LogHead): Promise<CopyStep> {
   const { db, applicationId, tables, log, now } = parts;
   const { table, after } = placeOf(tables);
   const { counters } = begun;

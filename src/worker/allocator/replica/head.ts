@@ -6,7 +6,7 @@ import { orm, statement } from "../../storage/statement.ts";
 import type { Counters, Mark } from "../counters.ts";
 
 /** D1's head of an application's log: its row in `application_head`. */
-export type DatabaseHead = typeof applicationHead.$inferSelect;
+type DatabaseHead = typeof applicationHead.$inferSelect;
 
 const selectHead = orm
   .select()
@@ -22,7 +22,7 @@ export async function readHead(db: Database, applicationId: ApplicationId): Prom
 }
 
 /** Where the fence moves D1's head to. */
-export interface FenceTarget extends Mark {
+interface FenceTarget extends Mark {
   counters: Counters;
   /** The sequence from which readers may read again; `keep`: D1's own flag, or this one if it is higher. */
   readableFrom: { keep: boolean; sequence: number };

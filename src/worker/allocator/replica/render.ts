@@ -7,19 +7,18 @@ import {
   application,
   applicationHead,
   badge,
-  blockedUser,
-  freedNumber,
   history,
-  invitation,
   scriptCommand,
   signingKey,
   webhookEvent,
 } from "../../../shared/schema.ts";
+import { isTooOld } from "../../storage/command-rows.ts";
 import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
 import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../log-entry.ts";
 import { ERASE_EVENTS } from "./erase-events.ts";
 import { ERASE_ACTOR, ERASE_HISTORY, type ErasureValues, eraseMentions } from "./erase-history.ts";
+import { ROW_TABLES } from "./row-keys.ts";
 
 /**
  * Entries as D1 statements. There is one statement for all rows of one shape: D1 takes less than half the time that a statement for
@@ -33,8 +32,6 @@ interface RowValues {
 }
 
 type RowStatement = Statement<RowValues, never>;
-
-const ROW_TABLES = { badge, invitation, blockedUser, freedNumber } as const satisfies Record<RowTable, unknown>;
 
 const AS_JSON = { mapToDriverValue: JSON.stringify };
 
@@ -241,18 +238,19 @@ const ERASE_COMMANDER = statement<ErasureValues, SQL>(({ applicationId, userId, 
     WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${command} ->> '$.actor.name' = ${userId}`;
 });
 
-/** Erases the person from completed script commands, the erasing one included. */
+/** Erases the person from script commands that are completed, the erasing one included, or too old to be carried out. */
 const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
   const [command, result] = [identifier(scriptCommand.command), identifier(scriptCommand.result)];
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.command.userId', ${alias}),
       ${result} = json_remove(json_replace(${result}, '$.userId', ${alias}, '$.badge.userId', ${alias}),
         '$.badge.metadata', '$.badge.name')
-    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${result} IS NOT NULL
+    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} 
+      AND (${result} IS NOT NULL OR ${isTooOld})
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });
 
 /** What matters for events that are sent again. */
-export interface Again {
+interface Again {
   /** The time of sending, in milliseconds: they are due at once. */
   now: number;
   /** Whether the application had a URL: where it is gone, its events are held. */

@@ -4,24 +4,14 @@ import { type ApplicationId, newRandomId } from "../../../shared/identifiers.ts"
 import { REPUBLISH_PAGE_ROWS, SEND_CHARACTERS, SEND_ENTRIES } from "../../../shared/limits/allocator-limits.ts";
 import { history, statusList } from "../../../shared/schema.ts";
 import { Unavailable } from "../../platform.ts";
-import type { Database } from "../../storage/database.ts";
 import { statement } from "../../storage/statement.ts";
 import { type Counters, countersOf, type Mark } from "../counters.ts";
 import { type EntryChanges, NO_CHANGES, ROW_KEYS, type RowTable, type RowWrite, type Value } from "../log-entry.ts";
 import { rowsAfter } from "../tables/bulk.ts";
-import type { Log } from "../tables/entry-log.ts";
-import type { Tables } from "../tables/tables.ts";
+import type { ReplicaParts } from "./copy.ts";
 import { fence, readHead } from "./head.ts";
 import { RenderedEntries } from "./render.ts";
 import { PAGED_TABLES, pageStatement, readPage, TABLE_NAMES } from "./row-pages.ts";
-
-interface RepublishParts {
-  db: Database;
-  applicationId: ApplicationId;
-  tables: Tables;
-  log: Log;
-  now(): number;
-}
 
 /**
  * Replaces D1's rows of an application with the allocator's, page by page behind fences (contract section 21). Readers wait until it
@@ -29,7 +19,7 @@ interface RepublishParts {
  *
  * @throws Unavailable
  */
-export async function republish(parts: RepublishParts): Promise<void> {
+export async function republish(parts: ReplicaParts): Promise<void> {
   const { db, applicationId, tables, log, now } = parts;
   const from = await readHead(db, applicationId);
   const newest = log.head();
@@ -63,11 +53,11 @@ export async function republish(parts: RepublishParts): Promise<void> {
 /** Moves D1's head from one step to the next; each step is one batch. */
 class Mover {
   readonly counters: Counters;
-  readonly #parts: RepublishParts;
+  readonly #parts: ReplicaParts;
   readonly #sequence: number;
   #at: string;
 
-  constructor(parts: RepublishParts, start: { from: Mark; sequence: number; counters: Counters }) {
+  constructor(parts: ReplicaParts, start: { from: Mark; sequence: number; counters: Counters }) {
     this.#parts = parts;
     this.#at = start.from.entry;
     this.#sequence = start.sequence;
@@ -126,7 +116,7 @@ const DELETE_STATUS_LISTS = statement<{ applicationId: ApplicationId }, SQL>(
 );
 
 /** Deletes D1's rows. A number that D1 alone has as an issued badge is somebody's: it is never drawn. */
-async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable): Promise<void> {
+async function deleteRows(parts: ReplicaParts, mover: Mover, table: RowTable): Promise<void> {
   const { db, applicationId, tables } = parts;
   const { counters } = mover;
   const limit = REPUBLISH_PAGE_ROWS;
@@ -154,7 +144,7 @@ async function deleteRows(parts: RepublishParts, mover: Mover, table: RowTable):
 const keysOf = (table: RowTable, rows: readonly Record<string, unknown>[]): (string | number)[] =>
   rows.map((row) => row[ROW_KEYS[table]]).filter((key) => typeof key === "string" || typeof key === "number");
 
-async function insertRows(parts: RepublishParts, mover: Mover, table: RowTable): Promise<void> {
+async function insertRows(parts: ReplicaParts, mover: Mover, table: RowTable): Promise<void> {
   const { tables } = parts;
   for (let after: string | number | null = null; ; ) {
     const rows = rowsAfter(tables.orm, table, after, REPUBLISH_PAGE_ROWS);
@@ -186,7 +176,7 @@ const DELETE_NEWER_HISTORY = statement<{ applicationId: ApplicationId; from: str
  *
  * @param known sequence of the last entry that D1 certainly had. Events up to it were recorded by the settings of their time
  */
-async function sendEventsAgain(parts: RepublishParts, mover: Mover, known: number): Promise<void> {
+async function sendEventsAgain(parts: ReplicaParts, mover: Mover, known: number): Promise<void> {
   const { applicationId, log } = parts;
   const from = historyIdPrefix(log.oldest() ?? parts.now());
   const through = log.head()?.sequence ?? 0;
@@ -208,7 +198,7 @@ async function sendEventsAgain(parts: RepublishParts, mover: Mover, known: numbe
 }
 
 function render(
-  { applicationId, now, tables }: RepublishParts,
+  { applicationId, now, tables }: ReplicaParts,
   session: D1DatabaseSession,
   ...entries: EntryChanges[]
 ): D1PreparedStatement[] {

@@ -10,7 +10,7 @@ interface KeyValues {
   keys: readonly (string | number)[];
 }
 
-const ROW_TABLES = { badge, invitation, blockedUser, freedNumber } as const satisfies Record<RowTable, unknown>;
+export const ROW_TABLES = { badge, invitation, blockedUser, freedNumber } as const satisfies Record<RowTable, unknown>;
 
 const bySome = (table: RowTable) =>
   statement((p: Placeholders<KeyValues>) => {

@@ -15,6 +15,7 @@ import {
 import { type DrizzleSqliteDODatabase, drizzle } from "drizzle-orm/durable-sqlite";
 import { migrate } from "drizzle-orm/durable-sqlite/migrator";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "../../../shared/identifiers.ts";
+import { MAX_USER_BADGES } from "../../../shared/limits/allocator-limits.ts";
 import {
   type BadgeRow,
   type BlockRow,
@@ -124,14 +125,14 @@ export class Tables {
       .filter(isIssued);
   }
 
-  /** Whether a user has this many badges that have not ended. */
-  hasBadges(userId: string, count: number): boolean {
+  /** Whether a user has as many badges that have not ended as a user may have. */
+  hasAllBadges(userId: string): boolean {
     const ofUser = and(eq(badge.userId, userId), isNotNull(badge.ordinal), sql`${END_RANK} = 0`);
     const select = this.orm.select({ number: badge.number }).from(badge).where(ofUser);
     return (
       select
         .limit(1)
-        .offset(count - 1)
+        .offset(MAX_USER_BADGES - 1)
         .get() !== undefined
     );
   }

@@ -9,7 +9,7 @@ export const SUSPENDED = 2;
 type StatusValue = typeof VALID | typeof INVALID | typeof SUSPENDED;
 
 /** Two bits per entry, with the first entry in the lowest bits (draft-ietf-oauth-status-list-20 section 4.1). */
-export type StatusBits = Uint8Array<ArrayBuffer>;
+type StatusBits = Uint8Array<ArrayBuffer>;
 
 const ENTRIES_PER_BYTE = 8 / STATUS_BITS;
 const MASK = 2 ** STATUS_BITS - 1;

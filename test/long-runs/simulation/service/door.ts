@@ -108,7 +108,7 @@ const CALLS = {
     return serveDevice(context, request, async (application, caller) => {
       const user = { isVerified: isVerified(application, request) };
       if (!user.isVerified && invitationToken === null) throw new ApiError("INVALID_USERTOKEN");
-      const wanted = { ...caller, ...user, userId, metadata, keyThumbprint, invitationToken };
+      const wanted = { ...caller, ...user, isServer: false, userId, metadata, keyThumbprint, invitationToken };
       return issueBadge(context, application, wanted, BY_DEVICE);
     });
   },

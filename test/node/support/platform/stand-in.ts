@@ -74,10 +74,10 @@ export class PlatformStandIn {
     return this.calls.filter((call) => !reads.test(call));
   }
 
-  /** Runs a statement on the database of home 1. */
-  async execute(sql: string): Promise<void> {
+  /** Runs a statement on the database of home 1. @returns the results as the API sends them */
+  execute(sql: string): Promise<unknown> {
     const [{ uuid } = { uuid: "" }] = this.account.databases;
-    await this.#runtime.query(uuid, [{ sql }]);
+    return this.#runtime.query(uuid, [{ sql }]);
   }
 
   /** What the cron trigger does each minute. */
