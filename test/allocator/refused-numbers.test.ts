@@ -1,8 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
-import { type Result, refused } from "../../src/worker/allocator/commands.ts";
+import { type CallResult, type Result, refused } from "../../src/worker/allocator/commands.ts";
+import { countersOf } from "../../src/worker/allocator/counters.ts";
 import { type DecidedCall, splitByNumbers } from "../../src/worker/allocator/decide-group.ts";
-import type { Reply } from "../../src/worker/allocator/waiting-calls.ts";
+import { NO_CHANGES } from "../../src/worker/allocator/log-entry.ts";
+import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
+import { Calls, type Reply } from "../../src/worker/allocator/waiting-calls.ts";
 import { block, issueTo, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { BADGE, newPhone } from "../bound/support.ts";
@@ -15,6 +18,7 @@ import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
+import { inAllocator, NOW } from "./decide/support.ts";
 import { expectInSync, headOf, plantForeign } from "./support.ts";
 
 const log = useQuietLog();
@@ -99,6 +103,21 @@ describe("a number that another application has in D1 (contract sections 1 and 2
     expect(answers.map(outcome).toSorted()).toEqual(["503 NUMBERS_EXHAUSTED", `503 ${told}`]);
     await expectInSync(application);
   });
+
+  it("the next instance decides again what was refused because of a number that D1 refused, also after the deadline of the call that took it", () =>
+    inAllocator((open) => {
+      const scene = open();
+      const [entries, counters] = [new Log(scene.tables.orm), countersOf(scene.counters)];
+      entries.begin([{ sequence: 0, entry: "begun", counters }], NOW);
+      const calls: CallResult[] = [
+        { id: "first", until: NOW, result: { kind: "created", number: 7, keyThumbprint: null } },
+        { id: "second", until: NOW + 1, result: refused("NUMBERS_EXHAUSTED") },
+      ];
+      const entry = { counters, changes: NO_CHANGES, calls: [], keptAt: NOW };
+      entries.append({ ...entry, sequence: 1, id: "decided", calls });
+      entries.append({ ...entry, sequence: 2, id: "withdrawn", changes: { ...NO_CHANGES, withdrawn: [7] } });
+      expect(new Calls(entries).known("second", NOW)).toBeUndefined();
+    }));
 
   it("a command of the script is not decided again: its administrator may have read that it was refused", () => {
     const decided = [null, "command 1"].map((scriptId) => decidedAs(refused("ENDED_BADGE"), scriptId));

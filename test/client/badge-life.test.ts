@@ -28,6 +28,12 @@ describe("the life of a badge with the server client (contract section 12)", () 
     await expect(client.getBadge("7")).rejects.toMatchObject({ status: 404, code: "UNKNOWN_BADGE" });
   });
 
+  it("the server client reads a badge's change number also from a tag that a proxy has weakened (contract section 24)", async () => {
+    const badge = { id: "7", userId: "alice", state: "active" };
+    const { options } = fakeService(Response.json(badge, { headers: { etag: 'W/"5"' } }));
+    expect(await server(await createApplication(), options).getBadge("7")).toEqual({ ...badge, change: 5 });
+  });
+
   it("the server client sets the end of a badge to a Date, to a string with a zone, or to none", async () => {
     const application = await createApplication();
     const client = server(application);

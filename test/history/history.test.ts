@@ -94,7 +94,7 @@ async function changesOf(application: TestApplication, event: string): Promise<C
     ofUser("erase", { action: "user:erased", userId: expect.stringMatching(/^erased:/) }),
     {
       ...{ route: "POST /v1/events/{id}/replay", path: `/v1/events/${event}/replay`, headers: server },
-      row: { action: "event:replayed", actor },
+      row: { action: "event:replayed", actor, detail: { eventId: event } },
     },
   ];
 }
@@ -158,15 +158,16 @@ describe("who did what (contract section 23)", () => {
   it("the history has both the rescheduling of a badge and the expiry or return that it causes", async () => {
     const application = await createApplication();
     const badgeId = await issueTo(application, "phone", "ada");
-    for (const expiresAt of ["2020-01-01T00:00:00Z", null]) {
-      await callServer(application, "PATCH", `/v1/badges/${badgeId}`, { expiresAt });
+    const startsAt = "2019-01-01T00:00:00.000Z";
+    for (const times of [{ startsAt, expiresAt: "2020-01-01T00:00:00Z" }, { expiresAt: null }]) {
+      await callServer(application, "PATCH", `/v1/badges/${badgeId}`, times);
     }
     const actor = { kind: "server" };
     expect(await historyOf(application)).toMatchObject([
       { action: "badge:resumed", actor, badgeId },
-      { action: "badge:rescheduled", actor, badgeId, detail: { expiresAt: null } },
+      { action: "badge:rescheduled", actor, badgeId, detail: { startsAt, expiresAt: null } },
       { action: "badge:expired", actor, badgeId },
-      { action: "badge:rescheduled", actor, badgeId, detail: { expiresAt: "2020-01-01T00:00:00.000Z" } },
+      { action: "badge:rescheduled", actor, badgeId, detail: { startsAt, expiresAt: "2020-01-01T00:00:00.000Z" } },
     ]);
   });
 

@@ -143,6 +143,8 @@ describe("a restore of D1 (contract section 21)", () => {
     expect((await tick({ compareAfter: "app_1" })).compareAfter).toBe("app_1");
     expect((await tick({ tickedAt: tickedAt - 90_001 })).compareAfter).toBe("");
     expect((await tick({ tickedAt: tickedAt - 90_000 })).compareAfter).toBeNull();
+    // The clock was set back.
+    expect((await tick({ tickedAt: tickedAt + 90_001 })).compareAfter).toBe("");
     // D1 may have been restored to a later state: a restore was undone.
     expect((await tick({ sequence: sequence - 1 })).compareAfter).toBe("");
     expect(linesOf(lines.warn)).toEqual([]);

@@ -79,7 +79,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
     const endpoint = receiver();
     const outbox = await Outbox.open({ webhookUrl: endpoint.url });
     const id = await outbox.issue();
-    await outbox.change(id, { state, attempts: 5, dueAt: outbox.now + DAY, deliveredAt: null });
+    await outbox.change(id, { state, attempts: 5, dueAt: outbox.now + DAY, deliveredAt: outbox.now });
     const woken: unknown[] = [];
     vi.spyOn(env.WEBHOOKS, "sendBatch").mockImplementation(async (messages) => {
       for (const { body } of messages) woken.push(body);
@@ -89,7 +89,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
     await until(() =>
       expect(woken).toEqual([{ applicationId: outbox.application.id, eventId: id, afterMilliseconds: 0 }]),
     );
-    expect(await outbox.event(id)).toMatchObject({ state: "pending", attempts: 0 });
+    expect(await outbox.event(id)).toMatchObject({ state: "pending", attempts: 0, deliveredAt: null });
     await outbox.deliver(id);
     expect(endpoint.received).toHaveLength(1);
     expect(await outbox.event(id)).toMatchObject({ state: "delivered", attempts: 1 });
@@ -130,6 +130,7 @@ describe("POST /v1/events/{id}/replay (contract section 19)", () => {
       expect(outcome(refused)).toBe("404 UNKNOWN_EVENT");
     }
     expect(await outbox.event(id)).toEqual(before);
+    expect(await read(other, "/v1/history")).toEqual({ history: [] });
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { invitationLinkOf } from "../../src/shared/invitation-link.ts";
 import { createApplication } from "../support/application.ts";
+import { callWith, countedLimit } from "../support/bindings.ts";
 import { homeDatabase } from "../support/home.ts";
 import { type Answer, call, callServer, serverHeaders } from "../support/http.ts";
 import { Meter } from "../support/meter.ts";
@@ -89,6 +90,19 @@ describe("GET /v1/invitation (contract section 27)", () => {
     const [application, other] = [await createApplication(), await createApplication()];
     const { token } = await invite(application);
     expect(outcome(await describeIt(other, token))).toBe("404 UNKNOWN_INVITATION");
+  });
+
+  it.each([
+    ["an invitation", "DEVICE_LIMIT"],
+    ["an address", "CLIENT_IP_LIMIT"],
+  ])("GET /v1/invitation is limited for %s (section 7)", async (_, limit) => {
+    const application = await createApplication();
+    const { token } = await invite(application);
+    const headers = { applicationid: application.id, invitationtoken: token, "cf-connecting-ip": "192.0.2.1" };
+    const bindings = { [limit]: countedLimit(1) };
+    const read = async () =>
+      outcome(await callWith(bindings, new Request("https://badges.example/v1/invitation", { headers })));
+    expect([await read(), await read()]).toEqual(["200", "429 RATE_LIMITED"]);
   });
 
   it("GET /v1/invitation costs one round trip to D1 and no call of the object", async () => {

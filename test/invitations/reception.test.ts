@@ -236,7 +236,10 @@ describe("a badge that somebody else has changed meanwhile (contract section 24)
       const now = await show(application, path);
       expect([changed.headers.get("etag"), changed.body]).toEqual([now.headers.get("etag"), now.body]);
     }
-    expect(outcome(await patch(application, `${path}/revoke`, {}, { "if-match": "*" }))).toBe("200");
+    const last = String((await show(application, path)).headers.get("etag"));
+    for (const tags of ["*", `W/${last}`, `"1", ${last}`]) {
+      expect(outcome(await patch(application, `${path}/revoke`, {}, { "if-match": tags })), tags).toBe("200");
+    }
     expect(outcome(await patch(application, `${path}/revoke`, {}, { "if-match": '"none"' }))).toBe("412 CHANGED_BADGE");
   });
 });

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { setEnd, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList, holder, keysOf } from "../badges/status-support.ts";
@@ -13,6 +13,7 @@ import {
   addDoor,
   changeOf,
   deltaOf,
+  endLive,
   heldCalls,
   listen,
   liveOf,
@@ -314,5 +315,20 @@ describe("a door's secret (contract section 26)", () => {
     expect(next.headers.get("pagination-cursor")).toBeNull();
     await takeStep(application, number, "resume");
     await again;
+  });
+
+  it("a door that has not called for a minute is not current", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const calledAt = Date.now();
+    const { application, held } = await withHeldDoor();
+    const listed = async (milliseconds: number) => {
+      vi.setSystemTime(calledAt + milliseconds);
+      return (await callServer(application, "GET", "/v1/doors")).body.doors;
+    };
+    expect(await listed(59_999)).toMatchObject([{ isCurrent: true }]);
+    expect(await listed(60_000)).toMatchObject([{ isCurrent: false }]);
+    await endLive(application);
+    await held;
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { statistics } from "../../src/shared/statistics-response.ts";
-import { fillBadges } from "../allocator/support.ts";
+import { fillBadges, headOf } from "../allocator/support.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { claim, invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
@@ -86,16 +86,16 @@ describe("GET /v1/stats (contract section 19)", () => {
 
   it("statistics count new badges by day for 90 days, with gaps", async () => {
     const application = await createApplication();
-    const days: number[] = [];
     const issue = async (count: number) => {
       for (let place = 0; place < count; place++) await issueTo(application, crypto.randomUUID(), "alice");
-      days.push(count);
     };
     for (const [count, pause] of [
       [2, 3],
       [1, 80],
       [3, 20],
-      [1, 0],
+      [1, -1],
+      // While the clock is a day back, a badge counts for the last day.
+      [1, 1],
     ] as const) {
       await issue(count);
       moveClock(pause * DAY);
@@ -103,10 +103,14 @@ describe("GET /v1/stats (contract section 19)", () => {
     const { body } = await readStatistics(application);
     if (!Array.isArray(body.badgesPerDay)) throw new Error("days are a list");
     expect(body.badgesPerDay).toHaveLength(90);
-    expect(body.badgesPerDay.at(-1)).toEqual({ day: ahead(0).slice(0, 10), badges: 1 });
+    expect(body.badgesPerDay.at(-1)).toEqual({ day: ahead(0).slice(0, 10), badges: 2 });
     // 20 days ago; what is older than 90 days is not shown.
     expect(body.badgesPerDay.at(-21)).toEqual({ day: ahead(-20 * DAY).slice(0, 10), badges: 3 });
-    expect(body.badgesPerDay.reduce((sum, { badges }) => sum + badges, 0)).toBe(4);
+    expect(body.badgesPerDay.reduce((sum, { badges }) => sum + badges, 0)).toBe(5);
+    moveClock(100 * DAY);
+    await issue(1);
+    // D1 drops the days that ended more than 90 days before the last one.
+    expect(Object.values((await headOf(application)).pastDays)).toEqual([3, 2]);
   });
 
   it("statistics count a badge that an invitation's badge replaced as replaced, and not as expired", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, type Mock, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, type Mock, onTestFinished, vi } from "vitest";
 import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits/user-token-limits.ts";
 import { readStatistics } from "../../src/worker/applications/read-statistics.ts";
 import { addObservedLogins } from "../../src/worker/storage/observed-logins.ts";
@@ -336,5 +336,15 @@ describe("observing (contract section 22)", () => {
     };
     expect(outcome(await logIn(observed, await provider.token("alice")))).toBe("201");
     expect(isGivenUp).toBe(false);
+    const broken = await newProvider();
+    broken.discovery = () => new Response(null, { status: 500 });
+    const other = await createApplication({ ...broken.columns, userObserve: true });
+    const count = vi.spyOn(LoginCounter.prototype, "count");
+    onTestFinished(() => count.mockRestore());
+    const headers = { applicationid: other.id, udid: newUdid(), authorization: "Bearer token" };
+    const init = { method: "POST", headers, body: JSON.stringify({ userId: "alice" }) };
+    // It returns when the token has been looked at, too.
+    expect(outcome(await callWith({}, new Request("https://badges.example/v1/badge", init)))).toBe("201");
+    expect(count).not.toHaveBeenCalledWith(expect.anything(), other.id, expect.anything());
   });
 });

@@ -83,7 +83,11 @@ describe("inviting (contract sections 5, 12 and 24)", () => {
       scene.loadInvitation({ expiresAtTime: NOW });
       expect(invite(scene, { expiresAtTime: NOW })).toEqual({ kind: "invitations", results: [{ number: 1050 }] });
       const late = { digest: digest("new"), expiresAtTime: NOW };
-      expect(invite(scene, late)).toEqual({ kind: "invitations", results: [{ code: "INVALID_BADGEEXPIRESAT" }] });
+      const results = [{ code: "INVALID_BADGEEXPIRESAT" }, { code: "INVALID_EXPIRESAT" }];
+      expect(invite(scene, late, { ...late, expiresAt: "2026-11-22T12:00:00Z" })).toEqual({
+        kind: "invitations",
+        results,
+      });
     }));
 
   it("an invitation without the secret counts for the hour's limit, but one with the secret does not (contract section 7)", () =>

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { invitationDigest } from "../../../src/shared/identifiers.ts";
 import { MAX_ENTRY_CHARACTERS } from "../../../src/shared/limits/allocator-limits.ts";
 import { decideBlock, decideUnblock } from "../../../src/worker/allocator/decide/block.ts";
 import { decideErase } from "../../../src/worker/allocator/decide/erase.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
+import { insertRows } from "../../../src/worker/allocator/tables/bulk.ts";
 import {
   claimOf,
   DEVICE,
@@ -11,6 +13,7 @@ import {
   digestOfUser,
   eventsOf,
   inAllocator,
+  NEW_INVITATION,
   NOW,
   refused,
   request,
@@ -123,7 +126,8 @@ describe("a user's ten thousand badges that have not ended (contract section 7)"
       const scene = open();
       scene.loadBadges(
         Array.from({ length: 10_000 }, (_, place) => {
-          return { number: 10_000 + place, ordinal: place, device: device(`${place}`), state: "suspended" };
+          const state = place === 0 ? "active" : "suspended";
+          return { number: 10_000 + place, ordinal: place, device: device(`${place}`), state };
         }),
       );
       scene.loadInvitation();
@@ -136,6 +140,8 @@ describe("a user's ten thousand badges that have not ended (contract section 7)"
       expect(scene.entries).toEqual([]);
       scene.loadBadge({ number: 10_001, ordinal: 1, device: device("1"), ...ended });
       expect(decideBadge(scene, DEVICE, request(another))).toMatchObject({ kind: "created" });
+      // A badge in place of one that has not ended is none more.
+      expect(decideBadge(scene, DEVICE, claimOf({ device: device("0") }))).toMatchObject({ kind: "created" });
     }),
   );
 });
@@ -160,6 +166,35 @@ describe("erasing a person (contract section 24)", () => {
       const last = { kind: "erase", ...alice, alias: "erased:1", erasedBefore: 10_000 } as const;
       expect(decideErase(scene, SERVER, last)).toMatchObject({ erased: 10_000, isDone: true });
     }));
+
+  it("erasing more than 10,000 badges takes several parts, and only the last one is done", { timeout: 120_000 }, () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadBadges(
+        Array.from({ length: 10_001 }, (_, place) => {
+          const ended = { state: "revoked", endedAt: NOW } as const;
+          return { ...ended, number: 10_000 + place, ordinal: place, device: device(`${place}`) };
+        }),
+      );
+      expect(erase(scene)).toMatchObject({ erased: 10_000, isDone: false });
+      const next = { kind: "erase", ...alice, alias: "erased:1", erasedBefore: 10_000 } as const;
+      expect(decideErase(scene, SERVER, next)).toMatchObject({ erased: 10_001, isDone: true });
+    }),
+  );
+
+  it("erasing more than 10,000 invitations takes several parts, too", { timeout: 120_000 }, () =>
+    inAllocator((open) => {
+      const scene = open();
+      const rows = Array.from({ length: 10_001 }, (_, place) => {
+        const digest = invitationDigest.parse(`${place}`);
+        return { ...NEW_INVITATION, digest, number: 10_000 + place, state: "revoked" as const, userId: "alice" };
+      });
+      insertRows(scene.tables.orm, "invitation", rows);
+      expect(erase(scene)).toMatchObject({ erased: 0, isDone: false });
+      expect(erase(scene)).toMatchObject({ erased: 0, isDone: true });
+      expect(scene.tables.invitationsNaming("alice", 1)).toEqual([]);
+    }),
+  );
 
   it("an erasure has no reason in the history, because a reason might name the person", () =>
     inAllocator((open) => {
