@@ -44,11 +44,8 @@ export const application = sqliteTable(
     webhookUrl: text("webhook_url"),
     /** URL with `{token}` in the console's QR codes of invitations; null for the default (invitation-link.ts). */
     invitationLink: text("invitation_link"),
-    /** Set while deliveries are held, because the endpoint responded 410 or kept failing for a long time. */
+    /** Set while deliveries are held, because the endpoint responded 410. */
     webhookHeldAt: integer("webhook_held_at"),
-    /** Time of the first failure since the last success, and the number of failed attempts since then. */
-    webhookFailingSince: integer("webhook_failing_since"),
-    webhookFailures: integer("webhook_failures").notNull().default(0),
     /** Names of the events that the application subscribes to, separated by commas. */
     events: text("events").notNull().default("badge:created"),
     /** Whether badge signatures name a status list, and the lists are published. */
@@ -516,7 +513,7 @@ export type EventState = (typeof EVENT_STATES)[number];
 /**
  * The outbox. A row is written in the transaction that it reports. Every attempt signs and sends exactly `payload`.
  *
- * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_tables.sql): its primary key is the table
+ * The table is WITHOUT ROWID, which Drizzle cannot express (migrations/0000_schema.sql): its primary key is the table
  * itself, not an index beside it, so an event that nobody waits for is one billed row. A statement cannot use `rowid`.
  */
 export const webhookEvent = sqliteTable(

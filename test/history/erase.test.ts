@@ -535,11 +535,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
       ...{ event, status: 500, outcome: "answered", response: event.payload, milliseconds: 1 },
       ...{ state: "exhausted" as const, dueAt: null, deliveredAt: null },
     }));
-    await recordAttempts(db, attempts, {
-      endpoint,
-      after: { failingSince: null, failures: 1, heldAt: null },
-      isGone: false,
-    });
+    await recordAttempts(db, attempts, endpoint, null);
     const stored = await homeDatabase()
       .prepare("SELECT last_response FROM webhook_event WHERE application_id = ? AND last_status = 500")
       .bind(application.id)

@@ -137,7 +137,6 @@ describe("what the reference tells an integrator", () => {
     ["7", ["each key of it | 60 a minute", "a new badge | 1,200 a minute", "from one address | 120 a minute"]],
     ["7", ["fresh numbers in a clock hour (10,000 unless"]],
     ["8", ["within 15 seconds", "14 attempts over 77 hours", "after 60 seconds or later", "honoured up to 10 hours"]],
-    ["8", ["only failed for 120 hours"]],
     ["12", ["at most 3,650 days ahead", "`Idempotency-Key` | 1 to 255 printable"]],
     ["12", ["once the invitation or its user was erased", "reserves another number, under the same token"]],
     ["14", ["`ttl`: 60 seconds after", "the 131,072 entries", "public, max-age=60"]],

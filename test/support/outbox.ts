@@ -185,19 +185,18 @@ export class Outbox {
       .where(and(eq(webhookEvent.applicationId, this.application.id), eq(webhookEvent.id, eventId)));
   }
 
-  /** How the endpoint is doing. */
-  async endpoint(): Promise<{ failingSince: number | null; failures: number; heldAt: number | null }> {
+  /** Since when the endpoint is held. */
+  async heldAt(): Promise<number | null> {
     const [row] = await orm().select().from(application).where(eq(application.id, this.application.id));
     if (row === undefined) throw new Error("no application");
-    return { failingSince: row.webhookFailingSince, failures: row.webhookFailures, heldAt: row.webhookHeldAt };
+    return row.webhookHeldAt;
   }
 
   /** What `application update --webhook-url` of the administration script does to the endpoint; null removes it. */
   async setUrl(webhookUrl: string | null): Promise<void> {
-    const fresh = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
     await orm()
       .update(application)
-      .set({ webhookUrl, ...fresh })
+      .set({ webhookUrl, webhookHeldAt: null })
       .where(eq(application.id, this.application.id));
   }
 }

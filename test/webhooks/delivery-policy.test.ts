@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from "vitest";
 import { parseRetryAfter } from "../../src/shared/retry-after.ts";
-import type { EndpointHealth } from "../../src/worker/storage/webhook-events.ts";
+import type { HoldChange } from "../../src/worker/storage/webhook-attempts.ts";
 import * as policy from "../../src/worker/webhooks/delivery-policy.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 
-const { healthAfter, nextStepAfter, HEALTHY, MAX_ATTEMPTS, maxAttemptsOf } = policy;
+const { holdChange, nextStepAfter, MAX_ATTEMPTS, maxAttemptsOf } = policy;
 type Outcome = policy.AttemptOutcome;
 
 const HOUR = 3_600_000;
@@ -121,43 +121,22 @@ describe("Retry-After is read as RFC 9110 specifies it (contract section 8)", ()
   });
 });
 
-/** The last attempts of events failed at these times. */
-const failedAt = (times: readonly number[]): EndpointHealth =>
-  times.reduce((health, time) => healthAfter(health, [{ kind: "exhausted" }], time), HEALTHY);
-const every = (hours: number, count: number) => Array.from({ length: count }, (_, index) => NOW + index * hours * HOUR);
+describe("only a 410 holds an endpoint (contract section 8)", () => {
+  const GONE: policy.NextStep = { kind: "gone" };
+  const DELIVERED: policy.NextStep = { kind: "delivered" };
+  const EXHAUSTED: policy.NextStep = { kind: "exhausted" };
+  const hold = { from: null, to: NOW };
+  const release = { from: 1, to: null };
 
-describe("an endpoint that only fails is held (contract section 8)", () => {
-  test.each<[string, readonly number[], number | null]>([
-    ["not before 120 hours", [...every(1, 120), NOW + 120 * HOUR - 1], null],
-    ["after 120 hours", every(1, 121), NOW + 120 * HOUR],
-    ["once: later failures change nothing", every(1, 200), NOW + 120 * HOUR],
-    ["in time, if the clock was a year ahead at first", [NOW + 8760 * HOUR, ...every(1, 121)], NOW + 120 * HOUR],
-  ])("%s", (_, times, heldAt) => {
-    expect(failedAt(times).heldAt).toBe(heldAt);
-  });
-
-  it("an endpoint is not held by an event that has attempts left, however long there was no success", () => {
-    const failing = healthAfter(HEALTHY, [{ kind: "exhausted" }], NOW);
-    const later = healthAfter(failing, [retry(5)], NOW + 8760 * HOUR);
-    expect(later).toEqual({ failingSince: NOW, failures: 2, heldAt: null });
-  });
-
-  it("an endpoint is held at once after 410, until a success resets its health", () => {
-    const gone = healthAfter(HEALTHY, [{ kind: "gone" }], NOW);
-    expect(gone).toEqual({ failingSince: NOW, failures: 1, heldAt: NOW });
-    expect(healthAfter(gone, [{ kind: "gone" }], NOW + 1)).toEqual({ failingSince: NOW, failures: 2, heldAt: NOW });
-    expect(healthAfter(gone, [{ kind: "delivered" }], NOW + 1)).toEqual(HEALTHY);
-  });
-
-  it("an endpoint is never held earlier, even if the clock jumps", () => {
-    fc.assert(
-      fc.property(fc.array(fc.nat(400 * HOUR), { minLength: 1, maxLength: 40 }), (times) => {
-        const { heldAt, failingSince } = failedAt(times);
-        expect(failingSince).toBe(Math.min(...times));
-        if (heldAt === null) return;
-        expect(heldAt - Math.min(...times)).toBeGreaterThanOrEqual(120 * HOUR);
-      }),
-    );
+  test.each<[string, number | null, policy.NextStep[], HoldChange | null]>([
+    ["a 410 holds the endpoint", null, [GONE], hold],
+    ["a 410 holds it whatever the other responses are", 1, [DELIVERED, GONE, EXHAUSTED], hold],
+    ["a success ends the hold", 1, [EXHAUSTED, DELIVERED], release],
+    ["a success changes nothing without a hold", null, [DELIVERED], null],
+    ["failures change nothing, though they are the last attempts", null, [retry(5), EXHAUSTED], null],
+    ["failures do not end a hold", 1, [retry(5), EXHAUSTED], null],
+  ])("%s", (_, heldAt, steps, change) => {
+    expect(holdChange(heldAt, steps, NOW)).toEqual(change);
   });
 });
 
@@ -169,7 +148,6 @@ type SimulatedEvent = { state: string; dueAt: number; log: Outcome[] };
 
 /** Sends events born in 80 hours to a receiver that goes through its moods meanwhile and stays in the last one. */
 function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
-  let health = HEALTHY;
   let rolled = 0;
   const roll = () => rolls[rolled++ % rolls.length] ?? 0;
   const events = bornAt.map((dueAt): SimulatedEvent => ({ state: "pending", dueAt, log: [] }));
@@ -180,10 +158,9 @@ function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
     const outcome = outcomes[Math.floor(roll() * outcomes.length)] ?? NETWORK;
     const step = nextStepAfter({ attemptsBefore: log.length, outcome, random: roll() });
     expect(log.push(outcome)).toBeLessThanOrEqual(14);
-    health = healthAfter(health, [step], dueAt);
     if (step.kind === "retry") event.dueAt += step.afterMilliseconds;
     else event.state = step.kind === "gone" ? "held" : step.kind;
-    if (health.heldAt !== null) for (const other of events) if (other.state === "pending") other.state = "held";
+    if (event.state === "held") for (const other of events) if (other.state === "pending") other.state = "held";
   }
   return events;
 }

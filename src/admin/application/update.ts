@@ -32,8 +32,8 @@ export const updateCommand = rawCommand("update", {
     "Changes an application. Settings whose option is not given stay as they are.\n\n" +
     "A number range can only grow, and only at its end; the running service registers the numbers first. It can grow " +
     "beyond the card format that it was chosen for, so check the card formats that are printed. Setting the webhook " +
-    "URL, even to its present value, sends the events that were held because the endpoint failed. --events replaces " +
-    "the whole list, for later events only.",
+    "URL, even to its present value, sends the events that were held. --events replaces the whole list, for later " +
+    "events only.",
   options: {
     name: option("--name <name>", "name for people", onOneLine),
     firstNumber: option("--first <n>", "accepted only if it stays the same", badgeNumber),
@@ -110,9 +110,8 @@ export async function updateApplication(
 }
 
 function newValues({ firstNumber: _unchanged, webhookUrl, ...plain }: Settings) {
-  const released = { webhookHeldAt: null, webhookFailingSince: null, webhookFailures: 0 };
   // --first alone changes nothing, but an UPDATE must set something: the ID, to itself.
-  return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, ...released }) };
+  return { id: application.id, ...plain, ...(webhookUrl !== undefined && { webhookUrl, webhookHeldAt: null }) };
 }
 
 function rangeCondition(id: ApplicationId, { firstNumber, lastNumber }: Settings): SQL | undefined {

@@ -1,6 +1,5 @@
 import {
   DELIVERY_TIMEOUT_MILLISECONDS,
-  HOLD_AFTER_SECONDS,
   MAX_RETRY_AFTER_SECONDS,
   RETRY_DELAYS_SECONDS,
   SLOW_RETRY_SECONDS,
@@ -63,7 +62,7 @@ The first example of \`badge:created\` is real: its headers belong to its body (
 ### Respond
 
 * **2xx** at once, within ${DELIVERY_TIMEOUT_MILLISECONDS / 1000} seconds; do the work afterwards. Anything else is retried, including redirects, which are not followed.
-* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds. The same applies when a delivery has had all its attempts and the endpoint has only failed for ${HOLD_AFTER_SECONDS / HOUR_SECONDS} hours.
+* **410** says that the endpoint is gone: no further attempts, and its deliveries are held until an administrator's test succeeds.
 * **429** or no response in time: the next attempt comes after ${SLOW_RETRY_SECONDS} seconds or later. \`Retry-After\` is honoured up to ${MAX_RETRY_AFTER_SECONDS / HOUR_SECONDS} hours.
 
 ### What to expect

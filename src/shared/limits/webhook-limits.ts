@@ -24,8 +24,6 @@ export const DELIVERY_LEASE_SECONDS = 60;
 export const DELIVERY_LEASE_SPREAD_MILLISECONDS = 10_000;
 export const MAX_RESPONSE_READ_BYTES = 16 * 1024;
 export const MAX_STORED_RESPONSE_BYTES = 1024;
-/** An endpoint is held when an event has had all its attempts after this time without a success. */
-export const HOLD_AFTER_SECONDS = 120 * 3600;
 
 /** Deliveries of one application that begin each second; the others wait, so that other applications get D1 (contract section 21). */
 export const DELIVERIES_PER_SECOND = 50;

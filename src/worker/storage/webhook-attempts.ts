@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { eachOf, type Placeholders, statement } from "./statement.ts";
-import type { Endpoint, EndpointHealth, LeasedEvent } from "./webhook-events.ts";
+import type { Endpoint, LeasedEvent } from "./webhook-events.ts";
 
 /** An attempt and its consequence, as stored. Times are milliseconds. */
 export interface CompletedAttempt {
@@ -47,41 +47,34 @@ const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[]
         AND ${event.leaseUntil} = ${made("leaseUntil")} AND ${event.dueAt} IS ${made("dueBefore")})`;
 });
 
-interface HealthValues extends EndpointHealth {
-  applicationId: ApplicationId;
-  url: string;
-  failuresBefore: number;
-  failingSinceBefore: number | null;
-  heldBefore: number | null;
-  /** Whether the receiver responded 410. */
-  isGone: number;
+/** When an endpoint's hold began before and after a change, in milliseconds; null for none. */
+export interface HoldChange {
+  from: number | null;
+  to: number | null;
 }
 
-/**
- * A 410 holds an endpoint that is not held yet. A success is written unless the endpoint was held since the attempts began. Any
- * other failure is written only if the health has not changed since then, because a later attempt may have succeeded. Nothing is
- * written if the application's URL has changed.
- */
-const RECORD_HEALTH = statement((p: Placeholders<HealthValues>) => {
-  const { webhookFailingSince, webhookFailures, webhookHeldAt } = application;
-  return sql`UPDATE ${application} SET ${nameOf(webhookFailingSince)} = ${p.failingSince},
-      ${nameOf(webhookFailures)} = ${p.failures}, ${nameOf(webhookHeldAt)} = ${p.heldAt}
-    WHERE ${application.id} = ${p.applicationId} AND ${application.webhookUrl} = ${p.url}
-      AND (${p.failures} = 0 AND (${webhookHeldAt} IS NULL OR ${webhookHeldAt} = ${p.heldBefore})
-        OR ${webhookHeldAt} IS NULL AND (${p.isGone}
-          OR ${webhookFailures} = ${p.failuresBefore} AND ${webhookFailingSince} IS ${p.failingSinceBefore}))`;
+interface HoldValues extends HoldChange {
+  applicationId: ApplicationId;
+  url: string;
+}
+
+/** Changes nothing if there is another hold by now, or another URL. */
+const CHANGE_HOLD = statement((p: Placeholders<HoldValues>) => {
+  const { id, webhookUrl, webhookHeldAt } = application;
+  return sql`UPDATE ${application} SET ${nameOf(webhookHeldAt)} = ${p.to}
+    WHERE ${id} = ${p.applicationId} AND ${webhookUrl} = ${p.url} AND ${webhookHeldAt} IS ${p.from}`;
 });
 
 /**
- * Records attempts at one endpoint that ended together, and its health after them, in one transaction.
+ * Records attempts at one endpoint that ended together, and what they change of its hold, in one transaction.
  *
- * @param health `endpoint`: as it was before the attempts; `after`: its health after them; `isGone`: the receiver responded 410
  * @throws Unavailable
  */
 export async function recordAttempts(
   db: Database,
   attempts: readonly CompletedAttempt[],
-  { endpoint, after, isGone }: { endpoint: Endpoint; after: EndpointHealth; isGone: boolean },
+  { applicationId, url }: Pick<Endpoint, "applicationId" | "url">,
+  hold: HoldChange | null,
 ): Promise<void> {
   const rows = attempts.map(({ event, ...attempt }) => ({
     applicationId: event.applicationId,
@@ -92,12 +85,10 @@ export async function recordAttempts(
     attempts: event.attempts + 1,
     ...attempt,
   }));
-  const { applicationId, url, failures, failingSince, heldAt } = endpoint;
-  const before = { failuresBefore: failures, failingSinceBefore: failingSince, heldBefore: heldAt };
-  const health = { applicationId, url, ...before, isGone: isGone ? 1 : 0, ...after };
-  // True for a success of a healthy endpoint.
-  const isUnchanged = after.failures === failures && after.heldAt === heldAt;
   await db.run((d1) =>
-    d1.batch([RECORD_ATTEMPTS.bind(d1, { attempts: rows }), ...(isUnchanged ? [] : [RECORD_HEALTH.bind(d1, health)])]),
+    d1.batch([
+      RECORD_ATTEMPTS.bind(d1, { attempts: rows }),
+      ...(hold ? [CHANGE_HOLD.bind(d1, { applicationId, url, ...hold })] : []),
+    ]),
   );
 }

@@ -10,16 +10,6 @@ export interface EventId {
   eventId: string;
 }
 
-/** An endpoint's health. Times are milliseconds since 1970-01-01 UTC. */
-export interface EndpointHealth {
-  /** First failure since the last success. */
-  failingSince: number | null;
-  /** Failed attempts since the last success. */
-  failures: number;
-  /** Set while deliveries are held. */
-  heldAt: number | null;
-}
-
 interface LeaseValues {
   /** Pairs of application ID and event ID. */
   ids: readonly (readonly [ApplicationId, string])[];
@@ -115,8 +105,6 @@ const SELECT_ENDPOINTS = statement(({ ids }: Placeholders<Pick<LeaseValues, "ids
   const fields = {
     applicationId: application.id,
     url: sql<string>`${application.webhookUrl}`,
-    failingSince: application.webhookFailingSince,
-    failures: application.webhookFailures,
     heldAt: application.webhookHeldAt,
     /** The current one first. */
     secrets: secrets.mapWith((json): Secret[] => JSON.parse(String(json))),
@@ -128,7 +116,7 @@ const SELECT_ENDPOINTS = statement(({ ids }: Placeholders<Pick<LeaseValues, "ids
   );
 });
 
-/** An application's webhook endpoint with its health. */
+/** An application's webhook endpoint. */
 export type Endpoint = RowOfStatement<typeof SELECT_ENDPOINTS>;
 
 /**

@@ -5,7 +5,7 @@ import { type CompletedAttempt, recordAttempts } from "../storage/webhook-attemp
 import { type Endpoint, type EventId, type LeasedEvent, leaseEvents } from "../storage/webhook-events.ts";
 import { type Attempt, attemptDelivery } from "./attempt.ts";
 import { type DelayedMessage, enqueueDelayed } from "./delivery-message.ts";
-import { type AttemptOutcome, healthAfter, maxAttemptsOf, type NextStep, nextStepAfter } from "./delivery-policy.ts";
+import { type AttemptOutcome, holdChange, maxAttemptsOf, type NextStep, nextStepAfter } from "./delivery-policy.ts";
 import { signWebhook } from "./signature.ts";
 
 /**
@@ -41,7 +41,8 @@ async function deliverToEndpoint(context: Context, endpoint: Endpoint, events: r
     await recordAttempts(
       context.db,
       sent.map((each) => completedAttempt(each, now)),
-      { endpoint, after: healthAfter(endpoint, steps, now), isGone: steps.some(({ kind }) => kind === "gone") },
+      endpoint,
+      holdChange(endpoint.heldAt, steps, now),
     );
     for (const each of sent) logAttempt(each);
     await enqueueDelayed(context.queue, sent.flatMap(retryMessage));

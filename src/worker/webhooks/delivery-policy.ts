@@ -1,5 +1,4 @@
 import {
-  HOLD_AFTER_SECONDS,
   MAX_RETRY_AFTER_SECONDS,
   RETRY_DELAYS_SECONDS,
   RETRY_JITTER,
@@ -7,7 +6,7 @@ import {
 } from "../../shared/limits/webhook-limits.ts";
 import type { UrlRefusal } from "../../shared/outbound-url.ts";
 import type { webhookEvent } from "../../shared/schema.ts";
-import type { EndpointHealth } from "../storage/webhook-events.ts";
+import type { HoldChange } from "../storage/webhook-attempts.ts";
 
 /**
  * The delivery policy (contract section 8): the meaning of an attempt's outcome, the time of the next attempt, and the
@@ -106,25 +105,16 @@ function meaningOfStatus(status: number): Meaning {
   return status === 429 ? "overload" : "failure";
 }
 
-/** The health of an endpoint that was just set or has just succeeded. */
-export const HEALTHY: EndpointHealth = { failingSince: null, failures: 0, heldAt: null };
-
 /**
- * The endpoint's health after attempts that ended together. They count as one: a 410 if there is one, else a success,
- * else a failure. A success resets the health and ends a hold. A 410 holds the endpoint at once. Otherwise it is held
- * when an event is exhausted, so that each has its attempts, and there was no success for `HOLD_AFTER_SECONDS`.
+ * What attempts that ended together change of their endpoint's hold. A 410 holds an endpoint that is not held, whatever
+ * the other responses are. Otherwise a success ends the hold that there was when they began.
  */
-export function healthAfter(
-  health: EndpointHealth,
+export function holdChange(
+  heldAt: number | null,
   steps: readonly NextStep[],
   nowMilliseconds: number,
-): EndpointHealth {
+): HoldChange | null {
   const has = (kind: NextStep["kind"]) => steps.some((step) => step.kind === kind);
-  if (has("delivered") && !has("gone")) return HEALTHY;
-  // If the clock went backwards, `failingSince` would lie in the future: start counting again.
-  const failingSince = Math.min(health.failingSince ?? nowMilliseconds, nowMilliseconds);
-  const failures = health.failures + 1;
-  const isDead = has("exhausted") && nowMilliseconds - failingSince >= HOLD_AFTER_SECONDS * 1000;
-  const heldNow = has("gone") || isDead ? nowMilliseconds : null;
-  return { failingSince, failures, heldAt: health.heldAt ?? heldNow };
+  if (has("gone")) return { from: null, to: nowMilliseconds };
+  return has("delivered") && heldAt !== null ? { from: heldAt, to: null } : null;
 }

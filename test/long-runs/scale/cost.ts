@@ -53,9 +53,9 @@ export const COSTS = {
   "invitation expired, 20 at once": cost([0, 0], [2, 247, 141], [1, 202, 83]),
   "delivery, alone in its batch": cost([1, 1], [2, 23, 1], [0, 0, 0], 2),
   "delivery, 20 a batch": cost([1, 20], [2, 308, 20], [0, 0, 0], 40),
-  /** The first failed attempt of an endpoint that was well; it sends the wake-up of the next one. */
-  "failed attempt, alone": cost([1, 1], [2, 24, 3], [0, 0, 0], 3),
-  "failed attempt, 20 a batch": cost([1, 20], [2, 309, 41], [0, 0, 0], 60),
+  /** An event's first attempt, which fails; it sends the wake-up of the next one. */
+  "failed attempt, alone": cost([1, 1], [2, 23, 2], [0, 0, 0], 3),
+  "failed attempt, 20 a batch": cost([1, 20], [2, 308, 40], [0, 0, 0], 60),
 };
 
 /** What nobody's call causes. */

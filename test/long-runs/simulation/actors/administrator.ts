@@ -78,8 +78,7 @@ export class Administrator extends Member {
 
   /** Sets the URL anew, as it is: what was held is sent again. */
   setUrl(application: ApplicationPlan): void {
-    const sql = `UPDATE application SET webhook_held_at = NULL, webhook_failing_since = NULL, webhook_failures = 0
-      WHERE id = ? AND webhook_url IS NOT NULL`;
+    const sql = "UPDATE application SET webhook_held_at = NULL WHERE id = ? AND webhook_url IS NOT NULL";
     this.#write(application, "sets the webhook URL", { sql, parameters: [application.id] });
   }
 

@@ -11,8 +11,6 @@ CREATE TABLE `application` (
 	`webhook_url` text,
 	`invitation_link` text,
 	`webhook_held_at` integer,
-	`webhook_failing_since` integer,
-	`webhook_failures` integer DEFAULT 0 NOT NULL,
 	`events` text DEFAULT 'badge:created' NOT NULL,
 	`status_list` integer DEFAULT false NOT NULL,
 	`status_lifetime_seconds` integer DEFAULT 86400 NOT NULL,
