@@ -71,6 +71,9 @@ describe("the calls of contract section 12 refuse in the contract's order", () =
       outcome(await callServer(application, "PATCH", `/v1/badges/${number}`, body));
     expect(await ask("nonsense", "{")).toBe("400 INVALID_JSON");
     expect(await ask("nonsense", "[]")).toBe("400 INVALID_JSON");
+    for (const body of [{ reason: 1 }, { expiresAt: "tomorrow", reason: [] }]) {
+      expect(await ask("nonsense", body)).toBe("400 INVALID_JSON");
+    }
     for (const body of [{}, { expiresAt: "" }, { expiresAt: "  " }]) {
       expect(await ask("nonsense", body)).toBe("422 UNDEFINED_EXPIRESAT");
     }

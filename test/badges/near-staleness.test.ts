@@ -1,6 +1,6 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { newPhone } from "../bound/support.ts";
+import { newPhone, rebind } from "../bound/support.ts";
 import { invite } from "../http/support/invitations.ts";
 import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -11,7 +11,7 @@ import { bindDatabase, runSql, testHome } from "../support/home.ts";
 import { callServer, requestBadge } from "../support/http.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { block, issueTo, setEnd, takeStep } from "./life-support.ts";
-import { ALICE, FarPhone, outcome, phoneWithBadge, SIGNED, tick } from "./near-support.ts";
+import { ALICE, BADGE, FarPhone, outcome, phoneWithBadge, SIGNED, tick } from "./near-support.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -164,6 +164,14 @@ describe("what a copy does not grant is decided at the primary (contract section
     expect(outcome(await other.logIn({ userId: "bob" }))).toBe("403 REVOKED_BADGE");
     const another = new FarPhone(application, "another", d1);
     expect(outcome(await another.logIn({ userId: "bob" }))).toBe("403 BLOCKED_USER");
+  });
+
+  it("a login with a proof binds an unbound badge, which a rebind that the copy lacks has allowed (section 15)", async () => {
+    const { application, phone, badgeId } = await phoneWithBadge();
+    await rebind(application, badgeId);
+    const owner = await newPhone(application, phone.udid);
+    const { body } = await phone.call(BADGE, ALICE, { DPoP: await owner.prove(BADGE, JSON.stringify(ALICE)) });
+    expect(body).toEqual({ badgeId, keyThumbprint: await owner.thumbprint() });
   });
 
   it("a login that makes another badge the device's current one is decided at the primary", async () => {

@@ -1,5 +1,5 @@
-import { calculateJwkThumbprint, decodeJwt } from "jose";
-import { beforeEach, describe, expect, it } from "vitest";
+import { base64url, calculateJwkThumbprint, decodeJwt } from "jose";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   type DeviceClientOptions,
   KeyMismatchError,
@@ -8,7 +8,7 @@ import {
 } from "../../src/client/index.ts";
 import { newKey } from "../dpop/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { collect, device, failureOf, server, worker } from "./support.ts";
+import { collect, device, failureOf, fakeService, server, worker } from "./support.ts";
 
 const UDID = "phone";
 const BASE64 = "aGVsbG8=";
@@ -117,6 +117,22 @@ describe("whether a badge is this phone's own (contract section 15)", () => {
     expect(await failureOf(restarted.sign(BASE64))).toMatchObject({
       ...{ name: "KeyMismatchError", badgeId: stranger.badgeId, keyThumbprint: null },
     });
+  });
+});
+
+describe("sign where there is no TextDecoder, as in React Native (contract section 15)", () => {
+  it.each([
+    { requireBound: false, cnf: undefined, error: null },
+    { requireBound: true, cnf: { jwk: {} }, error: null },
+    { requireBound: true, cnf: undefined, error: { name: "KeyMismatchError", badgeId: "7", keyThumbprint: null } },
+  ])("sign reads a signature whose claims are not all ASCII: %j", async ({ requireBound, cnf, error }) => {
+    vi.stubGlobal("TextDecoder", undefined);
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const signature = `e30.${base64url.encode(JSON.stringify({ name: "Ägä ✓ 🎫", sub: "7", cnf }))}.c2ln`;
+    const { options } = fakeService(Response.json({ signature }));
+    const signed = phoneWith(key, { requireBound, ...options }).sign(BASE64);
+    if (error) expect(await failureOf(signed)).toMatchObject(error);
+    else expect(await signed).toBe(signature);
   });
 });
 

@@ -30,6 +30,7 @@ const REVOKED = Response.json({ id: "i", badgeId: "7", expiresAt: "2030", revoke
 const BADGE = Response.json({ id: "7", userId: "a", state: "active", issuedAt: "2030", changedAt: "2030" });
 const NO_CHANGES = Response.json({ changes: [], more: false }, { headers: { "pagination-cursor": "c" } });
 const REPLAYED = Response.json({ id: "evt_1", state: "pending" }, { status: 202 });
+const ERASED = Response.json({ badgeId: "7" });
 const INVITATION = Response.json({ id: "inv_1", badgeId: "7", expiresAt: "2030-01-01T00:00:00Z" }, { status: 201 });
 const BLOCKED = Response.json({ userId: "a", blocked: true, revoked: [] });
 
@@ -43,8 +44,10 @@ const REPEATABLE: [name: string, success: Response, call: (fake: FakeService) =>
   ["sign", SIGNATURE, byPhone((client) => client.sign("aGVsbG8="))],
   ["listBadges", Response.json({ badges: [] }), byServer((client) => collect(client.listBadges()))],
   ["revokeInvitation", REVOKED, byServer((client) => client.revokeInvitation("inv"))],
+  ["eraseInvitation", ERASED, byServer((client) => client.eraseInvitation("inv_7"))],
   ["createInvitation", INVITATION, (fake) => invite(fake)],
   ["suspendBadge", BADGE, byServer((client) => client.suspendBadge("7"))],
+  ["rebindBadge with ifChange", BADGE, byServer((client) => client.rebindBadge("7", { ifChange: 3 }))],
   ["setBadgeEnd", BADGE, byServer((client) => client.setBadgeEnd("7", new Date(0)))],
   ["blockUser", BLOCKED, byServer((client) => client.blockUser("a"))],
   ["changes", NO_CHANGES, byServer((client) => collect(client.changes()))],
@@ -95,6 +98,33 @@ describe.each(REPEATABLE)("%s is sent again", (_call, success, call) => {
     expect(fake.requests).toHaveLength(1);
   });
 });
+
+/** Another invitation may have the number by the time of a retry, or the phone its new key. */
+describe.each([
+  ["revokeInvitation by number", REVOKED, byServer((client) => client.revokeInvitation("7"))],
+  ["eraseInvitation by number", ERASED, byServer((client) => client.eraseInvitation("7"))],
+  ["rebindBadge without ifChange", BADGE, byServer((client) => client.rebindBadge("7"))],
+] as const)(
+  "%s, which could change something else the second time (contract sections 12 and 15)",
+  (_, success, call) => {
+    it.each([
+      ["no response", NO_NETWORK],
+      ["503 UNAVAILABLE", UNAVAILABLE],
+      ["a gateway's 502", BAD_GATEWAY],
+      ["a proxy's 429", new Response("<html>", { status: 429 })],
+    ])("is not sent again after %s, for the first may have been carried out", async (_name, failure) => {
+      const fake = fakeService(failure, success);
+      await expect(call(fake)).rejects.toThrow();
+      expect(fake.requests).toHaveLength(1);
+    });
+
+    it("is sent again after 429 RATE_LIMITED, for the service has done nothing", async () => {
+      const fake = fakeService(RATE_LIMITED, success);
+      await call(fake);
+      expect([fake.requests.length, fake.waits]).toEqual([2, [60_249]]);
+    });
+  },
+);
 
 describe("the Idempotency-Key of createInvitation (contract section 12)", () => {
   const keysOf = (fake: FakeService) => fake.requests.map(({ init }) => init.headers["idempotency-key"]);

@@ -1,14 +1,19 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { drizzle } from "drizzle-orm/d1";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
+import { makeSigningKey } from "../../src/shared/credentials.ts";
+import { LIVE_HOLD_MILLISECONDS } from "../../src/shared/limits/live-limits.ts";
+import { signingKey } from "../../src/shared/schema.ts";
 import { setEnd, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList, holder, keysOf } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { createApplication } from "../support/application.ts";
+import { createApplication, testSealer } from "../support/application.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer, serverHeaders } from "../support/http.ts";
+import { StandingTimers } from "../support/timers.ts";
 import {
   addDoor,
   changeOf,
@@ -97,6 +102,26 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(new Set(texts).size).toBe(1);
     // It is ahead of its own application's D1.
     expect(deltaOf(await foreign)).toMatchObject({ since: 0, change: 0, entries: [] });
+  });
+
+  it("a held call that ends without a change is signed by the key of new badges, also one that is new since the call began", async () => {
+    const timers = new StandingTimers();
+    onTestFinished(() => timers.stop());
+    const { application, have } = await withBadge();
+    const door = await addDoor(application, "North");
+    // With this call, the Worker knows the door and the application for a minute.
+    await listen(door);
+    await timers.pass(15_000);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    const key = await makeSigningKey(await testSealer(), application.id);
+    await drizzle(homeDatabase())
+      .insert(signingKey)
+      .values({ ...key, applicationId: application.id, createdAt: Date.now() });
+    await timers.pass(LIVE_HOLD_MILLISECONDS, () => timers.pending > 0);
+    const answer = await held;
+    expect(deltaOf(answer)).toMatchObject({ change: have, entries: [] });
+    expect(decodeProtectedHeader(answer.text).kid).toBe(key.kid);
   });
 
   it("GET /v1/live refuses calls as the contract's table says", async () => {
@@ -288,6 +313,28 @@ describe("a door's secret (contract section 26)", () => {
     await takeStep(application, number, "suspend");
     await held;
     expect(await listed()).toEqual([{ ...z.tuple([z.looseObject({})]).parse(before)[0], isCurrent: false }]);
+  });
+
+  it("a door is listed with its last call also where its connection broke and the object ended soon after", async () => {
+    const { application, have } = await withBadge();
+    const door = await addDoor(application, "North");
+    const listed = async () => (await callServer(application, "GET", "/v1/doors")).body.doors;
+    // The storage has only this call: later ones of the next ten minutes are not written if they end well.
+    await listen(door);
+    const id = await homeDatabase()
+      .prepare("SELECT id FROM door_secret WHERE application_id = ?")
+      .bind(application.id)
+      .first("id");
+    const listener = JSON.stringify({ door: { id, name: "North" }, have });
+    const url = `https://live/?${new URLSearchParams({ application: application.id, listener })}`;
+    const { webSocket } = await liveOf(application).fetch(url, { headers: { Upgrade: "websocket" } });
+    webSocket?.accept();
+    const before = await listed();
+    expect(before).toMatchObject([{ change: have }]);
+    webSocket?.close(1001);
+    await untilHeld(application, 0);
+    await evictDurableObject(liveOf(application));
+    expect(await listed()).toEqual(before);
   });
 
   it("doors are listed by name with their last call and whether they are current, a page at a time", async () => {

@@ -1,13 +1,22 @@
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, request } from "node:http";
-import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
+import { readDoorFile, writeDoorFile } from "../../src/examples/door-file.ts";
 import { createChallenge } from "../../src/verify/index.ts";
 import { ACTIVE, APPLICATION_ID, DoorService, newKey, REVOKED, SUSPENDED } from "./support/door-service.ts";
 import { listen } from "./support/listen.ts";
@@ -26,6 +35,8 @@ let now = 0;
 let elapsed = 0;
 let folder = "";
 let service: DoorService;
+/** What the service on a port sends for every request, instead of a response. */
+let rawBytes: string | null = null;
 const logged: string[] = [];
 
 beforeEach(() => {
@@ -33,6 +44,7 @@ beforeEach(() => {
   elapsed = 0;
   folder = mkdtempSync(join(root, "test-"));
   service = new DoorService(() => now);
+  rawBytes = null;
   logged.length = 0;
 });
 
@@ -402,7 +414,7 @@ describe("the file of a door", () => {
     const door = await openDoor();
     await door.refresh();
     expect(statSync(path()).mode & 0o777).toBe(0o600);
-    expect(existsSync(`${path()}.new`)).toBe(false);
+    expect(readdirSync(folder)).toEqual(["door.json"]);
   });
 
   it("a door's file is written at once when a badge has ended, and otherwise every ten minutes", async () => {
@@ -423,7 +435,7 @@ describe("the file of a door", () => {
 
   it("a door's file survives a crash during a write", async () => {
     await (await openDoor()).refresh();
-    writeFileSync(`${path()}.new`, '{"keys":');
+    writeFileSync(`${path()}.${process.pid}.new`, '{"keys":');
     goDown();
     expect(await outcome(await openDoor())).toBe("open");
   });
@@ -448,12 +460,33 @@ describe("the file of a door", () => {
   });
 
   it("a door works although its file cannot be written", async () => {
-    mkdirSync(`${path()}.new`);
-    chmodSync(`${path()}.new`, 0o500);
+    mkdirSync(`${path()}.${process.pid}.new`);
     const door = await openDoor();
     expect(await door.refresh()).toBe(true);
     expect(await outcome(door)).toBe("open");
     expect(logged).toEqual([expect.stringContaining(`${path()} was not written: `)]);
+  });
+
+  it("a door's file is whole, and each write succeeds, while another program writes the same file", async () => {
+    const content = { applicationId: APPLICATION_ID, keys: { keys: [{}] }, statusLists: {}, deltas: [] };
+    const { child, ended, said, untilSaid } = run(
+      ...[process.execPath, "--input-type=module", "-e"],
+      `import { writeDoorFile } from ${JSON.stringify(`${EXAMPLES}door-file.ts`)};
+      let isOver = false;
+      process.stdin.on("end", () => { isOver = true; }).resume();
+      while (!isOver) {
+        await writeDoorFile(process.argv[1], ${JSON.stringify(content)});
+        console.log("written");
+      }`,
+      path(),
+    );
+    await untilSaid(/written/);
+    for (let time = 0; time < 30; time++) {
+      await writeDoorFile(path(), content);
+      expect(await readDoorFile(path())).toEqual(content);
+    }
+    child.stdin.end();
+    expect(await ended, said.err).toBe(0);
   });
 
   it("a door does not trust its file if a list in it was changed", async () => {
@@ -473,6 +506,7 @@ describe("the file of a door", () => {
 async function withService<T>(work: () => Promise<T>): Promise<T> {
   now = Date.now();
   const server = createServer(async (request, response) => {
+    if (rawBytes !== null) return void request.socket.end(rawBytes);
     const down = () => new Response(null, { status: 503 });
     const reply = await service.fetch(`${service.url}${request.url}`).catch(down);
     response.writeHead(reply.status).end(await reply.text());
@@ -576,6 +610,34 @@ describe.each([
     });
   });
 
+  it.skipIf(program === null)(
+    "forgets the lists of the service's former address, whose changes would never come (section 26)",
+    async () => {
+      service.change = 9;
+      await withService(() => printed(program ?? []));
+      service.change = 10;
+      service.live = () => new Promise(() => {});
+      await withService(async () => {
+        run(...(program ?? []), ...ofDoor(), "--secret", "secret");
+        const calls = () => service.requested.filter((path) => path.startsWith("/v1/live"));
+        await expect.poll(calls, PATIENCE).toEqual(["/v1/live?have=10"]);
+      });
+    },
+  );
+
+  it.skipIf(program === null).each([
+    { more: [], variable: " " },
+    { more: ["--secret", " \n"], variable: "" },
+  ])("works without a connection if its secret is blank (section 26): %j", async ({ more, variable }) => {
+    vi.stubEnv("DOOR_SECRET", variable);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await withService(async () => {
+      const { child, said, ended } = run(...(program ?? []), ...ofDoor(), ...more);
+      child.stdin.end();
+      expect([await ended, said.err]).toEqual([0, expect.stringMatching(ready)]);
+    });
+  });
+
   it.skipIf(program === null)("does not start with a secret of two lines, nor print it (section 26)", async () => {
     await withService(async () => {
       const { child, said, ended } = run(...(program ?? []), ...ofDoor(), "--secret", "s3cr3t\ns3cr3t");
@@ -609,18 +671,12 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
   const file = () => join(folder, "door.json");
 
   /** With a badge signature that the door's file opens for, at a service that responds with these bytes to everything. */
-  async function withStoredLists(bytes: string, work: (badgeSignature: string) => Promise<void>): Promise<void> {
-    const badgeSignature = await withService(async () => {
+  function withStoredLists(bytes: string, work: (badgeSignature: string) => Promise<void>): Promise<void> {
+    return withService(async () => {
       await printed(DOOR_PY);
-      return service.badgeSignature(0);
+      rawBytes = bytes;
+      await work(service.badgeSignature(0));
     });
-    const url = service.url;
-    const server = createTcpServer((socket) => {
-      socket.on("error", () => undefined).once("data", () => socket.end(bytes));
-    });
-    service.url = await listen(server);
-    await work(badgeSignature).finally(() => server.close());
-    service.url = url;
   }
 
   it("door.py keeps its list when an older one is played again, which hides a revocation", async () => {
@@ -702,11 +758,27 @@ runpy.run_path(sys.argv.pop(1), run_name="__main__")`;
   );
 
   it("the door decides without a place to store its file", async () => {
-    mkdirSync(`${file()}.new`);
+    folder = join(folder, "missing");
     await withService(async () => {
       const said = await printed(DOOR_PY, service.badgeSignature(0));
-      expect(said).toEqual({ out: OPENS, err: expect.stringContaining("door.json.new") });
+      // Its own name, because another door may write the same file.
+      expect(said).toEqual({ out: OPENS, err: expect.stringMatching(/door\.json\.\d+\.new/) });
     });
+  });
+
+  it("door.py calls again after any number of failures (section 26)", async () => {
+    const failing = `
+import pathlib, sys, time, urllib.error
+sys.path.append(sys.argv[1])
+import door
+failures = iter([OSError("no network"), urllib.error.HTTPError("", 503, "", None, None)] * 550 + [SystemExit(7)])
+def fail(self):
+    raise next(failures)
+door.Door._listen_once = fail
+time.sleep = lambda seconds: None
+door.Door("https://badges.example", "app", pathlib.Path("missing.json"), 60, "secret").listen()`;
+    const { ended } = run(python ?? "", "-B", "-c", failing, EXAMPLES);
+    expect(await ended).toBe(7);
   });
 
   it("the door writes its file only when something has changed", async () => {

@@ -1,7 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import wrangler from "../../../wrangler.toml?raw";
+import { newPhone } from "../../bound/support.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../../support/bindings.ts";
+import { runSql } from "../../support/home.ts";
 import { type Answer, call, callServer, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { inParallel, outcome, tally, times } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
@@ -147,6 +149,21 @@ describe("calls of one client IP (contract section 7)", () => {
     ]);
     const malformed = ["422 UNDEFINED_USERID", "422 UNDEFINED_EXPIRESAT", LIMITED];
     expect(outcomes).toEqual([...malformed, "201", "404 UNKNOWN_INVITATION", LIMITED]);
+  });
+
+  it.each([
+    ["for a new badge", {}],
+    ["with a made-up invitation token", { invitationToken: "inv_made_up" }],
+  ])("a call %s over its client IP's limit is refused also when a setting has just changed", async (_, more) => {
+    const of = await createApplication();
+    const phone = await newPhone(of);
+    const attempt = async () => outcome(await phone.logInTo({ CLIENT_IP_LIMIT: countedLimit(0) }, { more }));
+    expect(await attempt()).toBe(LIMITED);
+    await runSql("UPDATE application SET reuse_after_seconds = 7200 WHERE id = ?", of.id);
+    // Before a refusal, settings are read again that are a second old.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await attempt()).toBe(LIMITED);
   });
 
   it("calls without a udid, which have no count of a device, are counted with the malformed ones", async () => {
