@@ -8,8 +8,10 @@ import type { Granted } from "./book.ts";
 /** Where D1 names a user (?2) of an application (?1) in what was made before a time (?3, milliseconds). */
 const MENTIONS = [
   "SELECT 'badge' AS what, number FROM badge WHERE application_id = ?1 AND user_id = ?2 AND issued_at < ?3",
+  // It has the time of its request, which may have waited for the erasure.
   `SELECT 'invitation', number FROM invitation WHERE application_id = ?1
-    AND ((user_id = ?2 AND created_at < ?3) OR (claim_user_id = ?2 AND ended_at < ?3))`,
+    AND ((user_id = ?2 AND created_at < ?3 AND NOT EXISTS (SELECT 1 FROM history WHERE application_id = ?1
+      AND badge = invitation.number AND action = 'invitation:created' AND at >= ?3)) OR (claim_user_id = ?2 AND ended_at < ?3))`,
   "SELECT 'block', user_id FROM blocked_user WHERE application_id = ?1 AND user_id = ?2 AND blocked_at < ?3",
   `SELECT 'event', id FROM webhook_event WHERE application_id = ?1 AND payload ->> '$.data.userId' = ?2
     AND created_at < ?3`,
