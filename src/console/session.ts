@@ -29,8 +29,12 @@ export class Session {
    * revoke the invitation as its creator.
    */
   readonly udid = `console-${randomHex(UDID_RANDOM_BYTES)}`;
-  /** The passes created last. Their codes are shown only once, so they stay while the user visits other views. */
+  /** New passes. Their codes are shown only once, so they stay while the user visits other views, until "Done". */
   invited: Invited | null = null;
+  /** How many calls for new passes have no response yet. */
+  inviting = 0;
+  /** Called when there are new passes, possibly after the form that asked for them was closed. */
+  onInvited = (): void => {};
   /** The numbers of those that were revoked since. */
   revoked: ReadonlySet<string> = new Set();
   #server: ServerClient | null;
@@ -58,6 +62,22 @@ export class Session {
   may(permission: Permission): boolean {
     const { signedIn } = this.application;
     return signedIn === undefined || roleAllows(signedIn.role, permission);
+  }
+
+  /** Whether codes of new passes would be lost with the session. */
+  get hasNewCodes(): boolean {
+    return this.invited !== null || this.inviting > 0;
+  }
+
+  /** Adds to the new passes that are not "Done". */
+  addInvited({ passes, refused }: Invited): void {
+    const { passes: earlier = [], refused: others = [] } = this.invited ?? {};
+    const numbers = new Set(passes.map(({ invitation }) => invitation.badgeId));
+    // A pass that was revoked may have lost its number to a new one.
+    const kept = earlier.filter(({ invitation }) => !numbers.has(invitation.badgeId));
+    this.invited = { passes: [...kept, ...passes], refused: [...others, ...refused] };
+    this.revoked = new Set([...this.revoked].filter((number) => !numbers.has(number)));
+    this.onInvited();
   }
 
   /** Calls the service. A secret that is no longer accepted ends the session. @throws SessionEnded */

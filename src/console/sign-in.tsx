@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { explain } from "./parts/problems.ts";
+import { Title } from "./parts/states.tsx";
 import { Session, type SessionEnd } from "./session.ts";
 
 const END_TEXTS: Readonly<Record<SessionEnd, string>> = {
@@ -9,7 +10,7 @@ const END_TEXTS: Readonly<Record<SessionEnd, string>> = {
   refused: "The service no longer accepts your secret. Sign in again, or ask your administrator for a new one.",
 };
 
-/** The fields have no names and are emptied on submit, so that only the session gets the secret. */
+/** The fields have no names, and the secret's is emptied after the sign-in, so that only the session has the secret. */
 export function SignIn(props: {
   /** How the last session ended. */
   end: SessionEnd | null;
@@ -52,7 +53,7 @@ export function SignIn(props: {
   };
   return (
     <main class="sign-in">
-      <h1>Sign in</h1>
+      <Title>Sign in</Title>
       {end !== null && problem === null && (
         <p class="note" role="status" tabIndex={-1} ref={note}>
           {END_TEXTS[end]}

@@ -62,7 +62,7 @@ export function Workplace() {
   }, [view, params.id, params.user]);
   useEffect(() => {
     // The codes of new passes would be lost. The browser asks with its own text.
-    const ask = (event: BeforeUnloadEvent) => session.invited !== null && event.preventDefault();
+    const ask = (event: BeforeUnloadEvent) => session.hasNewCodes && event.preventDefault();
     addEventListener("beforeunload", ask);
     return () => removeEventListener("beforeunload", ask);
   }, [session]);
@@ -88,7 +88,7 @@ export function Workplace() {
               <strong>{signedIn.name}</strong> <span class="hint">({ROLE_WORDS[signedIn.role]})</span>
             </>
           )}{" "}
-          <button type="button" class="quiet" onClick={() => (session.invited === null ? signOut() : setLeaving(true))}>
+          <button type="button" class="quiet" onClick={() => (session.hasNewCodes ? setLeaving(true) : signOut())}>
             Sign out
           </button>
         </p>

@@ -123,11 +123,14 @@ export const words: Words = isGerman ? GERMAN : ENGLISH;
 /** The browser's locale in that language, with its region. */
 const locale = navigator.languages.find((tag) => tag.toLowerCase().startsWith(isGerman ? "de" : "en")) ?? "en-GB";
 
-const parts = { weekday: "long", day: "numeric", month: "long", hour: "numeric", minute: "2-digit" } as const;
+const parts: Intl.DateTimeFormatOptions = {
+  ...{ weekday: "long", day: "numeric", month: "long" },
+  ...{ hour: "numeric", minute: "2-digit", timeZoneName: "short" },
+};
 const timesOfThisYear = new Intl.DateTimeFormat(locale, parts);
 const times = new Intl.DateTimeFormat(locale, { ...parts, year: "numeric" });
 
-/** A time in the visitor's zone, with its year unless that is this year. @param at ISO 8601 */
+/** A time in the phone's zone, which it names, with its year unless that is this year. @param at ISO 8601 */
 export function timeWords(at: string): string {
   const time = new Date(at);
   return (time.getFullYear() === new Date().getFullYear() ? timesOfThisYear : times).format(time);

@@ -254,6 +254,44 @@ describe.skipIf(!HAS_CHROMIUM)(
         expect(states.map(({ state }) => state)).toEqual(["suspended", "active", "suspended", "active"]);
       });
 
+      it("a long list keeps its rows and their selection when it is reloaded twice, and after a failed reload", async () => {
+        const badges = Array.from({ length: 120 }, (_, place) => ({
+          ...{ id: String(place + 1), userId: `row-${place}`, state: "active" },
+          ...{ issuedAt: "2027-01-01T00:00:00.000Z", changedAt: "2027-01-01T00:00:00.000Z" },
+        }));
+        let pages = 0;
+        let isBroken = false;
+        await page.route("**/v1/badges?**", (route) => {
+          if (isBroken) return route.fulfill({ status: 400, json: { error: "INVALID_Q" } });
+          pages++;
+          const isSecond = route.request().url().includes("cursor=");
+          const headers: Record<string, string> = isSecond ? {} : { "pagination-cursor": "more" };
+          return route.fulfill({ json: { badges: isSecond ? badges.slice(100) : badges.slice(0, 100) }, headers });
+        });
+        const isKept = async (expected: number) => {
+          await until(() => expect(pages).toBe(expected));
+          await until(async () => expect(await rows("badges").count()).toBe(120));
+          await page.getByText("1 badge selected").waitFor();
+        };
+        await view("badges?q=row-", "Badges");
+        await page.getByRole("button", { name: "Show more badges" }).click();
+        await page.getByLabel("Select badge 120, row-119").check();
+        await isKept(2);
+        const refresh = page.getByRole("button", { name: "Refresh" });
+        await refresh.evaluate((button: HTMLButtonElement) => {
+          button.click();
+          button.click();
+        });
+        await isKept(5);
+        isBroken = true;
+        await refresh.click();
+        await page.getByRole("alert").waitFor();
+        isBroken = false;
+        await page.getByRole("button", { name: "Try again" }).click();
+        await isKept(7);
+        await page.unroute("**/v1/badges?**");
+      });
+
       it("selected badges get one end, which can be undone, or are revoked, after a dialog that names them", async () => {
         const { expiresAt: endOfKim2 } = await tom.getBadge(number("kim-2"));
         await view("badges?q=kim&state=active", "Badges");
@@ -329,12 +367,21 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByText("No entry matches.").waitFor();
       await days.getByRole("link", { name: "Today" }).click();
       await until(async () => expect(await rows("entries").count()).toBe(2));
+      await page.getByLabel("From day").fill("0020-01-01");
+      const isUnderflow = (input: HTMLInputElement) => input.validity.rangeUnderflow;
+      expect(await page.getByLabel("From day").evaluate(isUnderflow)).toBe(true);
       await page.getByLabel("From day").fill("2020-01-01");
       await page.getByLabel("To day").fill("2020-01-02");
       await page.getByRole("button", { name: "Show", exact: true }).click();
       await page.getByText("No entry matches.").waitFor();
       await page.getByRole("link", { name: "Show all" }).click();
       await row("Contract").getByText("Tom").waitFor();
+      // An address with a day that the service would refuse.
+      for (const day of ["0020-01-01", "9999-12-31"]) {
+        await view(`history?from=${day}`, "History");
+        await page.getByRole("link", { name: "Show all" }).waitFor();
+        await row("Contract").getByText("Tom").waitFor();
+      }
     });
 
     it("the console lists who has access, with a link to what they did", async () => {
@@ -399,6 +446,29 @@ describe.skipIf(!HAS_CHROMIUM)(
       await notice.getByRole("button", { name: "Try again" }).click();
       await notice.getByText("Undone: 4 badges are as they were.").waitFor();
       expect(await active()).toBe(6);
+    });
+
+    it("a change of many badges reports all of them, although one that a colleague changed cannot be read again", async () => {
+      const ids = [await service.issue("mia-1"), await service.issue("mia-2")];
+      await view("badges?q=mia-", "Badges");
+      await row("mia-1").waitFor();
+      await page.getByLabel("Select all that are shown").check();
+      await page.getByRole("button", { name: "Suspend…" }).click();
+      const mia = `**/v1/badges/${ids[0]}`;
+      await page.route(`${mia}/suspend`, async (route) => {
+        await page.route(mia, (reading) => reading.abort());
+        await route.fulfill({ status: 412, json: { error: "CHANGED_BADGE" } });
+      });
+      await dialog().getByRole("button", { name: "Suspend 2 badges" }).click();
+      await dialog().getByText("Done for 1 of 2 badges.").waitFor();
+      await dialog()
+        .getByText(/mia-1.*A colleague has changed the badge meanwhile\./)
+        .waitFor();
+      await page.unroute(mia);
+      await page.unroute(`${mia}/suspend`);
+      await dialog().getByRole("button", { name: "Close" }).click();
+      await page.locator(".notice").getByRole("button", { name: "Undo" }).click();
+      await page.locator(".notice").getByText("Undone: 1 badge is as it was.").waitFor();
     });
 
     it("the console says that a change was refused after its dialog was closed, and leaves the focus in a field", async () => {

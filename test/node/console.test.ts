@@ -334,6 +334,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await choose("erin", "Unblock…");
       await confirm("Unblock person");
       await row("erin").waitFor({ state: "detached" });
+      await page.getByText("1 person", { exact: true }).waitFor();
       expect(await tom.getUser("erin")).toMatchObject({ blocked: false });
       await view("person?user=frank", "frank");
       await step("Erase");
@@ -353,13 +354,18 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       numbers.set("=1+1", await issue("=1+1"));
       // Where a comma is the decimal sign, spreadsheets split lines at semicolons.
       numbers.set("a;=1+1", await issue("a;=1+1"));
+      await tom.setBadgeTimes(number("a;=1+1"), { startsAt: "2040-01-01T08:00:00.000Z" });
       await view("badges?state=active", "Badges");
       await row("alice").waitFor();
       const csv = await saveAsCsv();
-      expect(csv.split("\r\n")[0]).toBe("\ufeffPerson,Name,Number,State,Issued,Ends,Last change");
+      expect(csv.split("\r\n")[0]).toBe("\ufeffPerson,Name,Number,State,Issued,Starts,Ends,Last change,Changed by");
       expect(csv).toContain(`alice,,${number("alice")},Active,`);
       expect(csv).toContain(`'=1+1,,${number("=1+1")},`);
-      expect(csv).toContain(`a;'=1+1,,${number("a;=1+1")},`);
+      expect(csv).toMatch(
+        new RegExp(
+          `a;'=1\\+1,,${number("a;=1+1")},Not begun,[^,]+,2040-01-01T08:00:00.000Z,,[^,]+,Signed in here: Tom\r`,
+        ),
+      );
       expect(csv).not.toContain("dave");
     });
 
@@ -391,6 +397,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       ]) {
         expect(csv).toContain(by);
       }
+      expect(csv).toContain(`badge:rescheduled,Signed in here: Ann,carol,,"{""startsAt"":null,`);
     });
 
     it("the console shows deliveries with problems and why one failed, and sends it again", async () => {
@@ -483,6 +490,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Tomorrow, 8:00 to 18:00" }).click();
       await page.getByRole("button", { name: "Invite", exact: true }).click();
       await pass().getByText("visits Tom Berg").waitFor();
+      await pass().getByText("18:00 GMT+9").first().waitFor();
       const scanned = await scan(pass().getByRole("img", { name: "QR code" }));
       expect(scanned).toMatch(/^https:\/\/app\.example\.com\/visit\/inv_/);
       await page.getByRole("button", { name: "Copy link" }).click();
@@ -490,7 +498,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(scanned);
       const mail = page.getByRole("link", { name: "Mail" });
       expect(decodeURIComponent((await mail.getAttribute("href")) ?? "")).toMatch(
-        /Open this on your phone by .*: https:/,
+        /From .* 08:00 GMT\+9 until .* 18:00 GMT\+9\.\nOpen this on your phone by .* GMT\+9: https:/,
       );
       expect(decodeURIComponent((await mail.getAttribute("href")) ?? "")).toContain(scanned);
       const asked: string[] = [];
@@ -575,6 +583,55 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("button", { name: "Cancel" }).click();
       await page.getByRole("button", { name: "Invite a visitor" }).waitFor();
     });
+
+    const passOf = (name: string) => page.getByRole("article", { name: `Pass of ${name}` });
+    async function sendInvitation(name: string, userId: string): Promise<void> {
+      await page.getByRole("button", { name: "Invite a visitor" }).click();
+      await page.getByLabel("Visitor's name").fill(name);
+      await page.getByLabel(/^User ID/).fill(userId);
+      await page.getByRole("button", { name: "Invite", exact: true }).click();
+    }
+
+    it("passes that arrive after their form was closed are shown together, and signing out asks from the call on (section 24)", async () => {
+      await signInAs("Desk");
+      await view("visitors", "Visitors");
+      const waiting: (() => void)[] = [];
+      await page.route("**/v1/invitations", (route) => void waiting.push(() => void route.continue()));
+      await sendInvitation("Nina Closed", "");
+      await until(() => expect(waiting).toHaveLength(1));
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await sendInvitation("Otto Away", "");
+      await until(() => expect(waiting).toHaveLength(2));
+      await view("today", "Today");
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await dialog().getByText("They are shown only now").waitFor();
+      await confirm("Cancel");
+      await view("visitors", "Visitors");
+      for (const goOn of waiting) goOn();
+      await passOf("Nina Closed").waitFor();
+      await passOf("Otto Away").waitFor();
+      await page.unroute("**/v1/invitations");
+      await page.getByRole("button", { name: "Done" }).click();
+      await page.getByRole("button", { name: "Invite a visitor" }).waitFor();
+    });
+
+    it("if nobody could be invited, the form stays as it was with the reasons, and nothing is lost by signing out", async () => {
+      await signInAs("Desk");
+      await view("visitors", "Visitors");
+      // As a cell is pasted from a spreadsheet.
+      await sendInvitation("Tab\tby Cell", "..");
+      await page.getByRole("alert").getByText("Tab by Cell: That cannot be a user ID.").waitFor();
+      expect(await page.getByText("0 passes").count()).toBe(0);
+      expect(await page.getByLabel("Visitor's name").inputValue()).toContain("by Cell");
+      await page.getByLabel(/^User ID/).fill("");
+      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await passOf("Tab by Cell").waitFor();
+      await page.getByRole("button", { name: "Done" }).click();
+      await sendInvitation("Tab by Cell", "..");
+      await page.getByRole("alert").waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByText("You are signed out.").waitFor();
+    });
   });
 
   describe("everybody", () => {
@@ -643,6 +700,85 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await keys.press("Enter");
       await page.getByText("You are signed out.").waitFor();
       await focusOn(/^You are signed out\./);
+    });
+
+    it("a second Enter, or one that is held down, confirms nothing final", async () => {
+      await signInAs("Ann");
+      await openBadge("grace");
+      const calls: string[] = [];
+      page.on("request", (request) => request.method() !== "GET" && calls.push(request.url()));
+      const { keyboard: keys } = page;
+      await page.getByRole("main").getByRole("button", { name: "Revoke…" }).focus();
+      await keys.press("Enter");
+      await dialog().getByRole("button", { name: "Revoke badge" }).waitFor();
+      await keys.press("Enter");
+      await keys.press("Escape");
+      await keys.down("Enter");
+      await dialog().getByRole("button", { name: "Revoke badge" }).waitFor();
+      await dialog().getByLabel("Reason").focus();
+      await keys.down("Enter");
+      await keys.up("Enter");
+      await confirm("Cancel");
+      await page.getByRole("button", { name: "Refresh" }).click();
+      expect([calls, (await tom.getBadge(number("grace"))).state]).toEqual([[], "active"]);
+    });
+
+    it("the focus stays when what had it is gone: after a search, its end, and other steps", async () => {
+      const focusIs = (name: string) =>
+        until(async () =>
+          expect(
+            await page.locator(":focus").evaluateAll(([element]) => {
+              const label = element instanceof HTMLInputElement ? element.labels?.[0] : element;
+              return label?.textContent?.trim();
+            }),
+          ).toBe(name),
+        );
+      const press = async (name: string) => {
+        await page
+          .getByRole("button", { name, exact: true })
+          .or(page.getByRole("link", { name, exact: true }))
+          .press("Enter");
+      };
+      await open(page);
+      await press("Skip to the content");
+      await focusIs("Sign in");
+      await signInAs("Ann");
+      for (const [hash, title, label] of [
+        ["badges", "Badges", "Badge number, or part of a user ID or name"],
+        ["visitors", "Visitors", "Search by name or user ID"],
+      ] as const) {
+        await view(hash, title);
+        await page.getByLabel(label).fill("al");
+        await page.getByLabel(label).press("Enter");
+        await page.getByRole("link", { name: "Clear the search" }).waitFor();
+        await focusIs(label);
+        await press("Clear the search");
+        await page.getByRole("link", { name: "Clear the search" }).waitFor({ state: "detached" });
+        await focusIs(title);
+        expect(await page.getByLabel(label).inputValue()).toBe("");
+      }
+      await page.getByRole("button", { name: "Invite up to 100 from a list" }).click();
+      await page.getByLabel("Visitors, one on each line").fill("Fay");
+      await press("Check the list");
+      await press("Back to the list");
+      await focusIs("Visitors");
+      await page.getByLabel("Visitors, one on each line").fill("Fay");
+      await press("Check the list");
+      await press("Invite 1 visitor");
+      await press("Done");
+      await focusIs("Visitors");
+      await view("badges", "Badges");
+      await page.getByLabel("Select all that are shown").check();
+      await press("Clear the selection");
+      await focusIs("Badges");
+      await view("history", "History");
+      await page.getByLabel("Done by").fill("Ann");
+      await press("Show");
+      await page.getByRole("link", { name: "Show all" }).waitFor();
+      await focusIs("Show");
+      await press("Show all");
+      await page.getByRole("link", { name: "Show all" }).waitFor({ state: "detached" });
+      await focusIs("History");
     });
 
     it("no view has an axe-core violation, light on a desktop and dark on a phone, and all fit both", async () => {

@@ -31,13 +31,14 @@ export const badgeColumns = (onStep: (badge: ListedBadge, step: BadgeStep) => vo
   {
     title: "State",
     cell: (badge) => <StateChip badge={badge} />,
-    csv: ({ state: itsState = "active" }) => BADGE_STATE_WORDS[itsState],
+    csv: (badge) => (isAhead(badge) ? "Not begun" : BADGE_STATE_WORDS[badge.state ?? "active"]),
   },
   {
     title: "Issued",
     cell: ({ issuedAt }) => issuedAt && <When at={issuedAt} />,
     csv: ({ issuedAt = "" }) => issuedAt,
   },
+  { title: "Starts", csv: ({ startsAt = "" }) => startsAt },
   {
     title: "Ends",
     cell: ({ expiresAt }) => (expiresAt === undefined ? <span class="hint">no end</span> : <When at={expiresAt} />),
@@ -48,21 +49,23 @@ export const badgeColumns = (onStep: (badge: ListedBadge, step: BadgeStep) => vo
     cell: (badge) => <LastChange badge={badge} />,
     csv: ({ changedAt = "" }) => changedAt,
   },
+  { title: "Changed by", csv: ({ changedBy }) => (changedBy === undefined ? "" : actorWords(changedBy)) },
   {
     title: ACTIONS,
     cell: (badge) => <BadgeMenu badge={badge} onStep={(step) => onStep(badge, step)} />,
   },
 ];
 
+type Beginning = Pick<ListedBadge, "state" | "startsAt">;
+
+/** Whether it will be active from its start on. */
+const isAhead = <Badge extends Beginning>(badge: Badge): badge is Badge & { startsAt: string } =>
+  (badge.state ?? "active") === "active" && badge.startsAt !== undefined && Date.parse(badge.startsAt) > Date.now();
+
 /** A badge's state, or when it starts. */
-export function StateChip({
-  badge: { state = "active", startsAt },
-}: {
-  badge: Pick<ListedBadge, "state" | "startsAt">;
-}) {
-  if (state === "active" && startsAt !== undefined && Date.parse(startsAt) > Date.now()) {
-    return <Chip tone="waiting">Starts {shortTime(startsAt)}</Chip>;
-  }
+export function StateChip({ badge }: { badge: Beginning }) {
+  if (isAhead(badge)) return <Chip tone="waiting">Starts {shortTime(badge.startsAt)}</Chip>;
+  const { state = "active" } = badge;
   return <Chip tone={BADGE_TONES[state]}>{BADGE_STATE_WORDS[state]}</Chip>;
 }
 

@@ -59,7 +59,11 @@ export async function takeBulkStep(session: Session, badge: ListedBadge, wanted:
   } catch (error) {
     if (error instanceof SessionEnded) throw error;
     if (!isConflict(error)) return left(explain(error));
-    return left(`Left alone. ${meanwhile(await readPresent(session, badge.id))}`);
+    const present = await readPresent(session, badge.id).catch((failure: unknown) => {
+      if (failure instanceof SessionEnded) throw failure;
+      return null;
+    });
+    return left(present === null ? explain(error) : `Left alone. ${meanwhile(present)}`);
   }
 }
 

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ListedBadge } from "../../client/index.ts";
+import { focusHeading } from "../parts/notice.tsx";
 import type { Selection } from "../parts/selection.tsx";
 import { counted } from "../parts/texts.tsx";
 import { BulkDialog } from "./bulk-dialog.tsx";
@@ -19,6 +20,10 @@ export function Bulk({ selection, onDone }: { selection: Selection<ListedBadge>;
     clear();
     onDone();
   };
+  const clearAll = () => {
+    clear();
+    focusHeading();
+  };
   return (
     <>
       {items.length > 0 && (
@@ -34,7 +39,7 @@ export function Bulk({ selection, onDone }: { selection: Selection<ListedBadge>;
               {LABELS[step]}
             </button>
           ))}
-          <button type="button" class="quiet" onClick={clear}>
+          <button type="button" class="quiet" onClick={clearAll}>
             Clear the selection
           </button>
         </section>

@@ -1,8 +1,8 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { BadgeServiceError, type ListedBadge } from "../../client/index.ts";
 import { useSession } from "../parts/hooks.ts";
 import { Person } from "../parts/identity.tsx";
-import { useNotify } from "../parts/notice.tsx";
+import { focusHeading, useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { SessionEnded } from "../session.ts";
@@ -16,6 +16,10 @@ export function Search({ params }: { params: Params }) {
   /** Counts searches. A late response of an earlier one, or of a page that was left, opens nothing. */
   const newest = useRef(0);
   useEffect(() => () => void newest.current++, []);
+  // Not a key, by which the field would lose the focus.
+  useLayoutEffect(() => {
+    if (input.current) input.current.value = params.q ?? "";
+  }, [params.q]);
   const search = async (event: Event) => {
     event.preventDefault();
     const text = input.current?.value.trim() ?? "";
@@ -49,10 +53,8 @@ export function Search({ params }: { params: Params }) {
         <label>
           Badge number, or part of a user ID or name
           <input
-            key={params.q}
             ref={input}
             type="search"
-            defaultValue={params.q ?? ""}
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}
@@ -63,7 +65,9 @@ export function Search({ params }: { params: Params }) {
           Search
         </button>
         {params.q !== undefined && (
-          <a href={hrefOf("badges", { ...params, q: undefined, state: undefined })}>Clear the search</a>
+          <a href={hrefOf("badges", { ...params, q: undefined, state: undefined })} onClick={focusHeading}>
+            Clear the search
+          </a>
         )}
       </form>
       {hint !== null && (

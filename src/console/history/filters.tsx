@@ -1,5 +1,6 @@
-import { useRef } from "preact/hooks";
-import { dateValue, dayOf } from "../parts/days.ts";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { DAYS, dateValue, dayOf } from "../parts/days.ts";
+import { focusHeading } from "../parts/notice.tsx";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { Filters } from "../parts/table.tsx";
 import { ACTION_WORDS } from "./action-names.ts";
@@ -30,6 +31,14 @@ export function HistoryFilters({ params }: { params: Params }) {
     href: hrefOf("history", { ...params, from: name, to: name }),
     isChosen: day(params.from) === day(name) && day(params.to) === day(name),
   });
+  // Not a key, by which the focus would be lost.
+  useLayoutEffect(() => {
+    for (const name of NAMES) {
+      const field = form.current?.elements.namedItem(name);
+      const value = name === "from" || name === "to" ? day(params[name]) : (params[name] ?? "");
+      if (field instanceof HTMLInputElement || field instanceof HTMLSelectElement) field.value = value;
+    }
+  }, [JSON.stringify(params)]);
   return (
     <>
       <div class="filter-line">
@@ -38,25 +47,25 @@ export function HistoryFilters({ params }: { params: Params }) {
           choices={[ofDay("Any day", undefined), ofDay("Today", "today"), ofDay("Yesterday", "yesterday")]}
         />
       </div>
-      <form ref={form} class="find history-filters" onSubmit={submit} key={JSON.stringify(params)}>
+      <form ref={form} class="find history-filters" onSubmit={submit}>
         <label>
           From day
-          <input type="date" name="from" defaultValue={day(params.from)} />
+          <input type="date" name="from" {...DAYS} />
         </label>
         <label>
           To day
-          <input type="date" name="to" defaultValue={day(params.to)} />
+          <input type="date" name="to" {...DAYS} />
         </label>
         <label>
           Done by <span class="hint">(full name)</span>
-          <input type="search" name="actor" defaultValue={params.actor ?? ""} maxLength={100} autocomplete="off" />
+          <input type="search" name="actor" maxLength={100} autocomplete="off" />
         </label>
         <label>
           What
-          <select name="action" defaultValue={params.action ?? ""}>
+          <select name="action">
             <option value="">anything</option>
             {Object.entries(ACTION_WORDS).map(([action, words]) => (
-              <option key={action} value={action} selected={action === params.action}>
+              <option key={action} value={action}>
                 {words}
               </option>
             ))}
@@ -64,23 +73,20 @@ export function HistoryFilters({ params }: { params: Params }) {
         </label>
         <label>
           Badge number
-          <input type="search" name="badge" inputMode="numeric" defaultValue={params.badge ?? ""} autocomplete="off" />
+          <input type="search" name="badge" inputMode="numeric" autocomplete="off" />
         </label>
         <label>
           User ID <span class="hint">(in full)</span>
-          <input
-            type="search"
-            name="user"
-            defaultValue={params.user ?? ""}
-            autocomplete="off"
-            autocapitalize="off"
-            spellcheck={false}
-          />
+          <input type="search" name="user" autocomplete="off" autocapitalize="off" spellcheck={false} />
         </label>
         <button type="submit" class="primary">
           Show
         </button>
-        {isNarrowed && <a href={hrefOf("history")}>Show all</a>}
+        {isNarrowed && (
+          <a href={hrefOf("history")} onClick={focusHeading}>
+            Show all
+          </a>
+        )}
       </form>
     </>
   );

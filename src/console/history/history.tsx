@@ -93,7 +93,10 @@ export function HistoryTable(props: { filter: HistoryFilter; version: number; ol
       csv: ({ userId: user = "" }) => user,
     });
   }
-  columns.push({ title: "Reason", cell: ({ reason }) => reason, csv: ({ reason = "" }) => reason });
+  columns.push(
+    { title: "Reason", cell: ({ reason }) => reason, csv: ({ reason = "" }) => reason },
+    { title: "Detail", csv: ({ detail }) => (detail === undefined ? "" : JSON.stringify(detail)) },
+  );
   return (
     <>
       <Table

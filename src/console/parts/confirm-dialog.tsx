@@ -6,7 +6,8 @@ import { explain } from "./problems.ts";
 
 /**
  * Asks before an action, and does it. The browser's own dialog keeps the focus inside, closes on Escape, and returns the
- * focus to the button that opened it.
+ * focus to the button that opened it. The focus begins at the heading, so that another Enter, or one that is held down, does
+ * nothing.
  */
 export function ConfirmDialog(props: {
   title: string;
@@ -58,10 +59,13 @@ export function ConfirmDialog(props: {
       setBusy(false);
     }
   };
+  const ignoreHeldEnter = (event: KeyboardEvent) => event.repeat && event.key === "Enter" && event.preventDefault();
   return (
     <dialog ref={dialog} aria-labelledby={titleId} onClose={onClose}>
-      <form onSubmit={submit}>
-        <h2 id={titleId}>{title}</h2>
+      <form onSubmit={submit} onKeyDown={ignoreHeldEnter}>
+        <h2 id={titleId} tabIndex={-1} autofocus>
+          {title}
+        </h2>
         {children}
         {asksReason && action !== null && (
           <label>

@@ -5,6 +5,9 @@ export interface Day {
   until?: Date;
 }
 
+/** Of an `<input type="date">`: the days that the service accepts. */
+export const DAYS = { min: "1970-01-01", max: "9999-12-30" } as const;
+
 const startOf = (now: Date, daysAhead: number): Date =>
   new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead);
 
@@ -16,7 +19,9 @@ export function dayOf(text: string, now: Date): Day | null {
   if (text === "tomorrow") return { from: startOf(now, 1), until: startOf(now, 2) };
   const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? [];
   const from = new Date(Number(year), Number(month) - 1, Number(day));
-  return Number.isNaN(from.getTime()) ? null : { from, until: startOf(from, 1) };
+  // JavaScript turns 31 February into another day, and the year 20 into 1920.
+  const isDay = dateValue({ from }) === text && text >= DAYS.min && text <= DAYS.max;
+  return isDay ? { from, until: startOf(from, 1) } : null;
 }
 
 /** The value of an `<input type="date">`. */

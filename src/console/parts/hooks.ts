@@ -95,7 +95,7 @@ export interface PagedList<Item> {
   problem: string | null;
   /** Loads the next page. */
   more: () => void;
-  /** Reloads as many items as are loaded; those stay until then. */
+  /** Reloads as many items as are loaded or were wanted; those stay until then. */
   reload: () => void;
 }
 
@@ -109,15 +109,16 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
   const [state, setState] = useState({ ...EMPTY_LIST, key });
   const opening = useRef(open);
   opening.current = open;
-  const current = useRef<{ iterator: AsyncIterator<Part<Item>>; items: readonly Item[] } | null>(null);
+  /** `wanted`: how many items it is to have, also while it has fewer. */
+  const current = useRef<{ iterator: AsyncIterator<Part<Item>>; items: readonly Item[]; wanted: number } | null>(null);
 
-  /** Reads pages until there are this many items, or no more. */
+  /** Reads pages until there are as many items as wanted, or no more. */
   const read = useCallback(
-    async (list: NonNullable<typeof current.current>, wanted: number) => {
+    async (list: NonNullable<typeof current.current>) => {
       try {
         let isComplete = false;
         // A page of a search may be empty although more follow. Stop if the list is no longer shown.
-        while (current.current === list && list.items.length < wanted && !isComplete) {
+        while (current.current === list && list.items.length < list.wanted && !isComplete) {
           const { value, done } = await session.run(() => list.iterator.next());
           if (done !== true) list.items = [...list.items, ...value.items];
           isComplete = done === true || value.isLast;
@@ -136,9 +137,9 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
       setState((before) => ({ ...(before.key === key ? before : EMPTY_LIST), isLoading: true, problem: null, key }));
       void session
         .run(async (server, signal) => {
-          const list = { iterator: opening.current(server, signal)[Symbol.asyncIterator](), items: [] };
+          const list = { iterator: opening.current(server, signal)[Symbol.asyncIterator](), items: [], wanted };
           current.current = list;
-          await read(list, wanted);
+          await read(list);
         })
         .catch(() => undefined);
     },
@@ -154,12 +155,16 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
     const list = current.current;
     if (list === null) return start(FIRST_ITEMS);
     setState((before) => ({ ...before, isLoading: true, problem: null }));
-    void read(list, list.items.length + 1);
+    list.wanted = list.items.length + 1;
+    void read(list);
   };
   // As in `useLoaded`.
   const latest = useRef(start);
   latest.current = start;
-  const reload = () => latest.current(Math.max(FIRST_ITEMS, current.current?.items.length ?? 0));
+  const reload = () => {
+    const { items, wanted } = current.current ?? { items: [], wanted: FIRST_ITEMS };
+    latest.current(Math.max(wanted, items.length));
+  };
   useOnReturn(reload);
   const shown = state.key === key ? state : EMPTY_LIST;
   return { ...shown, items: shown.items as readonly Item[], more, reload };

@@ -109,7 +109,7 @@ export function Table<Item>(props: {
 
 function describeCount(shown: number, isComplete: boolean, isLoading: boolean, noun: string, total?: number): string {
   if (shown === 0) return isLoading ? "" : `No ${noun}`;
-  const items = shown === 1 ? noun.replace(/s$/, "").replace(/ie$/, "y") : noun;
+  const items = shown === 1 ? noun.replace(/s$/, "").replace(/ie$/, "y").replace("people", "person") : noun;
   if (isComplete || total === shown) return `${count(shown)} ${items}`;
   return total !== undefined && total > shown
     ? `${count(shown)} of ${count(total)} ${noun}`

@@ -32,6 +32,14 @@ const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: 
 /** A time in the user's zone, for a sentence. */
 export const shortTime = (at: string): string => short.format(new Date(at));
 
+const zoned = new Intl.DateTimeFormat(undefined, {
+  ...{ year: "numeric", month: "short", day: "numeric" },
+  ...{ hour: "numeric", minute: "2-digit", timeZoneName: "short" },
+});
+
+/** A time with its zone, for a visitor, who may be in another one. */
+export const zonedTime = (at: string): string => zoned.format(new Date(at));
+
 /** The zone in which times are entered and shown. */
 export const YOUR_TIME_ZONE = `your time zone, ${full.resolvedOptions().timeZone}`;
 

@@ -1,21 +1,22 @@
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSession } from "../parts/hooks.ts";
-import { focusHeading } from "../parts/notice.tsx";
+import { focusHeading, useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
 import { TimesFields, type WantedTimes } from "../parts/times-fields.tsx";
 import { SessionEnded } from "../session.ts";
 import { type Guest, type ReadGuests, readGuests } from "./guests.ts";
+import { Refused } from "./passes.tsx";
 import { Preview } from "./preview.tsx";
 import { type Attempt, type Invited, newAttempt, sendInvitations } from "./send-invitations.ts";
 
 /** Two buttons that each open a form, so that the list of expected visitors is visible first. */
-export function Invite({ onInvited }: { onInvited: (invited: Invited) => void }) {
+export function Invite() {
   const [open, setOpen] = useState<"one" | "list" | null>(null);
   const close = () => {
     setOpen(null);
     focusHeading();
   };
-  if (open !== null) return <InviteForm isMany={open === "list"} onInvited={onInvited} onClose={close} />;
+  if (open !== null) return <InviteForm isMany={open === "list"} onClose={close} />;
   return (
     <div class="actions">
       <button type="button" class="primary" onClick={() => setOpen("one")}>
@@ -28,12 +29,16 @@ export function Invite({ onInvited }: { onInvited: (invited: Invited) => void })
   );
 }
 
-/** Invites one visitor, or those of a pasted list, which is previewed with its times before it is sent. */
-function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => void; onClose: () => void }) {
-  const { isMany, onInvited, onClose } = props;
+/**
+ * Invites one visitor, or those of a pasted list, which is previewed with its times before it is sent. The form stays as it is
+ * if nobody could be invited.
+ */
+function InviteForm({ isMany, onClose }: { isMany: boolean; onClose: () => void }) {
   const session = useSession();
+  const notify = useNotify();
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
+  const [refused, setRefused] = useState<Invited["refused"]>([]);
   const [wanted, setWanted] = useState<WantedTimes | null>(null);
   const [preview, setPreview] = useState<readonly Guest[] | null>(null);
   const [first] = useState(() => ({ startsAt: null, expiresAt: endOfDay(new Date()).toISOString() }));
@@ -44,6 +49,8 @@ function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => v
     list: useRef<HTMLTextAreaElement>(null),
   };
   const attempt = useRef<Attempt | null>(null);
+  const [closing] = useState(() => new AbortController());
+  useEffect(() => () => closing.abort(), [closing]);
   useLayoutEffect(() => (isMany ? fields.list : fields.name).current?.focus(), []);
 
   const readForm = (): ReadGuests => {
@@ -56,33 +63,47 @@ function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => v
     );
     return { guests: [{ name, host, userId, ...times }], problem: null };
   };
+  const say = (text: string | null, who: Invited["refused"] = []) => {
+    setProblem(text);
+    setRefused(who);
+  };
   const submit = (event: Event) => {
     event.preventDefault();
     const { guests, problem: found } = readForm();
-    setProblem(found);
+    say(found);
     if (guests === null) return;
     if (isMany) return setPreview(guests);
     return void send(guests);
   };
   const send = async (guests: readonly Guest[]) => {
     if (isBusy) return;
-    setProblem(null);
+    say(null);
     setBusy(true);
     if (JSON.stringify(attempt.current?.guests) !== JSON.stringify(guests)) attempt.current = newAttempt(guests);
     try {
-      const invited = await sendInvitations(session, attempt.current ?? newAttempt(guests));
+      const { passes, refused: others } = await sendInvitations(session, attempt.current ?? newAttempt(guests));
       attempt.current = null;
-      onInvited(invited);
+      if (passes.length > 0) return;
+      if (closing.signal.aborted)
+        notify({ text: `Not invited: ${others.map(({ name, why }) => `${name}: ${why}`).join(" ")}`, tone: "bad" });
+      else say(null, others);
     } catch (error) {
-      if (!(error instanceof SessionEnded)) setProblem(explain(error));
+      if (error instanceof SessionEnded) return;
+      if (closing.signal.aborted) notify({ text: explain(error), tone: "bad" });
+      else say(explain(error));
     } finally {
       setBusy(false);
     }
   };
-  const problemText = problem !== null && (
-    <p class="problem" role="alert">
-      {problem}
-    </p>
+  const problemText = (
+    <>
+      {problem !== null && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {refused.length > 0 && <Refused refused={refused} />}
+    </>
   );
   return (
     <>
@@ -94,7 +115,8 @@ function InviteForm(props: { isMany: boolean; onInvited: (invited: Invited) => v
             onSend={() => void send(preview)}
             onBack={() => {
               setPreview(null);
-              setProblem(null);
+              say(null);
+              focusHeading();
             }}
           />
           {problemText}

@@ -4,7 +4,7 @@ import type { Invitation } from "../../client/index.ts";
 import { Plainly } from "../parts/identity.tsx";
 import { useNotify } from "../parts/notice.tsx";
 import { useSettings } from "../parts/settings.ts";
-import { Digits, shortTime, When } from "../parts/texts.tsx";
+import { Digits, zonedTime } from "../parts/texts.tsx";
 import { QrCode } from "./qr-code.tsx";
 
 /** A new invitation, and the host, which the service does not store. */
@@ -49,11 +49,11 @@ export function Pass({
       <dl class="facts">
         <div class="field">
           <dt>From</dt>
-          <dd>{badgeStartsAt === undefined ? "now" : <When at={badgeStartsAt} />}</dd>
+          <dd>{badgeStartsAt === undefined ? "now" : zonedTime(badgeStartsAt)}</dd>
         </div>
         <div class="field">
           <dt>Until</dt>
-          <dd>{badgeExpiresAt === undefined ? "no end" : <When at={badgeExpiresAt} />}</dd>
+          <dd>{badgeExpiresAt === undefined ? "no end" : zonedTime(badgeExpiresAt)}</dd>
         </div>
         <div class="field">
           <dt>Number</dt>
@@ -65,7 +65,7 @@ export function Pass({
       {!isRevoked && (
         <p>
           Scan the code with {application.invitationLink === undefined ? "the app" : "your phone"} by{" "}
-          <When at={expiresAt} />.
+          {zonedTime(expiresAt)}.
         </p>
       )}
       {children}
@@ -83,8 +83,8 @@ export function PassActions({ pass, onRevoke, onDone }: { pass: NewPass; onRevok
   const subject = `Your visit to ${application.name}`;
   const text = [
     `Your visit to ${application.name}${host === "" ? "" : `, to see ${host}`}.`,
-    `From ${invitation.badgeStartsAt === undefined ? "now" : shortTime(invitation.badgeStartsAt)} until ${invitation.badgeExpiresAt === undefined ? "further notice" : shortTime(invitation.badgeExpiresAt)}.`,
-    `${application.invitationLink === undefined ? "Enter this code in the app" : "Open this on your phone"} by ${shortTime(invitation.expiresAt)}: ${link}`,
+    `From ${invitation.badgeStartsAt === undefined ? "now" : zonedTime(invitation.badgeStartsAt)} until ${invitation.badgeExpiresAt === undefined ? "further notice" : zonedTime(invitation.badgeExpiresAt)}.`,
+    `${application.invitationLink === undefined ? "Enter this code in the app" : "Open this on your phone"} by ${zonedTime(invitation.expiresAt)}: ${link}`,
   ].join("\n");
   const copy = async () => {
     try {

@@ -35,18 +35,7 @@ export function Passes(props: {
         {counted(passes.length, "pass", "passes")}. <strong>The code is shown only now:</strong> print, copy, share or
         mail it before you close this.
       </p>
-      {refused.length > 0 && (
-        <div class="problem no-print" role="alert">
-          <p>{counted(refused.length, "visitor")} could not be invited:</p>
-          <ul>
-            {refused.map(({ name, why }, place) => (
-              <li key={place}>
-                {name}: {why}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
+      {refused.length > 0 && <Refused refused={refused} />}
       {isOne && only ? (
         <>
           <PassActions
@@ -79,5 +68,21 @@ export function Passes(props: {
         </>
       )}
     </>
+  );
+}
+
+/** The visitors who were refused, with the reasons. */
+export function Refused({ refused }: Pick<Invited, "refused">) {
+  return (
+    <div class="problem no-print" role="alert">
+      <p>{counted(refused.length, "visitor")} could not be invited:</p>
+      <ul>
+        {refused.map(({ name, why }, place) => (
+          <li key={place}>
+            {name}: {why}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }

@@ -29,17 +29,19 @@ export const newAttempt = (guests: readonly Guest[]): Attempt => ({
   wishes: guests.map(wishOf),
 });
 
-/** Invites all visitors in one call. */
+/** Invites all visitors in one call. The session keeps the passes, even if the form was closed meanwhile. */
 export async function sendInvitations(session: Session, { guests, key, wishes }: Attempt): Promise<Invited> {
-  const made = await session.run((server, signal) =>
-    server.createInvitations(wishes, { udid: session.udid, idempotencyKey: key, signal }),
-  );
+  session.inviting++;
+  const made = await session
+    .run((server, signal) => server.createInvitations(wishes, { udid: session.udid, idempotencyKey: key, signal }))
+    .finally(() => session.inviting--);
   const invited: Invited = { passes: [], refused: [] };
   for (const [place, result] of made.entries()) {
     const { name = "", host = "" } = guests[place] ?? {};
     if ("error" in result) invited.refused.push({ name, why: explainCode(result.error) });
     else invited.passes.push({ invitation: withWish(result, wishes[place]), host });
   }
+  if (invited.passes.length > 0) session.addInvited(invited);
   return invited;
 }
 
@@ -47,7 +49,8 @@ const wishOf = ({ name, userId, startsAt, expiresAt }: Guest): InvitationInput =
   expiresAt: codeEnd(startsAt, expiresAt),
   badgeStartsAt: startsAt ?? undefined,
   badgeExpiresAt: expiresAt ?? undefined,
-  name,
+  // A cell of a spreadsheet is pasted with its tab.
+  name: name.replaceAll("\t", " "),
   userId: userId || undefined,
 });
 

@@ -1,6 +1,7 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { InvitationState } from "../../client/index.ts";
-import { type Day, dateValue } from "../parts/days.ts";
+import { DAYS, type Day, dateValue } from "../parts/days.ts";
+import { focusHeading } from "../parts/notice.tsx";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { Filters } from "../parts/table.tsx";
 import { INVITATION_STATE_WORDS } from "../words.ts";
@@ -23,10 +24,13 @@ export function VisitFilters(props: {
   useEffect(() => {
     if (dayField.current) dayField.current.value = listedDay;
   }, [listedDay]);
+  const input = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    if (input.current) input.current.value = params.q ?? "";
+  }, [params.q]);
   const search = (event: Event) => {
     event.preventDefault();
-    const input = event.currentTarget instanceof HTMLFormElement ? event.currentTarget.querySelector("input") : null;
-    const q = input?.value.trim() ?? "";
+    const q = input.current?.value.trim() ?? "";
     // A search for a person covers all days from today on, because the day is often unknown.
     goTo("visitors", { ...params, q, day: q === "" || params.day === "all" ? params.day : "upcoming" });
   };
@@ -36,17 +40,14 @@ export function VisitFilters(props: {
         <form class="find" onSubmit={search}>
           <label>
             Search by name or user ID
-            <input
-              key={params.q}
-              type="search"
-              minLength={2}
-              defaultValue={params.q ?? ""}
-              autocomplete="off"
-              spellcheck={false}
-            />
+            <input ref={input} type="search" minLength={2} autocomplete="off" spellcheck={false} />
           </label>
           <button type="submit">Search</button>
-          {params.q !== undefined && <a href={href({ q: undefined, day: undefined })}>Clear the search</a>}
+          {params.q !== undefined && (
+            <a href={href({ q: undefined, day: undefined })} onClick={focusHeading}>
+              Clear the search
+            </a>
+          )}
         </form>
       </search>
       <div class="filter-line">
@@ -64,8 +65,7 @@ export function VisitFilters(props: {
           <input
             ref={dayField}
             type="date"
-            min="1970-01-01"
-            max="9999-12-30"
+            {...DAYS}
             // While it is typed, a day is incomplete or has a year such as 0002.
             onChange={({ currentTarget: { value, validity } }) =>
               validity.valid && goTo("visitors", { ...params, day: value || "all" })

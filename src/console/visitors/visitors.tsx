@@ -1,9 +1,9 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { Invitation, InvitationState, ListedInvitation, ServerClient } from "../../client/index.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { type Day, dayOf } from "../parts/days.ts";
 import { type Loaded, useList, useLoaded, useSession } from "../parts/hooks.ts";
-import type { Notice } from "../parts/notice.tsx";
+import { focusHeading, type Notice } from "../parts/notice.tsx";
 import { type OpenList, pagesOf } from "../parts/pages.ts";
 import { explainCode } from "../parts/problems.ts";
 import type { Params } from "../parts/route.ts";
@@ -12,7 +12,6 @@ import { Table } from "../parts/table.tsx";
 import { count, counted, grouped } from "../parts/texts.tsx";
 import { Invite } from "./invite.tsx";
 import { Passes } from "./passes.tsx";
-import type { Invited } from "./send-invitations.ts";
 import { invitationColumns, type Revocable } from "./visit-columns.tsx";
 import { STATES, VisitFilters } from "./visit-filters.tsx";
 
@@ -38,11 +37,15 @@ export function Visitors({ params }: { params: Params }) {
   const { day, state, q } = searchOf(params);
   const key = JSON.stringify(params);
   const [invited, setInvited] = useState(session.invited);
-  const show = (made: Invited | null) => {
-    session.invited = made;
-    setInvited(made);
-    session.revoked = new Set();
+  const showInvited = () => {
+    setInvited(session.invited);
     setRevoked(session.revoked);
+  };
+  const forget = () => {
+    session.invited = null;
+    session.revoked = new Set();
+    showInvited();
+    focusHeading();
   };
   const [revoking, setRevoking] = useState<Revocable | null>(null);
   const [revoked, setRevoked] = useState(session.revoked);
@@ -62,6 +65,15 @@ export function Visitors({ params }: { params: Params }) {
     statistics.reload();
     totals.reload();
   };
+  useLayoutEffect(() => {
+    session.onInvited = () => {
+      showInvited();
+      refresh();
+    };
+    return () => {
+      session.onInvited = () => {};
+    };
+  });
   const mayInvite = session.may("invite");
   const counts = day === null ? statistics.value?.invitations : exactOf(totals.value);
   const revoke = async (reason: string | undefined): Promise<Notice | null> => {
@@ -92,14 +104,9 @@ export function Visitors({ params }: { params: Params }) {
       {mayInvite && (
         <section aria-label="Invite" class="invite-place">
           {invited === null ? (
-            <Invite
-              onInvited={(made) => {
-                show(made);
-                refresh();
-              }}
-            />
+            <Invite />
           ) : (
-            <Passes invited={invited} revoked={revoked} onRevoke={setRevoking} onDone={() => show(null)} />
+            <Passes invited={invited} revoked={revoked} onRevoke={setRevoking} onDone={forget} />
           )}
         </section>
       )}
