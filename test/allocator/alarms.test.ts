@@ -1,19 +1,25 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { getTableColumns } from "drizzle-orm";
-import { describe, expect, it } from "vitest";
-import { DUE_CHUNK_ROWS, MAX_STORED_BYTES, PRUNE_ENTRIES } from "../../src/shared/limits/allocator-limits.ts";
+import { describe, expect, it, vi } from "vitest";
+import {
+  DUE_CHUNK_ROWS,
+  MAX_STORED_BYTES,
+  PRUNE_ENTRIES,
+  VERIFY_PAGE_ROWS,
+} from "../../src/shared/limits/allocator-limits.ts";
+import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { entry } from "../../src/worker/allocator/tables/schema.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { invite } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { alarmOf, allocatorOf, aroundObjectD1, endAllocator, ring, wake } from "../support/allocator.ts";
+import { alarmOf, allocatorOf, aroundObjectD1, bindObject, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
-import { LOST } from "../support/faults.ts";
+import { isAbout, LOST } from "../support/faults.ts";
 import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
-import { crowded, expectInSync, headOf, loggedSequences, sequenceOf, stateOf } from "./support.ts";
+import { crowded, ENTRY, expectInSync, headOf, loggedSequences, reconcile, sequenceOf, stateOf } from "./support.ts";
 
 /** Contract section 21. */
 const MAX_LOG_BYTES = 4_000_000_000;
@@ -55,6 +61,42 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     expect(rows.filter(({ endedAt }) => endedAt === null)).toEqual([]);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(count);
     await expectInSync(application);
+  });
+
+  it("the alarm records an end during a verification, and does not wait for all of it", async () => {
+    const application = await crowded(3 * VERIFY_PAGE_ROWS, { columns: { metadata: null } });
+    await callServer(application, "PATCH", `/v1/badges/${application.firstNumber}`, { expiresAt: ahead(HOUR) });
+    const alarms = vi.spyOn(Allocator.prototype, "alarm");
+    let pages = 0;
+    let rung: Promise<void> | undefined;
+    const pagesBefore: number[] = [];
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, ENTRY)) pagesBefore.push(pages);
+      else if (isAbout(statements, "from badge") && ++pages === 1) {
+        moveClock(HOUR);
+        rung = ring(application);
+        while (alarms.mock.calls.length === 0) await scheduler.wait(1);
+      }
+      return send();
+    });
+    expect(await reconcile(application, { verify: true })).toMatchObject({ differences: { count: 0 } });
+    await rung;
+    expect(pages).toBeGreaterThan(6);
+    expect(pagesBefore).toHaveLength(1);
+    // The first page, and at most two more.
+    expect(pagesBefore[0]).toBeLessThanOrEqual(3);
+    await expectInSync(application);
+  });
+
+  it("INVITATION_RETENTION_DAYS of 0 does not bring the alarm at once while an invitation is kept", async () => {
+    const application = await createApplication();
+    await bindObject(application, () => ({ INVITATION_RETENTION_DAYS: "0" }));
+    await invite(application, ahead(DAY));
+    await ring(application);
+    expect(await alarmOf(application)).toBe(Date.now() + MINUTE);
+    moveClock(MINUTE);
+    await ring(application);
+    expect(await alarmOf(application)).toBeGreaterThanOrEqual(Date.now() + MINUTE);
   });
 
   it("the alarm never throws: when D1 fails it logs, and is set again", async () => {

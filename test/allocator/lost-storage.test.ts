@@ -205,6 +205,28 @@ describe("the copy of many rows (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("a republication during an interrupted copy changes nothing, and is carried out after the copy", async () => {
+    const application = await changedBefore();
+    const { id } = application;
+    const move = (from: string, to: string) =>
+      runSql("UPDATE application_head SET application_id = ?2 WHERE application_id = ?1", from, to);
+    // D1 does not know the application, so an administrator has to decide.
+    await move(id, "app_away");
+    await wake(application);
+    await move("app_away", id);
+    let pages = 0;
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (isAbout(statements, "from badge") && !isAbout(statements, "from signing_key")) return send();
+      if (isAbout(statements, "from badge") && ++pages === 3) throw LOST;
+      return send();
+    });
+    await expect(reconcile(application, { republish: true })).rejects.toThrow("D1 is unavailable");
+    expect(await badgeRows(application)).toHaveLength(BADGES);
+    await wake(application);
+    expect(await badgeRows(application)).toHaveLength(BADGES);
+    await expectInSync(application);
+  });
+
   it("the alarm continues a copy that a failure of D1 interrupted", async () => {
     const application = await changedBefore();
     let isAway = true;

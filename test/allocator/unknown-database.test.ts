@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { SUBSCRIBABLE_EVENTS } from "../../src/shared/events.ts";
 import { issueTo, signOn, takeStep, withBadge } from "../badges/life-support.ts";
 import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
@@ -254,6 +255,36 @@ describe("a republication (contract section 21)", () => {
     await wake(application);
     await expectInSync(application);
     expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("a republication sends history and events of many entries in few batches, in their order, erasures included", async () => {
+    const events = SUBSCRIBABLE_EVENTS.join();
+    const { application } = await withBadge({ webhookUrl: "https://hooks.example/badges", webhookHeldAt: 1, events });
+    const { id } = application;
+    await callServer(application, "PATCH", "/v1/users/alice/erase");
+    moveClock(1000);
+    const number = await issueTo(application, "phone", "alice");
+    for (let step = 0; step < 60; step++) await takeStep(application, number, step % 2 ? "resume" : "suspend");
+    const read = async () => [
+      (await runSql("SELECT * FROM history WHERE application_id = ?1 ORDER BY id", id)).results,
+      (await runSql("SELECT id, payload FROM webhook_event WHERE application_id = ?1 ORDER BY id", id)).results,
+    ];
+    const before = await read();
+    expect(before.map((rows) => rows.length)).toEqual([62, 63]);
+    for (const table of ["history", "webhook_event"])
+      await runSql(`DELETE FROM ${table} WHERE application_id = ?1`, id);
+    // The log does not know which events D1 has.
+    await runSql("UPDATE application_head SET entry = 'unknown' WHERE application_id = ?1", id);
+    let batches = 0;
+    await aroundObjectD1(application, () => (statements, send) => {
+      if (isAbout(statements, ENTRY)) batches++;
+      return send();
+    });
+    await reconcile(application, { republish: true });
+    expect(batches).toBeLessThan(20);
+    await ring(application);
+    expect(await read()).toEqual(before);
+    await expectInSync(application);
   });
 
   it("a republication grows the range in D1 as far as numbers were drawn", async () => {

@@ -3,9 +3,18 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { newRandomId } from "../../src/shared/identifiers.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type Command } from "../../src/worker/allocator/commands.ts";
+import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
 import { issueTo, takeStep } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundAllocators, aroundObjectD1, endAllocator, wake } from "../support/allocator.ts";
+import {
+  alarmOf,
+  allocatorOf,
+  aroundAllocators,
+  aroundObjectD1,
+  endAllocator,
+  ring,
+  wake,
+} from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
 import type { AroundTrip } from "../support/d1.ts";
@@ -161,6 +170,19 @@ describe("while D1 does not respond (contract section 21)", () => {
     await expectInSync(application);
   });
 
+  it("after a caller's 503 the alarm comes a second after the batch was given up, in time to settle the call", async () => {
+    const { application, number, held, first, timers } = await hanging();
+    await timers.pass(9_000);
+    expect((await first).status).toBe(503);
+    const before = Number(await alarmOf(application));
+    await timers.pass(1_000);
+    while (Number(await alarmOf(application)) === before) await scheduler.wait(1);
+    expect(await alarmOf(application)).toBe(Date.now() + 1_000);
+    held.stop();
+    await ring(application);
+    expect(await stateOf(application, number)).toBe("suspended");
+  });
+
   it("a call that changes nothing waits too, because its result depends on what D1 does not have yet", async () => {
     const { application, number, held, first, timers } = await hanging();
     const again = takeStep(application, number, "suspend");
@@ -213,6 +235,25 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
       expect(await stateOf(application, number)).toBe("active");
     },
   );
+
+  it("the next instance reads the results of calls that may still be repeated, and not those of past ones", async () => {
+    const { application, number } = await withBadge();
+    timers = new StandingTimers();
+    const ask = (call: CallMessage) => allocatorOf(application).call(application.id, call);
+    await ask(callOf(suspension(number)));
+    await timers.pass(9_000);
+    const call = callOf(suspension(number));
+    await takeStep(application, number, "resume");
+    const { outcome } = await ask(call);
+    await timers.pass(8_999);
+    await endAllocator(application);
+    const read = vi.spyOn(Log.prototype, "recentGroups");
+    expect((await ask(call)).outcome).toEqual(outcome);
+    const ids = read.mock.results.flatMap(({ value }) => value.flat().map(({ id }: { id: string }) => id));
+    expect(ids).toContain(call.id);
+    // The call, and the one a moment before it.
+    expect(ids).toHaveLength(2);
+  });
 
   it("a call that is repeated at the same moment is decided once", async () => {
     const { application, number } = await withBadge();

@@ -1,12 +1,14 @@
 import { eq } from "drizzle-orm";
-import { beforeAll, describe, expect, it } from "vitest";
+import { drizzle } from "drizzle-orm/d1";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { showBadge } from "../../src/admin/badge/show.ts";
 import { listSigningKeys } from "../../src/admin/key/commands.ts";
+import { Database } from "../../src/admin/platform/database.ts";
 import { type ApplicationId, deviceId, invitationDigest } from "../../src/shared/identifiers.ts";
 import { badge, invitation, signingKey } from "../../src/shared/schema.ts";
 import { localHomes } from "./support/script.ts";
 
-const { database, create } = await localHomes();
+const { database, create, json } = await localHomes();
 let applicationId: ApplicationId;
 
 const DEVICE = deviceId.parse("device-digest");
@@ -39,6 +41,35 @@ beforeAll(async () => {
       ...rows.map((row) => orm.insert(badge).values(row)),
     ]),
   );
+});
+
+describe("history (contract section 23)", () => {
+  it.each([
+    [["--badge", "100"], "history_badge"],
+    [["--user", "ada"], "history_user"],
+    [["--badge", "100", "--user", "ada"], "history_badge"],
+  ])("history ID %j searches by an index, and does not read the whole history", async (options, index) => {
+    const plans: unknown[] = [];
+    const run = Database.prototype.run;
+    const spy = vi.spyOn(Database.prototype, "run").mockImplementation(function (this: Database, step) {
+      return run.call(this, async (_, d1) => {
+        const queries: { sql: string; values: unknown[] }[] = [];
+        const logger = { logQuery: (sql: string, values: unknown[]) => void queries.push({ sql, values }) };
+        const result = await step(drizzle(d1, { logger }), d1);
+        for (const { sql, values } of queries.filter(({ sql }) => sql.includes('"history"'))) {
+          const explain = d1.prepare(`EXPLAIN QUERY PLAN ${sql}`).bind(...values);
+          plans.push(...(await explain.all()).results.map(({ detail }) => detail));
+        }
+        return result;
+      });
+    });
+    expect(await json("history", applicationId, ...options).finally(() => spy.mockRestore())).toEqual([]);
+    const searches = plans.filter((detail) => /^(SEARCH|SCAN) /.test(String(detail)));
+    expect(searches).toEqual([
+      "SEARCH history USING PRIMARY KEY (application_id=? AND id=?)",
+      expect.stringMatching(`^SEARCH history USING (COVERING )?INDEX ${index} \\(application_id=\\? AND `),
+    ]);
+  });
 });
 
 describe("badge show (contract sections 10 and 12)", () => {

@@ -7,6 +7,8 @@ import { findRecipients } from "../../src/worker/storage/command-rows.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { readStatusRows } from "../../src/worker/storage/status-lists.ts";
 import { findDueEvents, releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
+import { reconcile } from "../allocator/support.ts";
+import { aroundObjectD1, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
@@ -314,6 +316,33 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     const { items, rowsRead, hasNext } = await read(application, `/v1/invitations?${span}`);
     expect({ items, hasNext }).toEqual({ items: 3, hasNext: false });
     expect(rowsRead).toBeLessThan(100);
+  });
+
+  it("whether a user is blocked costs as much beside many blocked users", async () => {
+    const application = await createApplication();
+    const digests = { user_id: "'blocked ' || n", user_digest: "printf('%043d', n)", blocked_at: "n" };
+    await fill("blocked_user", application, 2, digests);
+    const few = await read(application, "/v1/users/nobody");
+    await fill("blocked_user", application, 10_000, digests, 3);
+    expect(await read(application, "/v1/users/nobody")).toEqual(few);
+  });
+
+  it("a new allocator's copy, a republication and a verification read no rows of an application with lower numbers", async () => {
+    const other = await createApplication();
+    const number = `${other.firstNumber} - 1 + n`;
+    await fill("badge", other, 5000, { number });
+    await fill("freed_number", other, 5000, { number, freed_at: 1 });
+    const application = await createApplication();
+    const rowsRead: number[] = [];
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const result = await send();
+      rowsRead.push((await billOf(statements, result)).rowsRead);
+      return result;
+    });
+    await wake(application);
+    expect(await reconcile(application, { republish: true, verify: true })).toMatchObject({ republished: true });
+    expect(rowsRead.length).toBeGreaterThan(10);
+    expect(Math.max(...rowsRead)).toBeLessThan(100);
   });
 
   it(`a call costs what it returns or changes beside ${MANY} rows of other applications and of other states`, {

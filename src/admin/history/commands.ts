@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { viewHistory } from "../../shared/history.ts";
 import { history } from "../../shared/schema.ts";
 import { APPLICATION, findApplication } from "../application/record.ts";
@@ -26,13 +26,15 @@ export const historyCommand = command("history", {
     const ofUser = user === undefined ? undefined : eq(history.userId, user);
     // Otherwise SQLite would read the whole history of the application. A badge has fewer entries than a user.
     const index = ofBadge ? sql` INDEXED BY history_badge` : ofUser ? sql` INDEXED BY history_user` : sql``;
+    const ofApplication = eq(history.applicationId, applicationId);
+    const newest = sql`(SELECT ${history.id} FROM ${history}${index} WHERE ${and(ofApplication, ofBadge, ofUser)}
+      ORDER BY ${history.id} DESC LIMIT ${limit})`;
     const rows = await database.run((orm) =>
       orm
-        .select(getTableColumns(history))
-        .from(sql`${history}${index}`)
-        .where(and(eq(history.applicationId, applicationId), ofBadge, ofUser))
-        .orderBy(desc(history.id))
-        .limit(limit),
+        .select()
+        .from(history)
+        .where(and(ofApplication, inArray(history.id, newest)))
+        .orderBy(desc(history.id)),
     );
     return rows.map(viewHistory);
   },

@@ -46,14 +46,13 @@ export function decideErase(
     transaction.insertBlock({ ...block, userId: alias, userDigest: block.userDigest ?? userDigest });
   }
   const isKnown = badges.length + invitations.length > 0 || isBlockedByName;
-  const pending = isKnown ? undefined : tables.erasureOf(userId);
-  // A repeated call joins the search that goes on.
-  if (pending) return { kind: "erased", userId: pending.alias, erased: erasedBefore, isDone: true };
   if (isKnown) transaction.addHistory("user:erased", by, { userId: alias });
+  // A repeated call joins the search that goes on, which begins anew: history may have named the user again since.
+  const given = (isKnown ? undefined : tables.erasureOf(userId)?.alias) ?? alias;
   // Even if no row is left: an event may still name the user.
-  transaction.eraseFromD1(userId, alias, (data) => withoutPerson(data, userId, alias));
+  transaction.eraseFromD1(userId, given, (data) => withoutPerson(data, userId, given));
   const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;
-  return { kind: "erased", userId: alias, erased: erasedBefore + badges.length, isDone };
+  return { kind: "erased", userId: given, erased: erasedBefore + badges.length, isDone };
 }
 
 /** The invitation that a badge was claimed from names the person, too. */
