@@ -58,15 +58,12 @@ describe("doctor (contract sections 7, 17, 21 and 25)", () => {
     const now = Date.now();
     const tickedAt = (age: number) => ({ tickedAt: now - age, sequence: 1 });
     const sweepWith = async (age: number, skew: number) => {
-      await database.run((orm) =>
-        orm
-          .insert(heartbeat)
-          .values({ id: 1, ...tickedAt(age) })
-          .onConflictDoUpdate({ target: heartbeat.id, set: tickedAt(age) }),
+      await homes.map(({ database }) =>
+        database.run((orm) => orm.insert(heartbeat).values({ id: 1, ...tickedAt(age) })),
       );
       vi.spyOn(Date, "now").mockReturnValue(now + skew);
       const found = await finding("Sweep").finally(() => vi.restoreAllMocks());
-      await database.run((orm) => orm.delete(heartbeat));
+      await homes.map(({ database }) => database.run((orm) => orm.delete(heartbeat)));
       return found?.state;
     };
     expect(await sweepWith(10 * 60_000, -HOUR_MILLISECONDS)).toBe("error");

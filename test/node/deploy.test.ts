@@ -475,7 +475,7 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
   it("a deployment that was cut off before it closed the workers.dev address closes it the next time", async () => {
     const { account } = rehearsal.platform;
     const isRefused = (call: string) => (call === "POST /workers/scripts/NAME/subdomain" ? "refuse" : null);
-    await withConfiguration(/^\[env\.production\]\n/m, "$&workers_dev = false\n", async () => {
+    await withConfiguration(/^workers_dev = true$/m, "workers_dev = false", async () => {
       expect(await withFault(isRefused, () => rehearsal.deploy())).toMatchObject({ code: 1 });
       expect(await rehearsal.deploy()).toMatchObject({ code: 0 });
       expect(account.scripts.get(WORKER)?.isReachable).toBe(false);

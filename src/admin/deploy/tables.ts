@@ -65,11 +65,16 @@ export function sealingKeyStep(deployment: Deployment, output: Output): Step {
       if (deployment.isOffline || target.homes[0].database.database_id === undefined) return makeFirst;
       const homes = await homesWithTables(deployedHomes(deployment.account, target));
       if (homes === null || (await newestVersion(homes)) === 0) return makeFirst;
-      const missing = await missingSecrets(homes, workerSecrets(environment, output.note));
-      const [first] = missing;
-      if (first !== undefined) {
+      const { newest, older } = await missingSecrets(homes, workerSecrets(environment, output.note));
+      if (newest !== null) {
         throw new UserError(
-          `The Worker has no secret ${missing.join(", ")}, which opens sealed values of D1: restore it if you have a copy (npx wrangler secret put ${first} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+          `The Worker has no secret ${newest}, which D1's newest sealing key needs: restore it if you have a copy (npx wrangler secret put ${newest} --env ${environment}), or if there is no application yet, run ${ADMIN} sealing-key rotate --env ${environment}. Then ${DEPLOY}.`,
+        );
+      }
+      // The applications that do not need it are served.
+      for (const name of older) {
+        output.note(
+          `The Worker has no secret ${name}, which opens some sealed values of D1: restore it if you have a copy (npx wrangler secret put ${name} --env ${environment}).`,
         );
       }
       if ((await findNewest(homes)).lacking.length === 0) return null;

@@ -47,14 +47,25 @@ function sealingSecretName(version: number, publicKey: string): string {
 const isSealingSecret = (name: string, version: number): boolean =>
   name === `SEALING_KEY_${version}` || name.startsWith(`SEALING_KEY_${version}_`);
 
-/** Names of the secrets that the newest sealing key and every sealed value need, and that the Worker lacks. */
-export async function missingSecrets(homes: Homes, secrets: WorkerSecrets): Promise<string[]> {
+/**
+ * Names of secrets that the Worker lacks.
+ *
+ * @returns `newest`: of the newest sealing key, null if it has it or there is no key; `older`: of keys that sealed values still need
+ */
+export async function missingSecrets(
+  homes: Homes,
+  secrets: WorkerSecrets,
+): Promise<{ newest: string | null; older: string[] }> {
   const [{ keys, publicKeyOf }, names] = await Promise.all([readSealingKeys(homes), secrets.list()]);
-  return keys
+  const missing = keys
     .filter(({ newest, values }) => newest || values > 0)
     .filter(({ version }) => !names.includes(`SEALING_KEY_${version}`))
-    .map(({ version }) => sealingSecretName(version, publicKeyOf(version)))
-    .filter((name) => !names.includes(name));
+    .map(({ version, newest }) => ({ newest, name: sealingSecretName(version, publicKeyOf(version)) }))
+    .filter(({ name }) => !names.includes(name));
+  return {
+    newest: missing.find(({ newest }) => newest)?.name ?? null,
+    older: missing.filter(({ newest }) => !newest).map(({ name }) => name),
+  };
 }
 
 /** Deletes every secret of a version that is no longer in D1. @returns how many there were */

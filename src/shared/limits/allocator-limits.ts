@@ -2,8 +2,6 @@
 
 /** Deadline of a call of an object, retries included. It is shorter than that of other dependencies. */
 export const CALL_DEADLINE_MILLISECONDS = 9000;
-/** How long before its deadline a call is replied to whose work takes longer. */
-export const CALL_REPLY_MILLISECONDS = 1000;
 /** Pauses between tries of a call that was lost on the way: full jitter below these, each twice the one before. */
 export const CALL_RETRY_BASE_MILLISECONDS = 100;
 export const CALL_RETRY_MAX_MILLISECONDS = 2000;

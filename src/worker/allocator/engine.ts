@@ -1,7 +1,6 @@
 import { type ApplicationId, newRandomId } from "../../shared/identifiers.ts";
 import {
   CALL_DEADLINE_MILLISECONDS,
-  CALL_REPLY_MILLISECONDS,
   GIVEN_UP_ALARM_MILLISECONDS,
   MAX_BATCH_CHARACTERS,
   MAX_COMMAND_PAUSES_MILLISECONDS,
@@ -34,7 +33,7 @@ import { warnIfFilling } from "./range-warnings.ts";
 import { searchChunk } from "./replica/erasures.ts";
 import { Replicator } from "./replica/replicator.ts";
 import type { Log } from "./tables/entry-log.ts";
-import type { Tables } from "./tables/tables.ts";
+import type { PendingErasure, Tables } from "./tables/tables.ts";
 import { Calls, type Reply, type WaitingCall } from "./waiting-calls.ts";
 
 export interface EngineParts {
@@ -102,10 +101,7 @@ export class Engine {
     return reply;
   }
 
-  /**
-   * Goes on until the user is erased everywhere, as long as the caller waits. The alarm does the rest of a long search, and a
-   * repeated call joins it.
-   */
+  /** Goes on until the user is erased everywhere. If that takes longer than the caller waits, a repeated call joins it. */
   async #finishErasure(
     call: Call,
     scriptId: string | null,
@@ -116,10 +112,8 @@ export class Engine {
     if (command.kind === "erase" && !isDone) {
       return this.submit({ ...call, id: newRandomId(), command: { ...command, erasedBefore: erased } }, scriptId);
     }
-    const search = this.addJob(() => this.#finishErasureOf(alias));
-    const wait = Math.max(0, call.until - this.#parts.now() - CALL_REPLY_MILLISECONDS);
     try {
-      await Promise.race([search, scheduler.wait(wait)]);
+      await this.addJob(() => this.#finishErasureOf(alias));
       return first;
     } catch {
       return { outcome: { kind: "unavailable" }, bookmark: null };
@@ -128,7 +122,8 @@ export class Engine {
 
   /** Begins when D1 has all that was found before. @returns whether there is more */
   async #finishErasureOf(alias: string): Promise<boolean> {
-    return this.#parts.tables.hasErasure(alias) && this.#continueErasures();
+    const erasure = this.#parts.tables.erasure(alias);
+    return erasure !== undefined && this.#continueErasure(erasure);
   }
 
   /** D1 may have been restored: both sides are compared before anything else is decided. */
@@ -379,7 +374,10 @@ export class Engine {
 
   async #doJob(): Promise<boolean> {
     const [next] = this.#jobs;
-    if (!next) return this.#continueErasures();
+    if (!next) {
+      const pending = this.#parts.tables.pendingErasure();
+      return pending !== undefined && this.#continueErasure(pending);
+    }
     const hasMore = await next.job();
     this.#jobs.shift();
     // To the end: what is due does not wait for all of a long job.
@@ -388,10 +386,8 @@ export class Engine {
     return true;
   }
 
-  async #continueErasures(): Promise<boolean> {
+  async #continueErasure(erasure: PendingErasure): Promise<true> {
     const { tables, log, openDatabase, alarms, now } = this.#parts;
-    const erasure = tables.pendingErasure();
-    if (!erasure) return false;
     const step = await searchChunk(openDatabase(), this.applicationId, erasure);
     appendSearch(tables, log, erasure, step, now());
     await alarms.ensureComparison(now());

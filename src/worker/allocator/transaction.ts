@@ -224,11 +224,13 @@ export class Transaction {
    * because they are not in D1 yet; D1 is searched afterwards (replica/erasures.ts).
    *
    * @param withoutPerson changes what an event that names the user says
+   * @param goesOn whether D1 is being searched for this erasure already
    */
   eraseFromD1(
     userId: string,
     alias: string,
     withoutPerson: (data: EventPayload["data"]) => EventPayload["data"],
+    goesOn: boolean,
   ): void {
     for (const { changes } of [...this.#full, { changes: this.#draft }]) {
       for (const { payload } of changes.events) payload.data = withoutPerson(payload.data);
@@ -238,7 +240,8 @@ export class Transaction {
     const through = Math.max(this.now, this.sources.newestAt ?? 0) + 1;
     const done = { userId, alias, throughEvent: eventIdPrefix(through) };
     this.#draft.erasures.push(done);
-    this.tables.addErasure(done);
+    if (goesOn) this.tables.extendErasure(done);
+    else this.tables.addErasure(done);
   }
 
   /** D1 has another application's row with this number: it counts as never drawn, and is never drawn again. */

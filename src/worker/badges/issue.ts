@@ -1,34 +1,21 @@
 import type { AuditContext } from "../../shared/actor.ts";
-import { stateAt } from "../../shared/badge-lifecycle/states.ts";
 import { expectKind } from "../../shared/expect-kind.ts";
-import { type DeviceId, type InvitationDigest, invitationDigestOf } from "../../shared/identifiers.ts";
+import { invitationDigestOf } from "../../shared/identifiers.ts";
 import type { Success } from "../allocator/allocator-client.ts";
 import type { BadgeCommand } from "../allocator/commands.ts";
-import { mayBind, mayUse } from "../allocator/decide/key-binding.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import type { Context } from "../context.ts";
-import { Unavailable } from "../platform.ts";
-import { findBadge, findBadgeAtNearest, type StoredBadge } from "../storage/device-badges.ts";
+import { findBadge } from "../storage/device-badges.ts";
 import { hasPendingInvitation } from "../storage/invitations.ts";
 import { executeWithSettings } from "./execute-with-settings.ts";
+import { findLogin, type LoginRequest } from "./login-from-replica.ts";
 
 /** `POST /v1/badge`. */
-export interface BadgeRequest {
-  /** Keyed digest of the udid. */
-  device: DeviceId;
-  userId: string;
-  /** JSON text with the known fields in one order; null if none was sent. */
-  metadata: string | null;
-  /** Thumbprint of the key that the device has proved; null without a proof. */
-  keyThumbprint: string | null;
-  /** Whether the user's token was verified, or none is required. */
-  isVerified: boolean;
+export interface BadgeRequest extends LoginRequest {
   /** Whether the call has the application's secret: the limit of new badges per hour is for calls without it. */
   isServer: boolean;
   invitationToken: string | null;
-  /** The bookmark that the device sent; null if it sent none. */
-  bookmark: string | null;
 }
 
 /** `created` in the response that issues the badge, `existing` in every later one. */
@@ -113,67 +100,4 @@ export async function issueBadge(
 function toIssueResult(result: Success, publicKey: string): IssueResult {
   const { kind, number, keyThumbprint } = expectKind(result, "created", "existing");
   return kind === "created" ? { kind, number, keyThumbprint, publicKey } : { kind, number, keyThumbprint };
-}
-
-/**
- * Finds the user device's badge, the settings that apply, and whether the login is accepted without a write. It may be
- * accepted from a recent replica.
- */
-async function findLogin(
-  context: Context,
-  application: Application,
-  request: BadgeRequest,
-  invitation: InvitationDigest | null,
-): Promise<{ badge: StoredBadge | undefined; isFromReplica: boolean; settings: Application; isUnchanged: boolean }> {
-  const { db, now: clock } = context;
-  const { device, userId, bookmark } = request;
-  const userDevice = { applicationId: application.id, device, userId };
-  const now = clock();
-  const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
-  // A replica may lack a rebind, with which this login binds the badge.
-  const mayLackRebind = request.keyThumbprint !== null && seen.badge?.keyThumbprint === null;
-  const isDecisive = seen.source === "primary" || (seen.source === "fresh-replica" && !mayLackRebind);
-  const badge = seen.badge && !isDecisive ? await findBadge(db, userDevice) : seen.badge;
-  const isFromReplica = seen.source !== "primary";
-  if (badge === undefined) return { badge, isFromReplica, settings: application, isUnchanged: false };
-  const settings = await settingsForBinding(context, application, badge, request.keyThumbprint);
-  const isUnchanged =
-    request.isVerified &&
-    (invitation === null || badge.invitation === invitation) &&
-    isMereLogin(settings, request, badge, now);
-  return { badge, isFromReplica, settings, isUnchanged };
-}
-
-/**
- * The settings that decide whether an unbound badge gets bound. If the cached settings would leave the badge unbound
- * despite a proof, it uses settings that are at most a second old, because an administrator may just have set
- * `--bind-until`. Nothing is refused here, so no other code would retry with recent settings.
- */
-async function settingsForBinding(
-  { applicationCache, db, now }: Context,
-  application: Application,
-  badge: StoredBadge,
-  thumbprint: string | null,
-): Promise<Application> {
-  const isUnbound = thumbprint !== null && badge.keyThumbprint === null;
-  if (!isUnbound || mayBind(badge, thumbprint, application, now())) return application;
-  try {
-    return (await applicationCache.findRecent(db, application.id, now())) ?? application;
-  } catch (error) {
-    // If the primary fails, the cached settings apply.
-    if (error instanceof Unavailable) return application;
-    throw error;
-  }
-}
-
-/** Whether a login with the badge is accepted and writes nothing. @param now milliseconds */
-function isMereLogin(application: Application, request: BadgeRequest, badge: StoredBadge, now: number): boolean {
-  const { keyThumbprint, metadata } = request;
-  return (
-    badge.currentNumber === badge.number &&
-    (metadata === null || metadata === badge.metadata) &&
-    mayUse(badge, keyThumbprint, application) &&
-    !mayBind(badge, keyThumbprint, application, now) &&
-    stateAt(badge, now) === "active"
-  );
 }

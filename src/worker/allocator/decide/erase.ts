@@ -47,10 +47,11 @@ export function decideErase(
   }
   const isKnown = badges.length + invitations.length > 0 || isBlockedByName;
   if (isKnown) transaction.addHistory("user:erased", by, { userId: alias });
-  // A repeated call joins the search that goes on, which begins anew: history may have named the user again since.
-  const given = (isKnown ? undefined : tables.erasureOf(userId)?.alias) ?? alias;
+  // A repeated call joins the search that goes on: history may have named the user again since.
+  const joined = isKnown ? undefined : tables.erasureOf(userId);
+  const given = joined?.alias ?? alias;
   // Even if no row is left: an event may still name the user.
-  transaction.eraseFromD1(userId, given, (data) => withoutPerson(data, userId, given));
+  transaction.eraseFromD1(userId, given, (data) => withoutPerson(data, userId, given), joined !== undefined);
   const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;
   return { kind: "erased", userId: given, erased: erasedBefore + badges.length, isDone };
 }

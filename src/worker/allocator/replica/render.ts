@@ -244,7 +244,7 @@ const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, a
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.command.userId', ${alias}),
       ${result} = json_remove(json_replace(${result}, '$.userId', ${alias}, '$.badge.userId', ${alias}),
         '$.badge.metadata', '$.badge.name')
-    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} 
+    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId}
       AND (${result} IS NOT NULL OR ${isTooOld})
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });

@@ -238,9 +238,20 @@ export class Tables {
       .run();
   }
 
-  /** The search for an erased user, if it goes on. */
+  /** A search that goes on also looks through what is newer. */
+  extendErasure({ alias, throughEvent }: Erasure): void {
+    this.orm.update(erasure).set({ throughEvent }).where(eq(erasure.alias, alias)).run();
+  }
+
+  /** The last erasure of a user, if its search goes on. */
   erasureOf(userId: string): PendingErasure | undefined {
-    return this.orm.select().from(erasure).where(eq(erasure.userId, userId)).get();
+    const ofUser = eq(erasure.userId, userId);
+    return this.orm.select().from(erasure).where(ofUser).orderBy(desc(erasure.throughEvent)).limit(1).get();
+  }
+
+  /** An erasure, if its search goes on. */
+  erasure(alias: string): PendingErasure | undefined {
+    return this.orm.select().from(erasure).where(eq(erasure.alias, alias)).get();
   }
 
   /** An erasure whose search goes on. */
@@ -258,10 +269,6 @@ export class Tables {
   /** D1 may have lost what was found: every search begins anew. */
   restartErasures(): void {
     this.orm.update(erasure).set({ afterEvent: "" }).run();
-  }
-
-  hasErasure(alias: string): boolean {
-    return this.orm.select({ alias: erasure.alias }).from(erasure).where(eq(erasure.alias, alias)).get() !== undefined;
   }
 
   keepKey(key: EntryKey): void {

@@ -1,22 +1,14 @@
-import { currentSigningKey } from "../../../shared/credentials.ts";
 import { parseApplicationId } from "../../../shared/identifiers.ts";
-import {
-  STATUS_BITS,
-  STATUS_LIST_CACHE_SECONDS,
-  STATUS_LIST_TTL_SECONDS,
-} from "../../../shared/limits/status-list-limits.ts";
+import { STATUS_LIST_CACHE_SECONDS } from "../../../shared/limits/status-list-limits.ts";
 import { ApiError } from "../../api-error.ts";
 import type { Application } from "../../applications/application-cache.ts";
 import { applicationForStatusLists, countAndReject } from "../../applications/credentials.ts";
 import type { Context } from "../../context.ts";
 import { type CachedResponse, readEdgeCache, writeEdgeCache } from "../../edge-cache.ts";
-import { JwtHeaders, signJwt } from "../../keys/own-jwt.ts";
 import { Unavailable } from "../../platform.ts";
 import { type BuiltList, buildList } from "./build.ts";
 import { listOf, listUri } from "./list-index.ts";
-
-/** `typ` of a status list (draft-ietf-oauth-status-list-20 section 5.1). */
-const HEADERS = new JwtHeaders("statuslist+jwt");
+import { signList } from "./sign.ts";
 
 /**
  * A status list: cached by this isolate or its data centre, or built. A cached list is found without loading the
@@ -51,7 +43,7 @@ export async function readStatusList(
   const built = isGuess ? await buildGuessed(context, application, clientAddress, uri, build) : await build();
   statusListCache.rememberLastOrdinal(application.id, built.lastOrdinal, builtAt);
   if (list > listOf(built.lastOrdinal)) return refuseList(context, application, list, clientAddress);
-  const copy = { text: await sign(context, application, { uri, builtAt, ...built }), builtAt };
+  const copy = { text: await signList(context, application, { uri, builtAt, ...built }), builtAt };
   statusListCache.remember(uri, copy);
   writeEdgeCache(context, uri, copy, STATUS_LIST_CACHE_SECONDS);
   return copy.text;
@@ -85,23 +77,4 @@ function refuseList(context: Context, { id }: Application, list: number, clientA
   const isGuess = list > context.statusListCache.lastList(id) + 1;
   if (isGuess) return countAndReject(context, clientAddress, "UNKNOWN_STATUSLIST");
   throw new ApiError("UNKNOWN_STATUSLIST");
-}
-
-/** Signs with the key of new badges, which every cached key set has (contract section 10). */
-async function sign(
-  { unsealedKeys }: Context,
-  application: Application,
-  { uri, lst, change, builtAt }: Pick<BuiltList, "lst" | "change"> & { uri: string; builtAt: number },
-): Promise<string> {
-  const key = currentSigningKey(application.signingKeys, builtAt);
-  const issuedAt = Math.floor(builtAt / 1000);
-  const claims = {
-    sub: uri,
-    iat: issuedAt,
-    exp: issuedAt + application.statusLifetimeSeconds,
-    ttl: STATUS_LIST_TTL_SECONDS,
-    change,
-    status_list: { bits: STATUS_BITS, lst },
-  };
-  return signJwt(HEADERS.of(key), claims, await unsealedKeys.signingKey(application.id, key.kid, key));
 }
