@@ -72,7 +72,8 @@ export function isRefusedUserToken(
 }
 
 /**
- * Whether `changes` cannot continue from this cursor, because the service has lost changes or numbers. Then start again without a cursor, and delete the badges that this walk does not return (contract section 13).
+ * Whether `changes` cannot continue from this cursor, because the service has lost changes or numbers. Then start again
+ * without a cursor, and delete the badges that this walk does not return (contract section 13).
  */
 export function isExpiredCursor(error: unknown): error is BadgeServiceError & { readonly code: "EXPIRED_CURSOR" } {
   return error instanceof BadgeServiceError && error.code === "EXPIRED_CURSOR";

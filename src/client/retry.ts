@@ -10,7 +10,7 @@ const BACK_OFF_CAP_MILLISECONDS = 8_000;
  *
  * @param failure.tries tries made so far, from 1
  * @param failure.maxRetryAfterSeconds a longer `Retry-After` is left to the caller
- * @param failure.isRepeatable false: the call is repeated only if the failed try surely changed nothing
+ * @param failure.isRepeatable false: repeat the call only if the failed try certainly changed nothing
  * @param failure.random in [0, 1): full jitter, so that clients that failed together do not retry together
  * @returns milliseconds to wait before the next try, or null to give up
  */

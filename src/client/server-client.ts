@@ -224,8 +224,8 @@ export class ServerClient {
    * another key binds it to that key. Until then everything works as before. For a phone whose app has lost its key; suspend
    * or revoke the badge of a phone that was lost.
    *
-   * If the response was lost, the client repeats this only with `ifChange`: the phone may have bound its new key meanwhile, and a
-   * second window would be open to another one.
+   * If the response was lost, the client repeats this call only with `ifChange`. Without it, the phone may have bound its new key
+   * meanwhile, and the repeated call would let another key take its place.
    *
    * @param id the badge number
    */
@@ -317,7 +317,8 @@ export class ServerClient {
    * }
    * ```
    *
-   * If this throws an error that `isExpiredCursor`, changes or numbers were lost on the server's side. Start again without a cursor, and delete the badges that this walk does not return.
+   * If this throws an error that `isExpiredCursor`, the service has lost changes or numbers. Start again without a cursor,
+   * and delete the badges that this walk does not return.
    */
   changes({ cursor = null, perPage, signal }: ChangesQuery = {}): ChangePages {
     const fetchPage = (from: string | null) =>
@@ -537,7 +538,7 @@ const eventPage = object<Omit<EventPage, "nextCursor">>({ events: "array" });
 const replayedEvent = object<ReplayedEvent>({ id: "string", state: "string" });
 const statistics = object<Statistics>({ applicationId: "string", asOf: "string" });
 
-/** An invitation's number may be another one's by the time of a retry; its token never is. */
+/** By the time of a retry, another invitation may have the number, but never the token. */
 const byToken = (id: string) => ({ isRepeatable: !/^[1-9][0-9]*$/.test(id) });
 
 const bodyAs =

@@ -24,7 +24,7 @@ export interface Call<T> extends CallOptions {
   dpopSigner?: DpopSigner | null;
   /** Where the `bookmark` header of each request comes from. */
   bookmarks?: Bookmarks;
-  /** Whether a repeated call has the effect of the first, also after changes by others in between; default true. */
+  /** False if a repeated call could undo what others have changed since the first; default true. */
   isRepeatable?: boolean;
   /** Reads a 2xx response; null if it violates the contract. */
   read: (response: JsonResponse) => T | null;

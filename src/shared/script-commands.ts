@@ -33,8 +33,6 @@ const homeCommand = z.discriminatedUnion("kind", [
     applicationId,
     /** Null for its present numbers, or the lowest free block of the default size. */
     range: z.object({ first: number, last: number }).nullable(),
-    /** The block's highest possible last number. */
-    highest: number,
   }),
   /** Frees the numbers of an application that does not exist. */
   z.object({ kind: z.literal("release"), applicationId }),

@@ -713,6 +713,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await dialog().getByRole("button", { name: "Revoke badge" }).waitFor();
       await keys.press("Enter");
       await keys.press("Escape");
+      await page.locator("button:focus", { hasText: "Revoke…" }).waitFor();
       await keys.down("Enter");
       await dialog().getByRole("button", { name: "Revoke badge" }).waitFor();
       await dialog().getByLabel("Reason").focus();

@@ -70,7 +70,7 @@ const registered = async (): Promise<[ApplicationId, number, number][]> =>
 /** A command that registers 100 numbers for an application that does not exist. */
 const newRegistration = (inHome: number, first: number) => {
   const range = { first, last: first + 99 };
-  return { kind: "register", applicationId: newApplicationId(inHome), range, highest: range.last } as const;
+  return { kind: "register", applicationId: newApplicationId(inHome), range } as const;
 };
 
 /** What is registered in this work was registered so many hours ago. */

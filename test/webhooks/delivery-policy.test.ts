@@ -130,7 +130,7 @@ describe("only a 410 holds an endpoint (contract section 8)", () => {
 
   test.each<[string, number | null, policy.NextStep[], HoldChange | null]>([
     ["a 410 holds the endpoint", null, [GONE], hold],
-    ["a 410 holds it whatever the other responses are", 1, [DELIVERED, GONE, EXHAUSTED], hold],
+    ["a 410 holds the endpoint even beside successes", 1, [DELIVERED, GONE, EXHAUSTED], hold],
     ["a success ends the hold", 1, [EXHAUSTED, DELIVERED], release],
     ["a success changes nothing without a hold", null, [DELIVERED], null],
     ["failures change nothing, though they are the last attempts", null, [retry(5), EXHAUSTED], null],

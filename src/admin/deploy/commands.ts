@@ -140,7 +140,7 @@ export function* stepsOf(
   }
   for (const { queue } of deployment.target.consumers) yield queueStep(deployment, queue);
   yield sealingKeyStep(deployment, output);
-  // Without an upload of its own, `init` prepares a gradual one of this release, or only adds a home.
+  // `init` uploads nothing: it prepares a gradual deployment of this release, or adds a home.
   if (isUploaded || wanted.number === 1) yield recordReleaseStep(deployment, isForced);
   if (isUploaded) yield uploadStep(deployment);
 }

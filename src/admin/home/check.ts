@@ -2,7 +2,6 @@ import { expectKind } from "../../shared/expect-kind.ts";
 import { homeOf } from "../../shared/homes.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { UNUSED_REGISTRATION_HOURS } from "../../shared/limits/platform-limits.ts";
-import { MAX_BADGE_NUMBER } from "../../shared/limits/request-limits.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 import { HOUR_MILLISECONDS, isoTime } from "../../shared/time.ts";
 import { listOwnedRanges, listRegistrations } from "../number-range/owners.ts";
@@ -68,7 +67,7 @@ async function registerMissing(
   for (const range of owned) {
     const registration = known.get(range.id);
     if (registration && registration.lastNumber >= range.lastNumber) continue;
-    const command = { kind: "register", applicationId: range.id, highest: MAX_BADGE_NUMBER } as const;
+    const command = { kind: "register", applicationId: range.id } as const;
     const outcome = expectKind(await submit({ ...command, range: rangeOf(range) }), "registered", "taken");
     if (outcome.kind === "registered") registered.push(range);
     else if (outcome.owner) refused.push([outcome.owner.applicationId, range.id]);

@@ -23,7 +23,7 @@ export async function registerNumbers(
   applicationId: ApplicationId,
   { range }: WantedNumbers,
 ): Promise<Registration> {
-  const command = { kind: "register", applicationId, range: range ?? null, highest: MAX_DEFAULT_NUMBER } as const;
+  const command = { kind: "register", applicationId, range: range ?? null } as const;
   const outcome = expectKind(await submit(command), "registered", "taken");
   if (outcome.kind === "registered") return outcome.registration;
   const { owner } = outcome;

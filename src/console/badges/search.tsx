@@ -1,6 +1,6 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { BadgeServiceError, type ListedBadge } from "../../client/index.ts";
-import { useSession } from "../parts/hooks.ts";
+import { useSession, useTextField } from "../parts/hooks.ts";
 import { Person } from "../parts/identity.tsx";
 import { focusHeading, useNotify } from "../parts/notice.tsx";
 import { explain } from "../parts/problems.ts";
@@ -11,15 +11,11 @@ import { SessionEnded } from "../session.ts";
 export function Search({ params }: { params: Params }) {
   const session = useSession();
   const notify = useNotify();
-  const input = useRef<HTMLInputElement>(null);
+  const input = useTextField(params.q ?? "");
   const [hint, setHint] = useState<string | null>(null);
   /** Counts searches. A late response of an earlier one, or of a page that was left, opens nothing. */
   const newest = useRef(0);
   useEffect(() => () => void newest.current++, []);
-  // Not a key, by which the field would lose the focus.
-  useLayoutEffect(() => {
-    if (input.current) input.current.value = params.q ?? "";
-  }, [params.q]);
   const search = async (event: Event) => {
     event.preventDefault();
     const text = input.current?.value.trim() ?? "";

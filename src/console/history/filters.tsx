@@ -31,7 +31,7 @@ export function HistoryFilters({ params }: { params: Params }) {
     href: hrefOf("history", { ...params, from: name, to: name }),
     isChosen: day(params.from) === day(name) && day(params.to) === day(name),
   });
-  // Not a key, by which the focus would be lost.
+  // A key would make new fields, without the focus.
   useLayoutEffect(() => {
     for (const name of NAMES) {
       const field = form.current?.elements.namedItem(name);

@@ -1,5 +1,5 @@
 import { createContext } from "preact";
-import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ServerClient } from "../../client/index.ts";
 import { type Session, SessionEnded } from "../session.ts";
 import type { OpenList, Part } from "./pages.ts";
@@ -11,6 +11,15 @@ export function useSession(): Session {
   const session = useContext(SessionContext);
   if (session === null) throw new Error("this view needs a session");
   return session;
+}
+
+/** A field that shows this text whenever the text changes, and keeps the focus, which a new field would not have. */
+export function useTextField(text: string) {
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    if (field.current) field.current.value = text;
+  }, [text]);
+  return field;
 }
 
 /** A list reads pages until it has this many items, because a page of a search may have few although more follow. */

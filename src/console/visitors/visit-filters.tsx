@@ -1,6 +1,7 @@
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { InvitationState } from "../../client/index.ts";
 import { DAYS, type Day, dateValue } from "../parts/days.ts";
+import { useTextField } from "../parts/hooks.ts";
 import { focusHeading } from "../parts/notice.tsx";
 import { goTo, hrefOf, type Params } from "../parts/route.ts";
 import { Filters } from "../parts/table.tsx";
@@ -24,10 +25,7 @@ export function VisitFilters(props: {
   useEffect(() => {
     if (dayField.current) dayField.current.value = listedDay;
   }, [listedDay]);
-  const input = useRef<HTMLInputElement>(null);
-  useLayoutEffect(() => {
-    if (input.current) input.current.value = params.q ?? "";
-  }, [params.q]);
+  const input = useTextField(params.q ?? "");
   const search = (event: Event) => {
     event.preventDefault();
     const q = input.current?.value.trim() ?? "";

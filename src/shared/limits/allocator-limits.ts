@@ -27,7 +27,7 @@ export const MIN_TRY_PAUSE_MILLISECONDS = 50;
 export const MAX_TRY_PAUSE_MILLISECONDS = 1000;
 /** Pause before the alarm continues unfinished work. */
 export const RETRY_ALARM_MILLISECONDS = 10_000;
-/** The same, when callers have just got 503: that is settled ten seconds later at the latest (contract section 21). */
+/** The same pause after callers got 503. Their calls are settled within ten seconds (contract section 21). */
 export const GIVEN_UP_ALARM_MILLISECONDS = 1000;
 /** Pause between comparisons while D1's head is unknown to the log and an administrator has to decide. */
 export const CLOSED_ALARM_MILLISECONDS = 600_000;

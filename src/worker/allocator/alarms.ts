@@ -143,7 +143,7 @@ export class Alarms {
     const now = Date.now();
     if (isClosed) return this.ensure(now + CLOSED_ALARM_MILLISECONDS);
     const endOfOldest = this.#log.endOfOldest();
-    const hasEnded = this.#tables.hasInvitations();
+    const hasInvitations = this.#tables.hasInvitations();
     // An end that could not be recorded is past: it must not bring the next alarm at once.
     if (this.#isUnfinished) return this.ensure(now + RETRY_ALARM_MILLISECONDS);
     const comparison = (this.#log.newest() ?? 0) + COMPARE_AFTER_MILLISECONDS;
@@ -152,7 +152,7 @@ export class Alarms {
       comparison > now ? comparison : null,
       this.#tables.nextEnd(),
       endOfOldest === null ? null : endOfOldest + LOG_DAYS * DAY_MILLISECONDS,
-      hasEnded ? (this.#tables.self()?.purgedAt ?? 0) + this.#purgePause() : null,
+      hasInvitations ? (this.#tables.self()?.purgedAt ?? 0) + this.#purgePause() : null,
     ].filter((time) => time !== null);
     if (times.length > 0) await this.ensure(Math.max(now + 1, Math.min(...times)));
   }

@@ -26,7 +26,7 @@ interface LimitedDevice {
   device: string;
 }
 
-/** The address of a call. Each limit lets it pass at most once; a repeated attempt of a call over its limit is over it, too. */
+/** The address of a call, with the limits that have let the call pass. A second attempt of the call does not count again. */
 export interface LimitedAddress {
   key: string;
   isCounted: boolean;

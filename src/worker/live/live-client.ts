@@ -4,7 +4,7 @@ import { type Home, objectPlace } from "../homes.ts";
 import { log } from "../log.ts";
 import { callOnce, Unavailable } from "../platform.ts";
 import type { Live } from "./live.ts";
-import { type Listener, type Message, message, type SeenDoor } from "./messages.ts";
+import { type Listener, type Message, message, NORMAL_CLOSURE, type SeenDoor } from "./messages.ts";
 
 /**
  * Calls the objects that send doors the changes of a home's applications. Each call gets a new stub, because a broken
@@ -75,7 +75,7 @@ function firstMessage(socket: WebSocket, milliseconds: number): Promise<Message 
   return promise.finally(() => {
     clearTimeout(timer);
     try {
-      socket.close(1000);
+      socket.close(NORMAL_CLOSURE);
     } catch {
       // The object has closed it.
     }

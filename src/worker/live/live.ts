@@ -15,12 +15,9 @@ import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
 import { type Delta, deltaFor, isCurrent, type Snapshot, signDelta } from "./delta.ts";
 import { DoorIds } from "./door-ids.ts";
-import { type Attachment, attachment, listener, type Message, type SeenDoor } from "./messages.ts";
+import { type Attachment, attachment, listener, type Message, NORMAL_CLOSURE, type SeenDoor } from "./messages.ts";
 import { SeenDoors } from "./seen.ts";
 import { Snapshots } from "./snapshots.ts";
-
-/** RFC 6455 section 7.4.1. A call whose connection breaks ends with another code. */
-const NORMAL_CLOSURE = 1000;
 
 /** A waiting listener. */
 interface Waiting extends Attachment {

@@ -13,6 +13,9 @@ export const attachment = listener.extend({ since: z.int() });
 
 export type Attachment = z.infer<typeof attachment>;
 
+/** The code with which either side ends a call (RFC 6455 section 7.4.1). A broken connection ends with another one. */
+export const NORMAL_CLOSURE = 1000;
+
 /** The only message that a listener gets: a delta, or the code with which its call is refused. */
 export const message = z.union([
   z.object({ jwt: z.string() }),

@@ -1,4 +1,4 @@
-import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER } from "../../shared/limits/request-limits.ts";
+import { DEFAULT_RANGE_SIZE, FIRST_DEFAULT_NUMBER, MAX_DEFAULT_NUMBER } from "../../shared/limits/request-limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import type { Registration } from "../../shared/script-commands.ts";
 
@@ -9,12 +9,8 @@ export const findOwner = (
 ): Registration | undefined =>
   registrations.find(({ firstNumber, lastNumber }) => firstNumber <= last && lastNumber >= first);
 
-/**
- * The lowest free block of the default size (contract section 1). Blocks begin at multiples of that size.
- *
- * @param highest the highest number that the block may contain
- */
-export function lowestFreeBlock(registrations: readonly Registration[], highest: number): NumberRange | null {
+/** The lowest free block of the default size (contract section 1); null if there is none. Blocks begin at multiples of that size. */
+export function lowestFreeBlock(registrations: readonly Registration[]): NumberRange | null {
   let first = FIRST_DEFAULT_NUMBER;
   for (const { firstNumber, lastNumber } of registrations.toSorted(
     (one, other) => one.firstNumber - other.firstNumber,
@@ -24,5 +20,5 @@ export function lowestFreeBlock(registrations: readonly Registration[], highest:
     first = Math.max(first, FIRST_DEFAULT_NUMBER + blocks * DEFAULT_RANGE_SIZE);
   }
   const last = first + DEFAULT_RANGE_SIZE - 1;
-  return last <= highest ? { first, last } : null;
+  return last <= MAX_DEFAULT_NUMBER ? { first, last } : null;
 }

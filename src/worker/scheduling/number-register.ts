@@ -83,11 +83,11 @@ export class NumberRegister {
   }
 
   /** Synchronous, so that no other command runs in between. */
-  #decide({ applicationId: id, range, highest }: Extract<HomeCommand, { kind: "register" }>): HomeResult {
+  #decide({ applicationId: id, range }: Extract<HomeCommand, { kind: "register" }>): HomeResult {
     const all = this.#list();
     const own = all.find((each) => each.applicationId === id);
     const others = all.filter((each) => each !== own);
-    const wanted = range ?? (own ? rangeOf(own) : lowestFreeBlock(others, highest));
+    const wanted = range ?? (own ? rangeOf(own) : lowestFreeBlock(others));
     if (!wanted) return { kind: "taken", owner: null };
     // A range grows only at its end.
     if (own && own.firstNumber !== wanted.first) return { kind: "taken", owner: own };

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, lt, lte, sql } from "drizzle-orm";
 import { scriptCommand } from "../../shared/schema.ts";
 import type { HomeResult, ScriptResult } from "../../shared/script-commands.ts";
 import type { Database } from "./database.ts";
@@ -9,10 +9,13 @@ import { orm, type Placeholders, query, statement } from "./statement.ts";
 /** D1's clock, in milliseconds. */
 const NOW = sql<number>`cast(unixepoch('subsec') * 1000 AS INTEGER)`;
 
-/** The script has given it up. */
-export const isTooOld = sql`${scriptCommand.createdAt} <= ${NOW} - 3600000`;
+/** When the oldest command was written that may still be carried out. */
+const VALID_SINCE = sql`(${NOW} - 3600000)`;
 
-const isOpen = and(isNull(scriptCommand.result), sql`${scriptCommand.createdAt} > ${NOW} - 3600000`);
+const isOpen = and(isNull(scriptCommand.result), gt(scriptCommand.createdAt, VALID_SINCE));
+
+/** The script has given the command up. */
+export const isGivenUp = lte(scriptCommand.createdAt, VALID_SINCE);
 
 /** Open commands for an allocator, or for the scheduler, oldest first. */
 export const SELECT_OPEN = statement((p: Placeholders<{ recipient: string; limit: number }>) =>

@@ -66,7 +66,7 @@ const CHANGE_HOLD = statement((p: Placeholders<HoldValues>) => {
 });
 
 /**
- * Records attempts at one endpoint that ended together, and what they change of its hold, in one transaction.
+ * Records a batch of attempts at one endpoint, and the change of its hold, in one transaction.
  *
  * @throws Unavailable
  */

@@ -106,8 +106,10 @@ function meaningOfStatus(status: number): Meaning {
 }
 
 /**
- * What attempts that ended together change of their endpoint's hold. A 410 holds an endpoint that is not held, whatever
- * the other responses are. Otherwise a success ends the hold that there was when they began.
+ * How a batch of attempts changes their endpoint's hold; null for no change. One 410 begins a hold, even beside successes.
+ * Otherwise a success ends the hold, if it is still the one that `heldAt` names.
+ *
+ * @param heldAt when the hold began that the endpoint had before the attempts, in milliseconds; null for none
  */
 export function holdChange(
   heldAt: number | null,

@@ -154,7 +154,7 @@ describe("calls of one client IP (contract section 7)", () => {
   it.each([
     ["for a new badge", {}],
     ["with a made-up invitation token", { invitationToken: "inv_made_up" }],
-  ])("a call %s over its client IP's limit is refused also when a setting has just changed", async (_, more) => {
+  ])("a call %s over its client IP's limit is refused even if a setting has just changed", async (_, more) => {
     const of = await createApplication();
     const phone = await newPhone(of);
     const attempt = async () => outcome(await phone.logInTo({ CLIENT_IP_LIMIT: countedLimit(0) }, { more }));

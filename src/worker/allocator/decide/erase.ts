@@ -45,15 +45,15 @@ export function decideErase(
     // A user who is erased again, under the alias, keeps the first digest.
     transaction.insertBlock({ ...block, userId: alias, userDigest: block.userDigest ?? userDigest });
   }
-  const isKnown = badges.length + invitations.length > 0 || isBlockedByName;
-  if (isKnown) transaction.addHistory("user:erased", by, { userId: alias });
+  const isNamed = badges.length + invitations.length > 0 || isBlockedByName;
+  if (isNamed) transaction.addHistory("user:erased", by, { userId: alias });
   // A repeated call joins the search that goes on: history may have named the user again since.
-  const joined = isKnown ? undefined : tables.erasureOf(userId);
-  const given = joined?.alias ?? alias;
+  const joined = isNamed ? undefined : tables.erasureOf(userId);
+  const usedAlias = joined?.alias ?? alias;
   // Even if no row is left: an event may still name the user.
-  transaction.eraseFromD1(userId, given, (data) => withoutPerson(data, userId, given), joined !== undefined);
+  transaction.eraseFromD1(userId, usedAlias, (data) => withoutPerson(data, userId, usedAlias), joined !== undefined);
   const isDone = badges.length < ERASE_BADGES && invitations.length < ERASE_INVITATIONS;
-  return { kind: "erased", userId: given, erased: erasedBefore + badges.length, isDone };
+  return { kind: "erased", userId: usedAlias, erased: erasedBefore + badges.length, isDone };
 }
 
 /** The invitation that a badge was claimed from names the person, too. */

@@ -12,7 +12,7 @@ import {
   signingKey,
   webhookEvent,
 } from "../../../shared/schema.ts";
-import { isTooOld } from "../../storage/command-rows.ts";
+import { isGivenUp } from "../../storage/command-rows.ts";
 import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
 import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../log-entry.ts";
@@ -245,7 +245,7 @@ const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, a
       ${result} = json_remove(json_replace(${result}, '$.userId', ${alias}, '$.badge.userId', ${alias}),
         '$.badge.metadata', '$.badge.name')
     WHERE ${identifier(scriptCommand.recipient)} = ${applicationId}
-      AND (${result} IS NOT NULL OR ${isTooOld})
+      AND (${result} IS NOT NULL OR ${isGivenUp})
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });
 
