@@ -112,7 +112,7 @@ Characters are Unicode code points. An address is an IPv4 address or an IPv6 /64
 
 const RETRYING = `# Retrying
 
-Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exceptions are \`POST /v1/invitation\` and \`POST /v1/invitations\`: without an \`Idempotency-Key\` each call creates new invitations. Send a key, and the same one with each retry. A repeated \`suspend\`, \`resume\` or \`revoke\` is a new call: if somebody has resumed the badge meanwhile, a repeated \`suspend\` suspends it again. Do not retry after other errors without changing the request.`;
+Every call is safe to retry: retry it when no response arrives, and after 429, 500 and 503 \`UNAVAILABLE\`, with increasing delays or as \`Retry-After\` says. The exceptions are \`POST /v1/invitation\` and \`POST /v1/invitations\`: without an \`Idempotency-Key\` each call creates new invitations. Send a key, and the same one with each retry. Nor is it safe to repeat \`rebind\` without \`If-Match\`, because the phone may have bound its new key meanwhile, or to revoke or erase an invitation by its number again, because another invitation may have the number by then. A repeated \`suspend\`, \`resume\` or \`revoke\` is a new call: if somebody has resumed the badge meanwhile, a repeated \`suspend\` suspends it again. Do not retry after other errors without changing the request.`;
 
 const VERSIONING = `# Versions
 
