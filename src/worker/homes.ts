@@ -71,3 +71,14 @@ export function objectPlace({ number, place }: Pick<Home, "number" | "place">): 
   if (kind === "jurisdiction") return { jurisdiction: jurisdiction.parse(name) };
   throw new Error(`HOME_${number} is neither location=… nor jurisdiction=…`);
 }
+
+/** A new stub of a home's object, which the first call makes in the home's place. */
+export function objectOf<Class extends Rpc.DurableObjectBranded>(
+  namespace: DurableObjectNamespace<Class>,
+  home: Pick<Home, "number" | "place">,
+  name: string,
+): DurableObjectStub<Class> {
+  const { locationHint, jurisdiction } = objectPlace(home);
+  const placed = jurisdiction ? namespace.jurisdiction(jurisdiction) : namespace;
+  return placed.getByName(name, locationHint && { locationHint });
+}

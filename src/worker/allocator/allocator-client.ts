@@ -7,7 +7,7 @@ import {
 } from "../../shared/limits/allocator-limits.ts";
 import { isOverloaded } from "../../shared/retryable.ts";
 import { ApiError } from "../api-error.ts";
-import { type Home, objectPlace } from "../homes.ts";
+import { type Home, objectOf } from "../homes.ts";
 import { Unavailable, withDeadline } from "../platform.ts";
 import type { Database } from "../storage/database.ts";
 import type { Allocator } from "./allocator.ts";
@@ -90,8 +90,6 @@ export class AllocatorClient {
   }
 
   #stub(applicationId: ApplicationId): DurableObjectStub<Allocator> {
-    const { locationHint, jurisdiction } = objectPlace(this.#home);
-    const namespace = jurisdiction ? this.#namespace.jurisdiction(jurisdiction) : this.#namespace;
-    return namespace.getByName(applicationId, locationHint && { locationHint });
+    return objectOf(this.#namespace, this.#home, applicationId);
   }
 }

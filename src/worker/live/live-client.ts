@@ -1,6 +1,6 @@
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { LIVE_HOLD_MILLISECONDS } from "../../shared/limits/live-limits.ts";
-import { type Home, objectPlace } from "../homes.ts";
+import { type Home, objectOf } from "../homes.ts";
 import { log } from "../log.ts";
 import { callOnce, Unavailable } from "../platform.ts";
 import type { Live } from "./live.ts";
@@ -51,9 +51,7 @@ export class LiveClient {
   }
 
   #stub(applicationId: ApplicationId): DurableObjectStub<Live> {
-    const { locationHint, jurisdiction } = objectPlace(this.#home);
-    const namespace = jurisdiction ? this.#namespace.jurisdiction(jurisdiction) : this.#namespace;
-    return namespace.getByName(applicationId, locationHint && { locationHint });
+    return objectOf(this.#namespace, this.#home, applicationId);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Home, objectPlace } from "../homes.ts";
+import { type Home, objectOf } from "../homes.ts";
 import { log } from "../log.ts";
 import type { HomeScheduler } from "./home-scheduler.ts";
 
@@ -14,8 +14,5 @@ export async function tickHome(env: Env, home: Home): Promise<void> {
 /** Makes a home's scheduler carry out commands of the script. @throws the object's errors; the next tick retries */
 export const wakeHomeScheduler = (env: Env, home: Home): Promise<void> => stubOf(env, home).wake(home.number);
 
-function stubOf(env: Env, home: Home): DurableObjectStub<HomeScheduler> {
-  const { locationHint, jurisdiction } = objectPlace(home);
-  const namespace = jurisdiction ? env.HOME_SCHEDULER.jurisdiction(jurisdiction) : env.HOME_SCHEDULER;
-  return namespace.getByName(String(home.number), locationHint && { locationHint });
-}
+const stubOf = (env: Env, home: Home): DurableObjectStub<HomeScheduler> =>
+  objectOf(env.HOME_SCHEDULER, home, String(home.number));

@@ -137,6 +137,9 @@ export function byShape<Shape extends Readonly<Record<string, string | number | 
 /** More shapes than any list has with its filters; the letters of a search add shapes (text-search.ts). */
 const MAX_SHAPES = 500;
 
+/** A column's name alone, as SQLite wants it where a column is set or inserted. */
+export const columnName = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
+
 /** The members of a list that is bound as one value. */
 export const eachOf = <Name extends string>(list: Placeholder<Name, readonly unknown[]>): SQL =>
   sql`json_each(${sql.param(list, { mapToDriverValue: JSON.stringify })})`;

@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { application, type EventState, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { eachOf, type Placeholders, statement } from "./statement.ts";
+import { columnName, eachOf, type Placeholders, statement } from "./statement.ts";
 import type { Endpoint, LeasedEvent } from "./webhook-events.ts";
 
 /** An attempt and its consequence, as stored. Times are milliseconds. */
@@ -20,8 +20,6 @@ export interface CompletedAttempt {
   deliveredAt: number | null;
 }
 
-const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
-
 /** A field of the attempt in the JSON array. */
 const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`)}`;
 
@@ -32,15 +30,15 @@ const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`
 const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[] }>) => {
   const event = webhookEvent;
   return sql`UPDATE ${event} SET
-      ${nameOf(event.state)} = ${made("state")},
-      ${nameOf(event.attempts)} = ${made("attempts")},
-      ${nameOf(event.dueAt)} = coalesce(${made("dueAt")}, ${event.dueAt}),
-      ${nameOf(event.leaseUntil)} = 0,
-      ${nameOf(event.deliveredAt)} = coalesce(${made("deliveredAt")}, ${event.deliveredAt}),
-      ${nameOf(event.lastStatus)} = ${made("status")},
-      ${nameOf(event.lastOutcome)} = ${made("outcome")},
-      ${nameOf(event.lastResponse)} = iif(${event.payload} = ${made("payload")}, ${made("response")}, NULL),
-      ${nameOf(event.lastMilliseconds)} = ${made("milliseconds")}
+      ${columnName(event.state)} = ${made("state")},
+      ${columnName(event.attempts)} = ${made("attempts")},
+      ${columnName(event.dueAt)} = coalesce(${made("dueAt")}, ${event.dueAt}),
+      ${columnName(event.leaseUntil)} = 0,
+      ${columnName(event.deliveredAt)} = coalesce(${made("deliveredAt")}, ${event.deliveredAt}),
+      ${columnName(event.lastStatus)} = ${made("status")},
+      ${columnName(event.lastOutcome)} = ${made("outcome")},
+      ${columnName(event.lastResponse)} = iif(${event.payload} = ${made("payload")}, ${made("response")}, NULL),
+      ${columnName(event.lastMilliseconds)} = ${made("milliseconds")}
     FROM ${eachOf(p.attempts)} AS made
     WHERE ${event.applicationId} = ${made("applicationId")} AND ${event.id} = ${made("eventId")}
       AND iif(${made("state")} = 'delivered', ${event.state} <> 'delivered', ${event.state} = 'pending'
@@ -61,7 +59,7 @@ interface HoldValues extends HoldChange {
 /** Changes nothing if there is another hold by now, or another URL. */
 const CHANGE_HOLD = statement((p: Placeholders<HoldValues>) => {
   const { id, webhookUrl, webhookHeldAt } = application;
-  return sql`UPDATE ${application} SET ${nameOf(webhookHeldAt)} = ${p.to}
+  return sql`UPDATE ${application} SET ${columnName(webhookHeldAt)} = ${p.to}
     WHERE ${id} = ${p.applicationId} AND ${webhookUrl} = ${p.url} AND ${webhookHeldAt} IS ${p.from}`;
 });
 

@@ -1,17 +1,15 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { eventIdPrefix, eventIdTime } from "../../shared/identifiers.ts";
 import { application, heartbeat, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { orm, type Placeholders, query, statement } from "./statement.ts";
+import { columnName, orm, type Placeholders, query, statement } from "./statement.ts";
 import type { EventId } from "./webhook-events.ts";
 
 /**
  * The sweep's queries of the outbox. They take a limited number of each application's events, so that one receiver's backlog does
  * not delay the others' events (contract section 8). An application without events costs one index lookup.
  */
-
-const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
 const event = alias(webhookEvent, "event");
 const own = alias(webhookEvent, "own");
@@ -53,8 +51,8 @@ const RELEASE_HELD = statement((p: Placeholders<{ perApplication: number }>) => 
   const held = sql`SELECT ${own.id} FROM ${webhookEvent} AS ${own}
     WHERE ${own.applicationId} = ${application.id} AND ${own.state} = 'held' AND ${own.state} IN ('exhausted', 'held')
     ORDER BY ${own.id} LIMIT ${p.perApplication}`;
-  return sql`UPDATE ${webhookEvent} SET ${nameOf(own.state)} = 'pending', ${nameOf(own.attempts)} = 0, ${nameOf(own.dueAt)} = 0
-    WHERE (${nameOf(own.applicationId)}, ${nameOf(own.id)}) IN (
+  return sql`UPDATE ${webhookEvent} SET ${columnName(own.state)} = 'pending', ${columnName(own.attempts)} = 0, ${columnName(own.dueAt)} = 0
+    WHERE (${columnName(own.applicationId)}, ${columnName(own.id)}) IN (
       SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS ${event}
       WHERE ${application.webhookHeldAt} IS NULL AND ${application.webhookUrl} IS NOT NULL
         AND ${application.disabledAt} IS NULL AND ${event.applicationId} = ${application.id} AND ${event.id} IN (${held}))`;
@@ -79,8 +77,8 @@ interface UntriedValues {
 /** Includes events of disabled applications, so that enabling needs no further work. */
 const GIVE_DUE_TIMES = statement(
   (p: Placeholders<UntriedValues>) =>
-    sql`UPDATE ${webhookEvent} SET ${nameOf(own.dueAt)} = 0
-      WHERE (${nameOf(own.applicationId)}, ${nameOf(own.id)}) IN (
+    sql`UPDATE ${webhookEvent} SET ${columnName(own.dueAt)} = 0
+      WHERE (${columnName(own.applicationId)}, ${columnName(own.id)}) IN (
         SELECT ${event.applicationId}, ${event.id} FROM ${application} CROSS JOIN ${webhookEvent} AS ${event}
         WHERE ${event.applicationId} = ${application.id} AND ${event.id} >= ${p.from} AND ${event.id} < ${p.until}
           AND ${event.state} = 'pending' AND ${event.dueAt} IS NULL LIMIT ${p.limit})`,

@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../shared/identifiers.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits/webhook-limits.ts";
 import { application, applicationSecret, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
-import { eachOf, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
+import { columnName, eachOf, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
 export interface EventId {
   applicationId: ApplicationId;
@@ -23,7 +23,6 @@ interface LeaseValues {
 type Ids = Pick<Placeholders<LeaseValues>, "ids">;
 
 const { state, dueAt, leaseUntil, lastOutcome } = webhookEvent;
-const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
 const isInBatch = ({ ids }: Ids): SQL =>
   sql`(${webhookEvent.applicationId}, ${webhookEvent.id}) IN (SELECT value ->> 0, value ->> 1 FROM ${eachOf(ids)})`;
@@ -46,8 +45,8 @@ const HOLD = statement((p: Placeholders<Pick<LeaseValues, "ids" | "now">>) => {
   const isTest = sql`${webhookEvent.event} = 'webhook:test'`;
   const hasNoEndpoint = sql`(${application.webhookUrl} IS NULL
     OR ${application.webhookHeldAt} IS NOT NULL AND NOT ${isTest})`;
-  return sql`UPDATE ${webhookEvent} SET ${nameOf(state)} = iif(${isTest}, 'exhausted', 'held'),
-      ${nameOf(lastOutcome)} = iif(${isTest}, 'no-url', ${lastOutcome})
+  return sql`UPDATE ${webhookEvent} SET ${columnName(state)} = iif(${isTest}, 'exhausted', 'held'),
+      ${columnName(lastOutcome)} = iif(${isTest}, 'no-url', ${lastOutcome})
     WHERE ${isInBatch(p)} AND ${isPending} AND ${isDue(p)} AND ${isEnabled(hasNoEndpoint)}`;
 });
 
@@ -68,7 +67,7 @@ const FIELDS = {
 const LEASE = statement((p: Placeholders<LeaseValues>) =>
   query(
     FIELDS,
-    (fields) => sql`UPDATE ${webhookEvent} SET ${nameOf(leaseUntil)} = ${p.leaseUntil}
+    (fields) => sql`UPDATE ${webhookEvent} SET ${columnName(leaseUntil)} = ${p.leaseUntil}
       WHERE ${isInBatch(p)} AND ${isPending} AND ${dueAt} <= ${p.now}
         AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil}) AND ${isEnabled()}
       RETURNING ${fields}`,
@@ -157,7 +156,7 @@ export async function leaseEvents(
 
 const MARK_DEAD_LETTERED = statement(
   (p: Placeholders<Pick<LeaseValues, "ids">>) =>
-    sql`UPDATE ${webhookEvent} SET ${nameOf(lastOutcome)} = 'dead-lettered'
+    sql`UPDATE ${webhookEvent} SET ${columnName(lastOutcome)} = 'dead-lettered'
       WHERE ${isInBatch(p)} AND ${isPending}`,
 );
 

@@ -7,7 +7,7 @@ import { pendingEventIds, pendingEventRows } from "../../shared/pending-events.t
 import { application, type EventState, history, webhookEvent } from "../../shared/schema.ts";
 import { SCANNED, scanLimit, scanPage, scanStatements } from "./bounded-scan.ts";
 import type { Database } from "./database.ts";
-import { byShape, orm, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
+import { byShape, columnName, orm, type Placeholders, query, type RowOfStatement, statement } from "./statement.ts";
 
 /** Events for an application's server (contract section 19). */
 
@@ -124,8 +124,8 @@ const REPLAY = statement((p: Placeholders<Pick<ReplayValues, "applicationId" | "
     FROM ${application} WHERE ${application.id} = ${p.applicationId})`;
   return query(
     { state: sql<"pending" | "held">`${state}` },
-    (fields) => sql`UPDATE ${webhookEvent} SET ${nameOf(state)} = iif(${isReady}, 'pending', 'held'),
-        ${nameOf(attempts)} = 0, ${nameOf(dueAt)} = -1, ${nameOf(leaseUntil)} = 0, ${nameOf(deliveredAt)} = NULL
+    (fields) => sql`UPDATE ${webhookEvent} SET ${columnName(state)} = iif(${isReady}, 'pending', 'held'),
+        ${columnName(attempts)} = 0, ${columnName(dueAt)} = -1, ${columnName(leaseUntil)} = 0, ${columnName(deliveredAt)} = NULL
       WHERE ${isEvent(p)} RETURNING ${fields}`,
   );
 });
@@ -133,7 +133,7 @@ const REPLAY = statement((p: Placeholders<Pick<ReplayValues, "applicationId" | "
 /** Runs in the same transaction, before the change. */
 const NOTE_REPLAY = statement((p: Placeholders<ReplayValues>) => {
   const { applicationId, id, at, action, actorKind, actorName, requestId, detail } = history;
-  const columns = [applicationId, id, at, action, actorKind, actorName, requestId, detail].map(nameOf);
+  const columns = [applicationId, id, at, action, actorKind, actorName, requestId, detail].map(columnName);
   return sql`INSERT INTO ${history} (${sql.join(columns, sql`, `)})
     SELECT ${p.applicationId}, ${p.historyId}, ${p.at}, 'event:replayed', ${p.actorKind}, ${p.actorName}, ${p.requestId},
       json_object('eventId', ${p.eventId})
@@ -142,8 +142,6 @@ const NOTE_REPLAY = statement((p: Placeholders<ReplayValues>) => {
 
 const isEvent = (p: Pick<Placeholders<ReplayValues>, "applicationId" | "eventId">): SQL | undefined =>
   and(eq(webhookEvent.applicationId, p.applicationId), eq(webhookEvent.id, p.eventId));
-
-const nameOf = ({ name }: { name: string }): SQL => sql.identifier(name).getSQL();
 
 /**
  * Makes an event of any state due at once, with all its attempts. It is held if the application has no endpoint or a

@@ -43,12 +43,14 @@ const END_RANK = sql`(CASE WHEN ${badge.state} = 'revoked' OR ${badge.state} = '
 const HAS_OPEN_END = sql`${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL`;
 const IS_PENDING = sql`${invitation.state} = 'pending'`;
 
-/** The allocator's rows, read one by one as decisions need them. The queries of every call are prepared once. */
+/** The allocator's rows, read one by one as decisions need them. The queries of every call and group are prepared once. */
 export class Tables {
   readonly orm: Orm;
   readonly #badgeOf;
   readonly #lastLoginSequence;
   readonly #isBlocked;
+  readonly #self;
+  readonly #pendingErasure;
   readonly insertBadge;
 
   constructor(storage: DurableObjectStorage) {
@@ -83,6 +85,8 @@ export class Tables {
           OR (${blockedUser.userDigest} IS NOT NULL AND ${blockedUser.userDigest} = ${sql.placeholder("userDigest")})`,
       )
       .prepare();
+    this.#self = orm.select().from(allocator).prepare();
+    this.#pendingErasure = orm.select().from(erasure).orderBy(asc(erasure.alias)).limit(1).prepare();
     this.insertBadge = orm.insert(badge).values(placeholders(badge)).prepare();
   }
 
@@ -256,7 +260,7 @@ export class Tables {
 
   /** An erasure whose search goes on. */
   pendingErasure(): PendingErasure | undefined {
-    return this.orm.select().from(erasure).orderBy(asc(erasure.alias)).limit(1).get();
+    return this.#pendingErasure.get();
   }
 
   /** Its search has come so far. @param next null: it has ended */
@@ -288,7 +292,7 @@ export class Tables {
   }
 
   self(): typeof allocator.$inferSelect | undefined {
-    return this.orm.select().from(allocator).get();
+    return this.#self.get();
   }
 
   insertSelf(applicationId: ApplicationId): void {
