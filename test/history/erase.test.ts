@@ -449,7 +449,7 @@ describe("erasing a person whom much names (contract section 24)", () => {
     expect(await erase(application, user)).toMatchObject({ status: 200, body: { erased: BADGES } });
     expect(entries?.length).toBeGreaterThan(2);
     expect(Math.max(...(entries ?? []))).toBeLessThan(400_000);
-    expect(chunks).toHaveLength(2);
+    expect(chunks).toHaveLength(3);
     expect(Math.max(...(chunks ?? []))).toBeLessThan(3 * ERASE_CHUNK_ROWS);
     expect(await namedIn()).toEqual([[], []]);
     const { body } = await asServer(application, "GET", "/v1/history?per_page=1000");
