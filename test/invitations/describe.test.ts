@@ -57,11 +57,12 @@ describe("GET /v1/invitation (contract section 27)", () => {
     expect((await describeIt(application, String(body.id))).body).toMatchObject({ state: "expired" });
   });
 
-  it("GET /v1/invitation knows a revoked and a claimed one, and does not say who claimed it", async () => {
+  it("GET /v1/invitation knows a revoked and a claimed one, also after its end, and does not say who claimed it", async () => {
     const application = await createApplication();
-    const [revoked, claimed] = [await invite(application), await invite(application)];
+    const [revoked, claimed] = [await invite(application, ahead(HOUR)), await invite(application, ahead(HOUR))];
     expect((await revoke(application, revoked.token)).status).toBe(200);
     expect((await claim(application, "phone", "walt", claimed.token)).status).toBe(201);
+    moveClock(HOUR);
     expect((await describeIt(application, revoked.token)).body).toMatchObject({ state: "revoked" });
     const { body } = await describeIt(application, claimed.token);
     expect(body).toMatchObject({ state: "claimed" });

@@ -11,9 +11,10 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
   [/worker\/scheduling\//, RESTORED, "invitations/sweep homes/ storage/retention badges/script webhooks/"],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/list-filters live/ users/"],
+  [/worker\/homes/, "homes/"],
   [
     /worker\/storage\/(heartbeat|sealed|number-ranges|command-rows|retention)/,
-    "homes/ storage/ applications/",
+    "homes/ storage/ applications/ badges/near-",
     RESTORED,
   ],
   [/worker\/storage\/invitation/, INVITATIONS, "http/list storage/"],
@@ -45,7 +46,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     LIFE,
     INVITATIONS,
     "http/",
-    "webhooks/ allocator/ users/ storage/",
+    "webhooks/ allocator/ users/ storage/ live/",
   ],
   [/shared\/retryable/, "retryable", RESTORED],
   [
