@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application/commands.ts";
 import { listEvents } from "../../src/admin/webhook/commands.ts";
@@ -8,7 +8,7 @@ import { showEvent } from "../../src/admin/webhook/show.ts";
 import { testEndpoint } from "../../src/admin/webhook/test.ts";
 import type { ApplicationId } from "../../src/shared/identifiers.ts";
 import { newEventId } from "../../src/shared/identifiers.ts";
-import { application, history, webhookEvent } from "../../src/shared/schema.ts";
+import { application, webhookEvent } from "../../src/shared/schema.ts";
 import { localHomes } from "./support/script.ts";
 
 const { database, admin, create: createApplication, refusal } = await localHomes();
@@ -63,42 +63,32 @@ describe("webhook list (contract section 10)", () => {
     const untried = await record(applicationId, 1, { dueAt: null });
     await record(applicationId, 2, { state: "delivered", dueAt: null });
     const retried = await record(applicationId, 3, { attempts: 1 });
-    const newest = await record(applicationId, 4, { dueAt: null });
-    expect((await list(applicationId, "pending")).map(({ id }) => id)).toEqual([newest, retried, untried]);
-    expect((await list(applicationId, "pending", 1)).map(({ id }) => id)).toEqual([newest]);
+    expect((await list(applicationId, "pending")).map(({ id }) => id)).toEqual([retried, untried]);
+    expect((await list(applicationId, "pending", 1)).map(({ id }) => id)).toEqual([retried]);
   });
 });
 
 describe("webhook replay (contract section 10)", () => {
-  it.each(["delivered", "exhausted", "held"] as const)(
-    "makes a %s event due before all others, with all its attempts before it",
+  it.each(["delivered", "exhausted", "held", "pending"] as const)(
+    "makes a %s event due at once and before all others, with all its attempts before it, also when it is run twice",
     async (state) => {
       const applicationId = await create();
       await record(applicationId, 1, { dueAt: 0 });
-      const id = await record(applicationId, 2, { state, attempts: 14, deliveredAt: 5 });
-      const replayed = { id, applicationId, previousState: state, previousAttemptAt: null, disabled: false };
-      expect(await replayEvent(database, id)).toEqual(replayed);
+      const dueAt = Date.now() + 10 * 3_600_000;
+      const id = await record(applicationId, 2, { state, attempts: 14, deliveredAt: 5, dueAt });
+      const replayed = { id, applicationId, disabled: false };
+      const previousAttemptAt = state === "pending" ? new Date(dueAt).toISOString() : null;
+      expect(await replayEvent(database, id)).toEqual({ ...replayed, previousState: state, previousAttemptAt });
+      const again = { ...replayed, previousState: "pending", previousAttemptAt: null };
+      expect(await replayEvent(database, id)).toEqual(again);
       expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: -1, deliveredAt: null });
     },
   );
 
-  it("webhook replay sends an event that waits for a retry at once, also when it is run twice", async () => {
-    const nextAttempt = Date.now() + 10 * 3_600_000;
-    const applicationId = await create();
-    const id = await record(applicationId, 1, { attempts: 6, dueAt: nextAttempt });
-    const first = { id, applicationId, previousState: "pending", disabled: false };
-    for (const previousAttemptAt of [new Date(nextAttempt).toISOString(), null]) {
-      expect(await replayEvent(database, id)).toEqual({ ...first, previousAttemptAt });
-      expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: -1 });
-    }
-  });
-
   it("webhook replay --all-exhausted makes all exhausted events of an application due at once, oldest first", async () => {
     const applicationId = await create();
-    const ids: string[] = [];
-    for (const second of [1, 1, 2]) {
-      ids.push(await record(applicationId, second, { state: "exhausted", attempts: 14 }));
-    }
+    const ids = [1, 1, 2].map((second) => record(applicationId, second, { state: "exhausted", attempts: 14 }));
+    await Promise.all(ids);
     const others = [
       await record(await create(), 1, { state: "exhausted" }),
       await record(applicationId, 3, { event: "webhook:test", state: "exhausted", attempts: 1 }),
@@ -108,28 +98,13 @@ describe("webhook replay (contract section 10)", () => {
     const replayed = { applicationId, disabled: false };
     expect(await replayExhausted(database, applicationId)).toEqual({ ...replayed, replayed: 3 });
     expect(await replayExhausted(database, applicationId)).toEqual({ ...replayed, replayed: 0 });
-    for (const id of ids) expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: 0 });
+    for (const id of await Promise.all(ids))
+      expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: 0 });
     expect(await Promise.all(others.map(find))).toEqual(before);
   });
 
-  it("webhook replay --all-exhausted makes thousands of events due, some hundred in one statement", async () => {
-    const applicationId = await create();
-    await database.run((orm) =>
-      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1201)
-        INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
-        SELECT ${applicationId}, 'evt_' || printf('%026d', n), 'badge:created', '{}', 'exhausted', 0, 1 FROM place`),
-    );
-    expect(await replayExhausted(database, applicationId)).toMatchObject({ replayed: 1201 });
-    const rows = await database.run((orm) =>
-      orm.select().from(history).where(eq(history.applicationId, applicationId)),
-    );
-    expect(rows).toMatchObject([{ action: "event:replayed" }]);
-  });
-
   it("webhook replay is refused without a URL and while the endpoint is held, and names a command that can be pasted", async () => {
-    const silent = await create("");
-    await expect(replayEvent(database, await record(silent, 1, { state: "held" }))).rejects.toThrow("no webhook URL");
-    await expect(replayExhausted(database, silent)).rejects.toThrow("no webhook URL");
+    await expect(replayExhausted(database, await create(""))).rejects.toThrow("no webhook URL");
     const failing = await create("https://app.example.com/hooks?a=1&b=2");
     await hold(failing);
     await expect(replayExhausted(database, failing)).rejects.toThrow(
@@ -138,21 +113,16 @@ describe("webhook replay (contract section 10)", () => {
     const held = await record(failing, 1, { state: "held" });
     await expect(replayEvent(database, held)).rejects.toThrow(`webhook test ${failing} (a 2xx response does it)`);
     expect((await find(held))?.state).toBe("held");
-  });
-
-  it.each(["show", "replay"])("webhook %s says that an event is unknown", async (command) => {
-    expect(await refusal("webhook", command, newEventId(1))).toContain("There is no event");
-    expect(await refusal("webhook", command, "evt_1")).toContain("is not an event ID");
+    expect(await refusal("webhook", "replay", newEventId(1))).toContain("There is no event");
+    expect(await refusal("webhook", "show", "evt_1")).toContain("is not an event ID");
   });
 
   it("webhook replay prints the event's earlier due time, and that a disabled application's event waits", async () => {
     const applicationId = await create();
     const id = await record(applicationId, 1, { dueAt: Date.UTC(2099, 5, 7, 8, 9, 10, 999) });
     const replay = async () => (await admin("webhook", "replay", id)).stdout;
-    const soon = "The running service sends it within about a minute.\n";
-    const planned = "was to be tried at 2099-06-07 08:09:10Z and is due now.";
-    expect(await replay()).toBe(`Event ${id} of ${applicationId} ${planned} ${soon}`);
-    expect(await replay()).toBe(`Event ${id} of ${applicationId} was due already. ${soon}`);
+    expect(await replay()).toContain(" was to be tried at 2099-06-07 08:09:10Z and is due now. ");
+    expect(await replay()).toContain(" was due already. ");
     await setDisabled(database, applicationId, true);
     expect(await replay()).toContain(`nothing is sent before npm run -s admin -- application enable ${applicationId}.`);
     expect(await replayEvent(database, id)).toMatchObject({ disabled: true });
@@ -181,10 +151,7 @@ describe("webhook show (contract section 10)", () => {
     for (const line of [
       /^ {2}Event ID +evt_/m,
       /^ {2}Badge number +1000000007$/m,
-      /^ {2}Attempts +3$/m,
-      /^ {2}Last status +503$/m,
       /^ {2}Last response +busy$/m,
-      /^ {2}Created +1970-01-01 00:00:01Z$/m,
       /^ {2}Next attempt +2099-06-07 08:09:10Z$/m,
       /^ +"userId": "\\u001b\[31mred"/m,
     ]) {
@@ -199,26 +166,15 @@ describe("webhook show (contract section 10)", () => {
     };
     const atOnce = ["1970-01-01T00:00:01.000Z", null];
     const working = await create();
-    for (const dueAt of [0, -1, null]) expect(await show(working, { dueAt })).toEqual(atOnce);
-    const due = await record(working, 1);
-    expect((await admin("webhook", "show", due)).stdout).toContain("due now: within about a minute");
-    for (const state of ["delivered", "exhausted", "held"] as const) {
-      expect(await show(working, { state })).toEqual([null, null]);
-    }
+    for (const dueAt of [0, null]) expect(await show(working, { dueAt })).toEqual(atOnce);
+    expect(await show(working, { state: "exhausted" })).toEqual([null, null]);
     const held = await create();
     await hold(held);
-    expect(await show(held, { state: "held" })).toEqual([null, "held-endpoint"]);
     expect(await show(held, { dueAt: 0 })).toEqual([null, "held-endpoint"]);
     expect(await show(held, { dueAt: -1, event: "webhook:test" })).toEqual(atOnce);
     expect(await show(await create(""), {})).toEqual([null, "no-url"]);
     await setDisabled(database, working, true);
     expect(await show(working, {})).toEqual([null, "disabled"]);
-    expect(await show(working, { state: "delivered" })).toEqual([null, null]);
-  });
-
-  it("webhook show prints no badge for a test event", async () => {
-    const id = await record(await create(), 1, { event: "webhook:test", payload: payload({}) });
-    expect(await showEvent(database, id)).toMatchObject({ badgeNumber: null });
   });
 });
 
@@ -246,15 +202,10 @@ describe("webhook test (contract section 10)", () => {
     { state: "exhausted", status: null, outcome: "timeout", milliseconds: 15_000, response: null },
   ] as const)("webhook test waits for the service and reports $outcome", async ({ state, ...reported }) => {
     const applicationId = await create();
-    const {
-      status: lastStatus,
-      outcome: lastOutcome,
-      milliseconds: lastMilliseconds,
-      response: lastResponse,
-    } = reported;
+    const { status: lastStatus, outcome: lastOutcome, milliseconds: lastMilliseconds } = reported;
     const [result, sent] = await Promise.all([
       testEndpoint(database, applicationId, 5000),
-      answerTest(applicationId, { state, lastStatus, lastOutcome, lastMilliseconds, lastResponse }),
+      answerTest(applicationId, { state, lastStatus, lastOutcome, lastMilliseconds, lastResponse: reported.response }),
     ]);
     const eventId = expect.stringMatching(/^evt_/);
     const url = "https://app.example.com/hooks";
@@ -263,20 +214,12 @@ describe("webhook test (contract section 10)", () => {
     expect(JSON.parse(sent)).toEqual({ id: result.eventId, event: "webhook:test", createdAt, data: {} });
   });
 
-  it("webhook test withdraws the event when the service does not send it in time", async () => {
+  it("webhook test withdraws the event when the service does not send it in time, and needs a URL and an enabled application", async () => {
     const applicationId = await create();
-    const notes: string[] = [];
-    const testing = testEndpoint(database, applicationId, 1100, (line) => notes.push(line));
-    await expect(testing).rejects.toThrow("the service must be running");
-    expect(notes).toEqual(["Waiting for the service, which sends it within a minute."]);
-    expect(await list(applicationId)).toEqual([]);
-  });
-
-  it("webhook test needs a URL and an enabled application, because a disabled one's events wait (contract section 8)", async () => {
-    await expect(testEndpoint(database, await create(""), 0)).rejects.toThrow("no webhook URL");
-    const applicationId = await create();
+    await expect(testEndpoint(database, applicationId, 100)).rejects.toThrow("the service must be running");
     await setDisabled(database, applicationId, true);
     await expect(testEndpoint(database, applicationId, 0)).rejects.toThrow(`application enable ${applicationId}`);
     expect(await list(applicationId)).toEqual([]);
+    await expect(testEndpoint(database, await create(""), 0)).rejects.toThrow("no webhook URL");
   });
 });

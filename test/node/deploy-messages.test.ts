@@ -4,7 +4,6 @@ import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { serviceAddress } from "../../src/admin/command-line/arguments.ts";
 import { untilHealthy } from "../../src/admin/deploy/address.ts";
 import { reasonToRefuse } from "../../src/admin/deploy/deployed-release.ts";
 import { openAccount } from "../../src/admin/platform/cloudflare.ts";
@@ -28,20 +27,6 @@ it("no account is chosen where wrangler would choose another one (contract secti
   await expect(openAccount("a".repeat(32))).rejects.toThrow(
     /^CLOUDFLARE_ACCOUNT_ID is b{32}, and account_id in wrangler\.toml is a{32}: unset the one, or change the other\.$/,
   );
-});
-
-it("--address may end with a slash, as browsers copy it: /health is still found (contract section 25)", () => {
-  expect(serviceAddress("https://badges.example.com/")).toBe("https://badges.example.com");
-  expect(serviceAddress("https://example.com/badges/")).toBe("https://example.com/badges");
-});
-
-it("a deployment prints what it waits for until /health responds (contract section 25)", async () => {
-  let isWell = false;
-  const { origin, notes } = await waited((_, response) => {
-    response.writeHead(isWell ? 200 : 503).end(isWell ? '{"status":"ok"}' : "");
-    isWell = true;
-  });
-  expect(notes).toEqual([`… ${origin}/health: it responded 503; waiting for up to two minutes`]);
 });
 
 it("a deployment waits for its own release, because the previous Worker may still respond (contract section 25)", async () => {
@@ -69,7 +54,7 @@ it("a deployment shows wrangler's warnings, except the one about local developme
 
 it.each([
   ["/accounts/1/queues/2/consumers", "Account, Queues, Edit"],
-  ["/accounts/1/workers/scripts/badges/secrets", "Account, Workers Scripts, Edit"],
+  ["/accounts/1/workers/scripts/badges/domains/records", "Zone, Workers Routes, Edit"],
 ])(
   "a refusal that wrangler has in a list names the right and the platform's words (contract section 25): %s",
   (path, right) => {

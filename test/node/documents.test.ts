@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import * as z from "zod";
 import { latencyTable } from "../long-runs/scale/latency.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
@@ -51,19 +50,6 @@ describe.each(DOCUMENTS)("%s", (document) => {
     });
     expect(broken).toEqual([]);
   });
-
-  it("a document has the comments of shell lines on lines of their own: an interactive zsh takes them for words", () => {
-    const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].filter(
-      ([, name]) => name === "sh" || name === "",
-    );
-    const lines = blocks.flatMap(([, , block = ""]) => block.split("\n"));
-    expect(lines.filter((line) => /^\s*[^#\s].*\s#/.test(line))).toEqual([]);
-  });
-});
-
-it("README.md is short enough to read at once, with six blocks to type", () => {
-  expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(9000);
-  expect(read("README.md").match(/^```sh$/gm)).toHaveLength(6);
 });
 
 describe("docs/conformance.md", () => {
@@ -86,24 +72,6 @@ describe("docs/conformance.md", () => {
 
   it("docs/conformance.md has five standards, each with a test", () => {
     expect(sections.map((section) => proofsIn(section).length > 0)).toEqual([true, true, true, true, true]);
-  });
-});
-
-describe(".github/CONTRIBUTING.md", () => {
-  const versions = z.record(z.string(), z.string());
-  const packageSchema = z.object({ dependencies: versions, devDependencies: versions });
-
-  /** First cells of the tables in the section on dependencies. */
-  function tabled(): string[] {
-    const [, section = ""] = read(".github/CONTRIBUTING.md").split("\n## Dependencies\n");
-    const [ofSection = ""] = section.split("\n## ");
-    const cells = [...ofSection.matchAll(/^\| (`[^|]+`) \|/gm)].map(([, cell = ""]) => cell);
-    return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name));
-  }
-
-  it("CONTRIBUTING.md gives a reason for each dependency of package.json, once, and for no other package", () => {
-    const { dependencies, devDependencies } = packageSchema.parse(JSON.parse(read("package.json")));
-    expect(tabled().toSorted()).toEqual(Object.keys({ ...dependencies, ...devDependencies }).toSorted());
   });
 });
 

@@ -25,13 +25,11 @@ const DOMAIN = '{ pattern = "badges.example.com", custom_domain = true }';
 describe("deploy --env of a new environment copies production's tables without its addresses (contract section 25)", () => {
   it.each([
     ["on one line", `${TABLE}routes = [${DOMAIN}] # ours\n`],
-    ["of one pattern", `${TABLE}route = ${DOMAIN}\n`],
     ["on several lines", `${TABLE}routes = [ # ours\n  ${DOMAIN},\n]\n`],
     [
       "whose brackets are beside them",
       `${TABLE}routes = [${DOMAIN},\n  { pattern = "[b.example.com/*", zone_name = "example.com" } ]\n`,
     ],
-    ["whose last bracket is beside the last of them", `${TABLE}routes = [\n  ${DOMAIN} ]\n`],
     ["as tables", `[[env.production.routes]]\npattern = "badges.example.com"\ncustom_domain = true\n\n${TABLE}`],
   ])("routes %s", (_, tables) => {
     const copy = copied(original.replace(TABLE, tables));
@@ -39,12 +37,25 @@ describe("deploy --env of a new environment copies production's tables without i
     expect(copy.customDomains).toEqual([]);
   });
 
-  it("the copy has an address also where production has only its domain", () => {
-    const tables = `${TABLE}routes = [${DOMAIN}]\n`;
-    const text = original.replace(TABLE, tables).replace("\nworkers_dev = true\n", "\nworkers_dev = false\n");
-    expect(text).not.toContain("\nworkers_dev = true\n");
-    expect(copied(text).isOnWorkersDev).toBe(true);
+  it("the copy has names and counters of its own, and an address also where production has only its domain", () => {
+    const text = original.replace("\nworkers_dev = true\n", "\nworkers_dev = false\n");
+    expect(copied(text)).toMatchObject({ worker: "badge-distribution-staging", isOnWorkersDev: true });
+    const tables = withEnvironment(original, "staging").slice(original.length);
+    expect(tables).toContain('ENVIRONMENT = "staging"');
+    expect(tables).toContain('namespace_id = "8721"');
+    expect(tables).toContain('queue = "badge-webhooks-dead-staging"');
+    expect(tables).not.toMatch(/^[^#]*production/m);
   });
+
+  // The last ones: its database would be that of a home of production's, and its queue one of dead letters.
+  it.each(["No name", "production-2", "staging-12", "deadline", "a-dead"])(
+    "an environment cannot be named %s",
+    (name) => {
+      expect(() => withEnvironment(original, name)).toThrow(
+        `"${name}" cannot be the name of an environment: use up to 20`,
+      );
+    },
+  );
 });
 
 it("a change that wrangler could not read leaves wrangler.toml as it was, and the message is one line that says why", () => {

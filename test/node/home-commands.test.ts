@@ -9,8 +9,8 @@ import { databaseOfNumber } from "../../src/admin/number-range/owners.ts";
 import { Homes } from "../../src/admin/platform/homes.ts";
 import { readTarget } from "../../src/admin/platform/target.ts";
 import { loadWrangler } from "../../src/admin/platform/wrangler.ts";
-import { deviceId, newEventId } from "../../src/shared/identifiers.ts";
-import { application, applicationHead, badge, numberRange, webhookEvent } from "../../src/shared/schema.ts";
+import { newEventId } from "../../src/shared/identifiers.ts";
+import { application, applicationHead, numberRange, webhookEvent } from "../../src/shared/schema.ts";
 import { aroundSteps, clearHomes } from "./support/homes.ts";
 import { localHomes } from "./support/script.ts";
 
@@ -24,7 +24,7 @@ const historyRows = z.array(z.object({ action: z.string(), actor: z.unknown() })
 
 describe("commands on an application of home 2 (contract sections 10 and 17)", () => {
   it("commands work in home 2 as in home 1, change nothing in home 1, and write a history row with the actor for each change (section 23)", async () => {
-    const { applicationId: id, firstNumber } = await createIn(2, "--webhook-url", "http://localhost:9/");
+    const { applicationId: id } = await createIn(2, "--webhook-url", "http://localhost:9/");
     const here = await createIn(1);
     expect(id).toMatch(/^app2_[0-9a-z]{20}$/);
     const inHome1 = () => homes.first.database.run((orm) => orm.select().from(application));
@@ -37,9 +37,6 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
       { applicationId: here.applicationId },
     ]);
     expect(await byTom("application", "update", id, "--name", "New")).toMatchObject({ name: "New" });
-    const grown = String(firstNumber + 30_000_000);
-    const overlap = `overlap application ${here.applicationId}`;
-    expect(await refusal("application", "update", id, "--last", grown)).toContain(overlap);
     const disabled = await byTom("application", "disable", id);
     expect(disabled).toMatchObject({ disabledAt: expect.any(String) });
     expect(await byTom("application", "disable", id)).toEqual(disabled);
@@ -48,17 +45,14 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     expect(keysOf(await byTom("secret", "add", id))).toEqual([
       ...["applicationId", "secretId", "applicationSecret", "role"],
     ]);
-    const { stdout: page } = await admin("application", "show", id);
-    expect(page).not.toContain("bdss_");
-    expect(page.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect((await admin("application", "show", id)).stdout).not.toContain("bdss_");
     expect(await byTom("secret", "promote", id)).toMatchObject([{ role: "previous" }, { role: "current" }]);
-    expect(keysOf(await byTom("secret", "retire", id))).toEqual(["applicationId", "secretId", "secrets"]);
     const added = await admin("secret", "add", id, "--console", "Ann Lee", "--actor", "Tom");
     expect(added.stdout).toMatch(/bdss_[\w-]{43}/);
     expect(added.stdout).toContain(`npm run -s admin -- secret retire ${id} --console 'Ann Lee'`);
     expect((await admin("secret", "list", id)).stdout).toMatch(/ operator .* Ann Lee\n/);
+    await byTom("secret", "retire", id);
     await byTom("secret", "retire", id, "--console", "Ann Lee");
-    expect(await refusal("secret", "retire", id, "--console", "Ann Lee")).toContain("see npm run -s admin");
     expect(await byTom("key", "rotate", id)).toMatchObject({ applicationId: id });
     expect(await json("key", "list", id)).toHaveLength(2);
 
@@ -69,7 +63,7 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     const rows = historyRows.parse(await json("history", id));
     expect(rows.toReversed().map(({ action }) => action)).toEqual([
       ...["application:updated", "application:disabled", "application:enabled"],
-      ...["secret:added", "secret:promoted", "secret:retired", "secret:added", "secret:retired"],
+      ...["secret:added", "secret:promoted", "secret:added", "secret:retired", "secret:retired"],
       "key:rotated",
     ]);
     for (const { actor } of rows) expect(actor).toEqual({ kind: "administrator", name: "Tom" });
@@ -78,29 +72,16 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
   it("commands find the home of a badge number or of an event's ID", async () => {
     const { applicationId: id, firstNumber: number } = await createIn(2, "--webhook-url", "http://localhost:9/");
     const { database } = homes.get(2);
+    const [eventId, times] = [newEventId(Date.now()), { dueAt: 1, createdAt: 1 }];
     const event = { applicationId: id, event: "badge:created", payload: "{}", state: "exhausted" } as const;
-    const eventId = newEventId(Date.now());
-    const times = { dueAt: 1, createdAt: 1 };
-    const row = { number, applicationId: id, device: deviceId.parse("device"), userId: "alice", signingKeyId: 1 };
-    await database.run((orm) =>
-      orm.batch([
-        orm
-          .insert(badge)
-          .values({ ...row, eventId: newEventId(1), ordinal: 1, loginSequence: 1, issuedAt: Date.now() }),
-        orm.insert(webhookEvent).values({ ...event, id: eventId, ...times }),
-      ]),
-    );
-    const show = (shown: number) => json("badge", "show", String(shown));
-    expect(await show(number)).toMatchObject({ state: "active", applicationId: id });
-    expect(await show(number + 1)).toMatchObject({ state: "free", applicationId: id });
-    expect(await show(1)).toMatchObject({ state: "outside", applicationId: null });
+    await database.run((orm) => orm.insert(webhookEvent).values({ ...event, id: eventId, ...times }));
+    expect(await json("badge", "show", String(number))).toMatchObject({ state: "free", applicationId: id });
+    expect(await json("badge", "show", "1")).toMatchObject({ state: "outside", applicationId: null });
     expect(await refusal("badge", "suspend", "1")).toContain("Unknown badge");
-
     expect(await json("webhook", "show", eventId)).toMatchObject({ applicationId: id, state: "exhausted" });
     expect(await json("webhook", "list", id, "--state", "exhausted")).toMatchObject([{ id: eventId }]);
     expect(await json("webhook", "replay", id, "--all-exhausted")).toMatchObject({ replayed: 1 });
     expect(await json("webhook", "replay", eventId)).toMatchObject({ applicationId: id });
-    expect(await refusal("webhook", "show", newEventId(2))).toContain("There is no event");
   });
 
   it("a command says which home fails", async () => {
@@ -110,29 +91,23 @@ describe("commands on an application of home 2 (contract sections 10 and 17)", (
     await expect(databaseOfNumber(both, 1)).rejects.toThrow("Home 2: Unexpected: D1 is down");
   });
 
-  it.each([
-    "application show",
-    "application update --name x",
-    "secret add",
-    "stats",
-    "application create --name x --home 3",
-  ])("a command says in one line that a home is not bound: %s", async (line) => {
-    const words = line.split(" ");
-    const id = words.includes("create") ? [] : ["app3_00000000000000000000"];
-    const unbound = "There is no home 3: wrangler.toml binds no DB_3 here. ";
-    expect(await refusal(...words, ...id)).toContain(unbound);
-  });
+  it.each(["application show", "secret add", "application create --name x --home 3"])(
+    "a command says in one line that a home is not bound: %s",
+    async (line) => {
+      const words = line.split(" ");
+      const id = words.includes("create") ? [] : ["app3_00000000000000000000"];
+      const unbound = "There is no home 3: wrangler.toml binds no DB_3 here. ";
+      expect(await refusal(...words, ...id)).toContain(unbound);
+    },
+  );
 });
 
 describe("home (contract section 17)", () => {
   it("home list prints each home with its applications, badges, bytes and share of 10 GB", async () => {
     await clearHomes(homes, register);
     const { applicationId } = await createIn(2);
-    await homes
-      .get(2)
-      .database.run((orm) =>
-        orm.update(applicationHead).set({ lastOrdinal: 2 }).where(eq(applicationHead.applicationId, applicationId)),
-      );
+    const counted = eq(applicationHead.applicationId, applicationId);
+    await homes.get(2).database.run((orm) => orm.update(applicationHead).set({ lastOrdinal: 2 }).where(counted));
     const listed = z.array(z.looseObject({ bytes: z.number() })).parse(await json("home", "list"));
     const sizes = listed.map(({ bytes }) => ({ bytes, share: bytes / 10_000_000_000 }));
     expect(listed).toEqual([
@@ -142,25 +117,17 @@ describe("home (contract section 17)", () => {
     for (const { bytes } of sizes) expect(bytes).toBeGreaterThan(10_000);
     const { stdout } = await admin("home", "list");
     expect(stdout).toMatch(/^HOME +PLACE +APPLICATIONS +BADGES +BYTES +OF 10 GB\n +1 +- .*\n +2 +- .*\n$/);
-    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
   });
 
   it("home check prints its findings, and exits with 1 if applications share numbers", async () => {
     const check = () => admin("home", "check");
-    expect(await check()).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^2 homes, \d+ applications?\. The register of number ranges is correct\.\n$/),
-    });
+    const well = /^2 homes, \d+ applications?\. The register of number ranges is correct\.\n$/;
+    expect(await check()).toMatchObject({ code: 0, stdout: expect.stringMatching(well) });
     const { applicationId: lost } = await createIn(2);
     await homes.first.database.run((orm) => orm.delete(numberRange).where(eq(numberRange.applicationId, lost)));
     expect((await check()).stdout).toContain("registered: the register lacked it");
-    expect(await json("home", "check")).toMatchObject({
-      homes: 2,
-      registered: [],
-      unused: [],
-      kept: [],
-      overlaps: [],
-    });
+    const correct = { homes: 2, registered: [], unused: [], kept: [], overlaps: [] };
+    expect(await json("home", "check")).toMatchObject(correct);
     const elsewhere = { firstNumber: 1_000_000_001 };
     await homes.get(2).database.run((orm) => orm.update(application).set(elsewhere).where(eq(application.id, lost)));
     const inCommon = expect.stringMatching(/applications have numbers in common[^\n]*\n$/);
@@ -180,47 +147,40 @@ describe("the place of a home (contract section 17)", () => {
     return { ...wrangler, unstable_readConfig: readConfig };
   }
 
-  it.each(["weur", "location=", "near=weur"])(
-    "a malformed place of home 1 is refused before anything is created: %s",
-    (place) => {
-      expect(() => readTarget(wranglerWith(place), "production")).toThrow(
-        `HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`,
-      );
-    },
-  );
+  const uuid = "00000000-0000-4000-8000-000000000001";
 
-  it("a new home needs a place, home 2 as well as home 1; one with a database keeps what it has (contract section 17)", async () => {
-    const id = "00000000-0000-4000-8000-000000000001";
+  it.each(["weur", "location="])("a malformed place of home 1 is refused before anything is created: %s", (place) => {
+    expect(() => readTarget(wranglerWith(place), "production")).toThrow(
+      `HOME_1 = "${place}": write "location=weur" or "jurisdiction=eu"`,
+    );
+  });
+
+  it("a new home needs a place, home 2 as well as home 1; one with a database keeps what it has, and its place never changes (contract section 17)", async () => {
     const unmade = new Deployment(wranglerWith(""), "production", null);
-    const made = new Deployment(wranglerWith("", id), "production", null);
     for (const number of [1, 2]) {
-      const wanted = { number, place: null };
-      await expect(askForPlaceIfNeeded(unmade, wanted)).rejects.toThrow("Say where the data should be");
+      await expect(askForPlaceIfNeeded(unmade, { number, place: null })).rejects.toThrow(
+        "Say where the data should be",
+      );
       expect(await placeStep(unmade, number, null).inspect()).toMatchObject({ action: "ask where the data should be" });
     }
-    expect(await askForPlaceIfNeeded(made, { number: 1, place: null })).toEqual({ number: 1, place: null });
-    expect(await placeStep(made, 1, null).inspect()).toBeNull();
+    const old = new Deployment(wranglerWith("", uuid), "production", null);
+    expect(await askForPlaceIfNeeded(old, { number: 1, place: null })).toEqual({ number: 1, place: null });
+    expect(await placeStep(old, 1, null).inspect()).toBeNull();
+    const made = new Deployment(wranglerWith("location=weur", uuid), "production", null);
+    for (const same of [null, "location=weur"]) expect(await placeStep(made, 1, same).inspect()).toBeNull();
+    await expect(placeStep(made, 1, "jurisdiction=eu").inspect()).rejects.toThrow("a home's place never changes");
+    const planned = new Deployment(wranglerWith("location=weur"), "production", null);
+    expect(await placeStep(planned, 1, "jurisdiction=eu").inspect()).toMatchObject({
+      action: expect.stringContaining('"jurisdiction=eu"'),
+    });
   });
 
   it("deploy refuses a restored database outside the home's jurisdiction (contract section 17)", async () => {
-    const uuid = "00000000-0000-4000-8000-000000000001";
     const deployment = new Deployment(wranglerWith("jurisdiction=eu", uuid), "production", null);
     const find = vi.spyOn(deployment, "find");
     find.mockResolvedValue({ uuid, name: "badges", jurisdiction: null });
     await expect(databaseStep(deployment, 1, null).inspect()).rejects.toThrow("without a jurisdiction");
     find.mockResolvedValue({ uuid, name: "badges", jurisdiction: "eu" });
     expect(await databaseStep(deployment, 1, null).inspect()).toBeNull();
-  });
-
-  it("the place of a home never changes once its database exists (contract section 25)", async () => {
-    const id = "00000000-0000-4000-8000-000000000001";
-    const deployment = new Deployment(wranglerWith("location=weur", id), "production", null);
-    for (const same of [null, "location=weur"]) expect(await placeStep(deployment, 1, same).inspect()).toBeNull();
-    await expect(placeStep(deployment, 1, "jurisdiction=eu").inspect()).rejects.toThrow("a home's place never changes");
-    const unmade = new Deployment(wranglerWith("location=weur"), "production", null);
-    expect(await placeStep(unmade, 1, null).inspect()).toBeNull();
-    expect(await placeStep(unmade, 1, "jurisdiction=eu").inspect()).toMatchObject({
-      action: expect.stringContaining('"jurisdiction=eu"'),
-    });
   });
 });

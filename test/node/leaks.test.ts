@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
+import { processesOf, untilGone } from "./support/process-tree.ts";
 import { closeHomes, commandsOf, runScriptHere } from "./support/script.ts";
 import { freePort, type RunningService, startService } from "./support/service.ts";
 
@@ -14,16 +15,10 @@ import { freePort, type RunningService, startService } from "./support/service.t
 const secrets = new Map<string, string>();
 const deliveries: { headers: IncomingHttpHeaders; body: string }[] = [];
 let service: RunningService;
-/** What the service is told of a person. */
-interface Person {
-  userId: string;
-  name: string;
-  deviceModel: string;
-}
 /** A person who is erased, and what the service answers about them afterwards. */
-const erased: Person = { userId: "erna.erased@example.com", name: "Erna Erased", deviceModel: "Erased Model 9" };
+const erased = { userId: "erna.erased@example.com", name: "Erna Erased", deviceModel: "Erased Model 9" };
 /** Another one, of whom the service is told the same. */
-const kept: Person = { userId: "karl.kept@example.com", name: "Karl Kept", deviceModel: "Kept Model 9" };
+const kept: typeof erased = { userId: "karl.kept@example.com", name: "Karl Kept", deviceModel: "Kept Model 9" };
 /** A visitor who was invited by name only. */
 const VISITOR = "Vera Visitor";
 let alias: string;
@@ -42,7 +37,10 @@ beforeAll(async () => {
   service = await startService();
   await tellTheWholeStory();
   await closeHomes();
-  await service.stop();
+  // Ctrl-C, which leaves no process behind.
+  const { below } = processesOf(service);
+  expect(await service.stop()).toBe(0);
+  await untilGone(below);
   logs = service.output();
 }, 240_000);
 
@@ -79,22 +77,17 @@ async function tellTheWholeStory(): Promise<void> {
     await call("GET /v1/badges", { ...server, applicationsecret });
   }
   await call("POST /v1/badge", { ...alice, applicationsecret: "bdss_wrong" }, "not JSON", 400);
-  await tellOfInvitations(server);
-  await vi.waitFor(() => expect(service.output()).toContain('"event":"delivery"'), { timeout: 60_000 });
-  await tellOfErasure(server);
-  secrets.set("webhook signature", String(deliveries[0]?.headers.signature));
-  const [entry] = String(deliveries[0]?.headers["webhook-signature"]).split(" ");
-  secrets.set("webhook-signature entry", String(entry));
-}
-
-/** Tokens that are never spent: of several invitations at once, and of a key that a caller may repeat. */
-async function tellOfInvitations(server: Server): Promise<void> {
-  const headers = { ...server, ...device(server.applicationid, "reception"), "idempotency-key": crypto.randomUUID() };
+  const headers = { ...server, ...device(applicationId, "reception"), "idempotency-key": crypto.randomUUID() };
   const invitations = [{ expiresAt: inOneHour() }, { expiresAt: inOneHour(), name: "Visitor" }];
   const several = JSON.parse(await call("POST /v1/invitations", headers, { invitations }));
   for (const { id } of z.object({ invitations: z.array(invitation) }).parse(several).invitations) {
     secrets.set(`unspent token ${secrets.size}`, id);
   }
+  await vi.waitFor(() => expect(service.output()).toContain('"event":"delivery"'), { timeout: 60_000 });
+  await tellOfErasure(server);
+  secrets.set("webhook signature", String(deliveries[0]?.headers.signature));
+  const [entry] = String(deliveries[0]?.headers["webhook-signature"]).split(" ");
+  secrets.set("webhook-signature entry", String(entry));
 }
 
 /** By the server and by the script, whose commands the service has in a table of its own. */
@@ -111,15 +104,8 @@ async function tellOfErasure(server: Server): Promise<void> {
   alias = told.userId;
   // By the script again, of which the table of its commands must not speak either.
   await json("user", "erase", applicationid, userId);
-  const lists = [
-    "changes",
-    "history?per_page=100",
-    "badges",
-    "badges?state=revoked",
-    "invitations",
-    "users?state=blocked",
-  ];
-  for (const list of [...lists, "application", `users/${encodeURIComponent(alias)}/badges`]) {
+  const lists = ["changes", "history?per_page=100", "badges?state=revoked", "invitations", "users?state=blocked"];
+  for (const list of [...lists, "badges", `users/${encodeURIComponent(alias)}/badges`]) {
     answers.push(await call(`GET /v1/${list}`, server));
   }
   const again = { userId, metadata: { deviceModel: erased.deviceModel } };
@@ -127,7 +113,7 @@ async function tellOfErasure(server: Server): Promise<void> {
 }
 
 /** Badges, invitations, a block, and what the person did to another one's badge and others did in the person's name. */
-async function tellOfPerson(server: Server, { userId, name, deviceModel }: Person): Promise<void> {
+async function tellOfPerson(server: Server, { userId, name, deviceModel }: typeof erased): Promise<void> {
   const { applicationid } = server;
   const inviteUser = () => invite({ ...server, ...device(applicationid, `a host of ${name}`) }, { name, userId });
   const { id: invitationToken, badgeId } = await inviteUser();
@@ -242,7 +228,6 @@ describe("a copy of everything the service writes (contract section 9)", () => {
         .update(delivery?.body ?? "")
         .digest("base64"),
     );
-    expect(storage().filter(({ name }) => name.endsWith(".sqlite")).length).toBeGreaterThanOrEqual(2);
     const everything = Buffer.concat(storage().map(({ bytes }) => bytes));
     expect(everything.includes("alice"), "user IDs are there, so the search can find what is").toBe(true);
     const entries = tables().flatMap(({ name, rows }) => (name === "entry" ? rows : []));
@@ -284,7 +269,6 @@ describe("a copy of everything the service writes (contract section 9)", () => {
     expect(answers.filter(speaks)).toEqual([]);
     expect(answers.filter(isAbout(others ?? [])).length).toBeGreaterThanOrEqual(5);
     expect(answers.join("\n")).toContain(alias);
-    expect(answers.at(-1)).toContain("BLOCKED_USER");
   });
 
   it("storage has no unsealed private key", () => {

@@ -2,7 +2,6 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { EmbeddedJWK, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import {
@@ -52,18 +51,9 @@ describe("the packed packages are ready to publish (contract section 25)", () =>
     const { version } = z
       .object({ version: z.string() })
       .parse(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")));
-    const repository = {
-      type: "git",
-      directory: `src/${name}`,
-      url: expect.stringMatching(/^git\+https:\/\/github\.com\/.+\.git$/),
-    };
-    expect(manifest).toMatchObject({
-      version,
-      license: "MIT",
-      type: "module",
-      repository,
-      publishConfig: { access: "public" },
-    });
+    const repository = { type: "git", directory: `src/${name}`, url: expect.stringMatching(/^git\+https:/) };
+    const published = { license: "MIT", type: "module", publishConfig: { access: "public" } };
+    expect(manifest).toMatchObject({ version, repository, ...published });
     expect(readFileSync(join(PROJECT, "src/verify/python/pyproject.toml"), "utf8")).toContain(
       `\nversion = "${version}"\n`,
     );
@@ -86,27 +76,6 @@ describe("the packed packages run in plain Node", () => {
       console.log(JSON.stringify([await Promise.all(signatures), await Promise.all(phones)]));
     `);
     expect(outcomes).toEqual([CASES, POSSESSION_CASES].map((cases) => cases.map(({ expected }) => expected)));
-  });
-
-  it("the verifier encodes and decodes cards (contract section 20)", () => {
-    const cards = run(`
-      import { cardHex, decodeCard, encodeCard } from "@badge-distribution/verify";
-      const bits = encodeCard("h10301", "8065495");
-      console.log(JSON.stringify([bits, cardHex(bits), decodeCard("h10301", bits)]));
-    `);
-    const decoded = { ok: true, badgeNumber: "8065495", siteCode: 123, cardNumber: 4567 };
-    expect(cards).toEqual(["10111101100010001110101110", "2F623AE", decoded]);
-  });
-
-  it("the client makes a proof with a key that is not extractable, and jose verifies it", async () => {
-    const proof = run(`
-      import { createDpopProof, webCryptoProofKey } from "@badge-distribution/client";
-      const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
-      const request = { applicationId: "app", method: "POST", url: "https://badges.example.com/v1/badge", udid: "phone", body: "{}" };
-      console.log(JSON.stringify(await createDpopProof({ key: await webCryptoProofKey(pair), ...request })));
-    `);
-    const { payload } = await jwtVerify(String(proof), EmbeddedJWK, { typ: "dpop+jwt", algorithms: ["ES256"] });
-    expect(payload).toMatchObject({ aud: "app", htm: "POST", htu: "https://badges.example.com/v1/badge" });
   });
 
   it("the client verifies a webhook, and names the service's error", () => {
@@ -144,37 +113,6 @@ const READERS_PART = `
   declare function askPhone(challenge: string): Promise<import("@badge-distribution/verify").PresentedBadge>;
 `;
 
-/** The package's types say something: each of these lines must be an error. */
-const MISTAKES = `
-  import { DeviceClient, ERROR_CODES, type ErrorCode, type ListedBadge, type RefusedBadgeCode, ServerClient, type WebhookEvent } from "@badge-distribution/client";
-  import { encodeCard, verifyBadgeSignature } from "@badge-distribution/verify";
-  // @ts-expect-error A device client needs a udid.
-  new DeviceClient({ baseUrl: "", applicationId: "" });
-  // @ts-expect-error A user ID is a string.
-  new ServerClient({ baseUrl: "", applicationId: "", applicationSecret: "" }).listBadges({ userId: 7 });
-  // @ts-expect-error Not a code of the service.
-  export const code: ErrorCode = "NO_SUCH_CODE";
-  // @ts-expect-error Badge numbers are text.
-  export const number = (badge: ListedBadge): number => badge.id;
-  // @ts-expect-error BLOCKED_USER is forgotten.
-  export function explain(code: RefusedBadgeCode): string {
-    switch (code) {
-      case "SUSPENDED_BADGE": case "REVOKED_BADGE": case "EXPIRED_BADGE": return code;
-    }
-  }
-  // @ts-expect-error An ended invitation has no user.
-  export const user = (event: WebhookEvent): string => event.event === "invitation:revoked" ? event.data.userId : "";
-  // @ts-expect-error A string or a Date, and undefined is neither.
-  export const end = (server: ServerClient) => server.setBadgeEnd("7", undefined);
-  // @ts-expect-error The time is required.
-  verifyBadgeSignature("", { keys: { keys: [] }, applicationId: "" });
-  // @ts-expect-error Not a policy.
-  verifyBadgeSignature("", { keys: { keys: [] }, applicationId: "", now: 0, missingStatusList: "ignore" });
-  // @ts-expect-error Not a card format.
-  encodeCard("h10305", "1");
-  export const codes: readonly ErrorCode[] = ERROR_CODES;
-`;
-
 function typeErrors(files: Record<string, string>, options: object): string {
   const folder = join(consumer, "typed");
   mkdirSync(folder, { recursive: true });
@@ -204,10 +142,19 @@ describe("the packed packages are typed", () => {
   ])("the packages and the examples of both README files compile, with %s", (_name, options) => {
     const examples = { ...examplesOf("client"), ...examplesOf("verify") };
     expect(Object.keys(examples).length).toBeGreaterThan(5);
-    expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART, "mistakes.ts": MISTAKES }, options)).toBe("");
+    expect(typeErrors({ ...examples, "reader.d.ts": READERS_PART }, options)).toBe("");
   });
 
-  it("the packages compile without any other types: no DOM, Node or Worker types", () => {
-    expect(typeErrors({ "mistakes.ts": MISTAKES }, { module: "nodenext", lib: ["es2022"], types: [] })).toBe("");
+  it("the packages compile without any other types, and their own say something", () => {
+    const mistakes = `
+      import { DeviceClient, ERROR_CODES, type ErrorCode } from "@badge-distribution/client";
+      import { verifyBadgeSignature } from "@badge-distribution/verify";
+      // @ts-expect-error A device client needs a udid.
+      new DeviceClient({ baseUrl: "", applicationId: "" });
+      // @ts-expect-error The time is required.
+      verifyBadgeSignature("", { keys: { keys: [] }, applicationId: "" });
+      export const codes: readonly ErrorCode[] = ERROR_CODES;
+    `;
+    expect(typeErrors({ "mistakes.ts": mistakes }, { module: "nodenext", lib: ["es2022"], types: [] })).toBe("");
   });
 });

@@ -20,8 +20,6 @@ function orderOf(key: Uint8Array, size: number): number[] {
   return Array.from({ length: size }, (_, index) => place(index));
 }
 
-const isInRange = (number: number, size: number) => Number.isSafeInteger(number) && number >= 0 && number < size;
-
 /** Fails unless these indexes go to as many different places of the range. */
 function expectInjective(key: Uint8Array, size: number, indexes: Iterable<number>): void {
   const asked = new Set(indexes);
@@ -29,7 +27,8 @@ function expectInjective(key: Uint8Array, size: number, indexes: Iterable<number
   const places = new Set<number>();
   for (const index of asked) {
     const found = place(index);
-    if (!isInRange(found, size)) expect.fail(`size ${size}: index ${index} goes to ${found}, outside the range`);
+    const isInRange = Number.isSafeInteger(found) && found >= 0 && found < size;
+    if (!isInRange) expect.fail(`size ${size}: index ${index} goes to ${found}, outside the range`);
     if (places.has(found)) expect.fail(`size ${size}: two indexes go to ${found}`);
     places.add(found);
   }
@@ -46,18 +45,12 @@ function edgeIndexes(size: number): number[] {
 const SMALL = byEffort(250, 1000);
 
 describe("every number of a range comes exactly once (contract section 1)", () => {
-  it(`every number of a range comes exactly once for every size up to ${SMALL}, at every index`, () => {
-    for (let size = 1; size <= SMALL; size++) {
-      const places = orderOf(keyOf(size % 256), size);
-      const sorted = Int32Array.from(places).sort();
-      expect(sorted.every((place, rank) => place === rank) && sorted.length === size, `size ${size}`).toBe(true);
-    }
-  });
-
-  it("every number of a range comes exactly once, for any key and any size up to 2,000", () => {
-    const size = fc.integer({ min: SMALL + 1, max: 2000 });
+  it(`every number of a range comes exactly once for every size up to ${SMALL}, and for any up to 2,000, at every index`, () => {
+    for (let size = 1; size <= SMALL; size++) expectInjective(keyOf(size % 256), size, new Array(size).keys());
     fc.assert(
-      fc.property(anyKey, size, (key, size) => expectInjective(key, size, new Array(size).keys())),
+      fc.property(anyKey, fc.integer({ min: SMALL + 1, max: 2000 }), (key, size) =>
+        expectInjective(key, size, new Array(size).keys()),
+      ),
       { numRuns: byEffort(20, 400) },
     );
   });
@@ -83,18 +76,14 @@ describe("every number of a range comes exactly once (contract section 1)", () =
     );
   });
 
-  it("every number of a range comes exactly once for sizes close to squares and to products of neighbouring numbers, and for the largest", () => {
-    const sides = [2, 3, 10, 1000, 3162, 2 ** 16, 2 ** 20 - 1, 2 ** 26, 94_906_264, 94_906_265];
-    for (const side of sides) {
-      for (const middle of [side * side, side * (side + 1), side * (side - 1)]) {
-        for (let size = middle - 2; size <= middle + 2; size++) {
-          if (size >= 1 && size <= MAX_SIZE) expectInjective(COUNTING_KEY, size, edgeIndexes(size));
-        }
-      }
-    }
-    for (let size = MAX_SIZE - 10; size <= MAX_SIZE; size++) {
-      const last = Array.from({ length: 20 }, (_, back) => size - 1 - back);
-      expectInjective(COUNTING_KEY, size, [...edgeIndexes(size), ...last]);
+  it("every number of a range comes exactly once for sizes close to squares, and for the largest", () => {
+    const squares = [2, 10, 3162, 2 ** 26, 94_906_265].flatMap((side) => [
+      side * side - 1,
+      side * side,
+      side * side + 1,
+    ]);
+    for (const size of [...squares, MAX_SIZE - 1, MAX_SIZE].filter((each) => each <= MAX_SIZE)) {
+      expectInjective(COUNTING_KEY, size, edgeIndexes(size));
     }
   });
 });
@@ -104,39 +93,27 @@ describe("the next number cannot be guessed from earlier ones (contract section 
   const order = orderOf(COUNTING_KEY, size);
   const steps = order.slice(1).map((place, index) => place - (order[index] ?? 0));
 
-  it("no distance between numbers comes much more often than chance", () => {
+  it("no distance between numbers comes much more often than chance, and numbers near in time are not correlated", () => {
     const counts = new Map<number, number>();
     for (const step of steps) counts.set(step, (counts.get(step) ?? 0) + 1);
     // 10,000 steps over 20,000 distances, small ones more often: chance gives any of them about one.
     expect(Math.max(...counts.values())).toBeLessThanOrEqual(9);
-  });
-
-  it.each([1, 2, 10, 100, 101])("numbers %i apart in time are not correlated", (lag) => {
-    expect(Math.abs(correlation(order.slice(lag), order.slice(0, -lag)))).toBeLessThan(0.05);
-  });
-
-  it("the first numbers of a default range are spread over all of it, down to the last digit", () => {
-    const place = createPermutation(COUNTING_KEY, 10_000_000);
-    const firsts = Array.from({ length: 2000 }, (_, index) => place(index));
-    for (const part of [(number: number) => Math.floor(number / 1_000_000), (number: number) => number % 10]) {
-      const counts = new Array<number>(10).fill(0);
-      for (const number of firsts) counts[part(number)] = (counts[part(number)] ?? 0) + 1;
-      expect(Math.min(...counts)).toBeGreaterThan(140);
-      expect(Math.max(...counts)).toBeLessThan(260);
+    for (const lag of [1, 2, 10, 100, 101]) {
+      expect(Math.abs(correlation(order.slice(lag), order.slice(0, -lag)))).toBeLessThan(0.05);
     }
   });
 
-  it("numbers have another order for another key, and the order depends only on the key", () => {
+  it("numbers have another order for another key", () => {
     fc.assert(
       fc.property(anyKey, fc.nat(8 * KEY_BYTES - 1), (key, bit) => {
         const other = Uint8Array.from(key);
         other[bit >> 3] = (key[bit >> 3] ?? 0) ^ (1 << (bit & 7));
         const [ours, theirs] = [createPermutation(key, size), createPermutation(other, size)];
-        const indexes = Array.from({ length: 200 }, (_, index) => index);
-        const agreeing = indexes.filter((index) => ours(index) === theirs(index)).length;
+        const agreeing = Array.from({ length: 200 }, (_, index) => index).filter(
+          (index) => ours(index) === theirs(index),
+        );
         // By chance two orders agree at 0.02 of 200 indexes.
-        expect(agreeing).toBeLessThan(5);
-        expect(createPermutation(key.slice(), size)(7)).toBe(ours(7));
+        expect(agreeing.length).toBeLessThan(5);
       }),
       { numRuns: byEffort(20, 200) },
     );

@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it } from "vitest";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
@@ -6,9 +6,7 @@ import { decodeBase64Url } from "../../src/verify/encoding.ts";
 import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 import { expectEach, nameOf } from "../verify/each-case.ts";
-import { BAD_SIGNATURES, expectationsOf, GOOD, SIGNING_KEY, type Vector } from "../verify/vectors.ts";
-
-const TYPE = "badge-signature+jwt";
+import { BAD_SIGNATURES, expectationsOf, GOOD, type Vector } from "../verify/vectors.ts";
 
 /** Whether jose accepts the JWT of a vector, claims included. Throws if jose refuses it for anything but the signature. */
 async function acceptedByJose(vector: Vector): Promise<boolean> {
@@ -72,49 +70,6 @@ describe("any input (contract section 3)", () => {
     );
   });
 
-  it("any text but a good JWT is refused, without an error", async () => {
-    // Genuine headers and payloads are mixed in, so that some texts pass the first checks; genuine signatures are not.
-    const genuine = fc.constantFrom(...GOOD.flatMap(({ jwt }) => jwt.split(".").slice(0, 2)));
-    // Not `fc.string({ unit: "binary" })`, which takes a second to begin, and has no lone surrogates.
-    const anyText = fc.array(fc.nat(0x10_ff_ff), { maxLength: 12 }).map((points) => String.fromCodePoint(...points));
-    const part = fc.oneof(genuine, fc.base64String(), fc.json().map(base64Url), anyText);
-    const text = fc.oneof(
-      part,
-      fc.array(part, { maxLength: 5 }).map((parts) => parts.join(".")),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...GOOD), text, async (vector, jwt) => {
-        expect(await verifyBadgeSignature(jwt, expectationsOf(vector))).toMatchObject({ ok: false });
-      }),
-      { numRuns: byEffort(100, 1000) },
-    );
-  });
-
-  it("signed claims are accepted only if each is valid", async () => {
-    const key = createPrivateKey({ key: SIGNING_KEY.privateJwkForTestsOnly, format: "jwk" });
-    const mostly = <T>(good: fc.Arbitrary<T>, ...others: fc.Arbitrary<unknown>[]) =>
-      fc.oneof({ arbitrary: good, weight: 4 }, fc.oneof(fc.jsonValue(), ...others));
-    const time = fc.integer({ min: 1_799_999_900, max: 1_800_000_200 });
-    const claims = fc.record({
-      sub: mostly(fc.maxSafeNat().map(String), fc.string(), fc.bigInt().map(String)),
-      aud: mostly(fc.constant("app")),
-      iat: mostly(time, fc.double(), fc.integer()),
-      exp: mostly(fc.option(time, { nil: undefined }), fc.double()),
-      client_signature: mostly(fc.base64String()),
-    });
-    await fc.assert(
-      fc.asyncProperty(claims, async (value) => {
-        const result = await verifyBadgeSignature(signed(key, value), {
-          keys: { publicKey: SIGNING_KEY.spki },
-          applicationId: "app",
-          now: 1_800_000_060_000,
-        });
-        expect(result.ok).toBe(isAcceptable(value));
-      }),
-      { numRuns: byEffort(300, 10_000) },
-    );
-  });
-
   it("base64url is accepted only in its canonical form", () => {
     const text = fc.oneof(fc.base64String(), fc.string({ unit: fc.constantFrom(..."AQgwZ_-+/= \n") }));
     fc.assert(
@@ -128,19 +83,3 @@ describe("any input (contract section 3)", () => {
     );
   });
 });
-
-function isAcceptable({ sub, aud, iat, exp, client_signature: clientSignature }: Record<string, unknown>): boolean {
-  const isNumber = typeof sub === "string" && sub === String(Number(sub)) && Number.isSafeInteger(Number(sub));
-  const isCurrent = exp === undefined || (typeof exp === "number" && Number.isSafeInteger(exp) && exp > 1_800_000_000);
-  const isIssued = typeof iat === "number" && Number.isSafeInteger(iat) && iat >= 0 && iat <= 1_800_000_120;
-  return isNumber && Number(sub) > 0 && aud === "app" && isIssued && isCurrent && typeof clientSignature === "string";
-}
-
-function signed(key: KeyObject, claims: object): string {
-  const input = `${base64Url(JSON.stringify({ alg: "ES256", kid: "k", typ: TYPE }))}.${base64Url(JSON.stringify(claims))}`;
-  return `${input}.${sign("sha256", Buffer.from(input), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
-}
-
-function base64Url(text: string): string {
-  return Buffer.from(text).toString("base64url");
-}

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { type PlatformRuntime, type RunningWorker, type UploadedModule, uploadMetadata } from "./runtime.ts";
-import { type Code, describe, Versions } from "./versions.ts";
 
 /** A refusal of the platform, with its own code. */
 export class Refusal extends Error {
@@ -53,9 +52,17 @@ interface Queue {
   consumers: Consumer[];
 }
 
+/** What an upload has made a Worker of. */
+interface Code {
+  metadata: z.output<typeof uploadMetadata> | null;
+  modules: ReadonlyMap<string, UploadedModule>;
+}
+
 /** With the code that serves. */
 interface Script extends Code {
-  versions: Versions;
+  versionId: string;
+  /** Whether a second version shares the traffic, as `wrangler versions deploy` makes it do. */
+  isGradual: boolean;
   secrets: Map<string, string>;
   schedules: { cron: string }[];
   isReachable: boolean;
@@ -75,11 +82,8 @@ const newConsumer = z.looseObject({
 });
 const newMessage = z.strictObject({ body: z.unknown(), content_type: z.enum(["json", "text"]).optional() });
 const newReplication = z.strictObject({ read_replication: z.strictObject({ mode: z.enum(["auto", "disabled"]) }) });
-const newDeployment = z.object({ versions: z.array(z.object({ version_id: z.string(), percentage: z.number() })) });
 const newDomains = z.object({ origins: z.array(z.object({ hostname: z.string() })) });
-const manifestSchema = z.object({ manifest: z.record(z.string(), z.object({ hash: z.string(), size: z.number() })) });
-
-type Runtime = Pick<PlatformRuntime, "query" | "push" | "keepDatabases" | "restoreDatabases" | "deleteObjects">;
+type Runtime = Pick<PlatformRuntime, "query" | "push" | "deleteObjects">;
 
 /** What the account may differ in from one that has everything. */
 export interface AccountState {
@@ -111,8 +115,6 @@ export class StandInAccount {
   readonly scripts = new Map<string, Script>();
   /** Domains of their own that lead to a Worker. */
   readonly domains: { hostname: string; service: string }[] = [];
-  readonly #uploads = new Map<string, Uint8Array>();
-  #manifest: z.output<typeof manifestSchema>["manifest"] = {};
   readonly #runtime: Runtime;
   readonly #changed: () => void;
 
@@ -126,18 +128,12 @@ export class StandInAccount {
   get running(): RunningWorker | undefined {
     for (const [name, { metadata, ...script }] of [...this.scripts].toReversed()) {
       if (metadata === null) continue;
-      const consumed = this.queues.flatMap(({ queue_name: queue, consumers }) =>
-        consumers
-          .filter((consumer) => consumer.script === name)
-          .map(({ settings, dead_letter_queue: dead }) => [
-            queue,
-            {
-              maxBatchSize: settings.batch_size ?? 10,
-              maxRetries: settings.max_retries ?? 3,
-              ...(dead !== undefined && { deadLetterQueue: dead }),
-            },
-          ]),
-      );
+      const consumed = this.queues.flatMap(({ queue_name: queue, consumers: [consumer] }) => {
+        if (consumer?.script !== name) return [];
+        const { settings, dead_letter_queue: dead } = consumer;
+        const limits = { maxBatchSize: settings.batch_size ?? 10, maxRetries: settings.max_retries ?? 3 };
+        return [[queue, { ...limits, ...(dead !== undefined && { deadLetterQueue: dead }) }] as const];
+      });
       return { name, metadata, ...script, consumers: Object.fromEntries(consumed) };
     }
     return undefined;
@@ -153,24 +149,9 @@ export class StandInAccount {
       if (!this.state.hasQueues) throw new Refusal(403, 11002, "In order to use Queues, you must enable your account.");
       return this.#queue(method, parts, query, json);
     }
-    if (area === "workers") return this.#worker(method, parts, query, body, contentType);
+    if (area === "workers") return this.#worker(method, parts, body, contentType);
     if (route === "GET zones") return query.get("name") === "example.com" ? [{ id: "zone", name: "example.com" }] : [];
     throw new Refusal(404, 7003, `the stand-in does not know ${route}`);
-  }
-
-  /**
-   * Bookmarks are of now: the platform also finds one of a past minute. All databases of the account go back together, so a rehearsal
-   * has one.
-   */
-  async #timeTravel(method: string, query: URLSearchParams): Promise<unknown> {
-    if (method === "GET") {
-      const bookmark = `00000001-00000002-00004e2f-${randomUUID().replaceAll("-", "")}`;
-      await this.#runtime.keepDatabases(bookmark);
-      return { bookmark };
-    }
-    const bookmark = query.get("bookmark") ?? "";
-    if (await this.#runtime.restoreDatabases(bookmark)) return { bookmark, previous_bookmark: bookmark, message: "ok" };
-    throw new Refusal(400, 7500, "unknown bookmark");
   }
 
   async #d1(method: string, [id, action]: string[], query: URLSearchParams, json: () => unknown): Promise<unknown> {
@@ -192,7 +173,7 @@ export class StandInAccount {
       return found;
     }
     if (action === undefined && method === "GET") return found;
-    if (action === "time_travel") return this.#timeTravel(method, query);
+    if (action === "time_travel") return { bookmark: "00000001-00000002-00004e2f-00000000000000000000000000000000" };
     const { batch } = z.object({ batch: z.array(statement) }).parse(json());
     if (action !== "raw") throw new Refusal(404, 7003, `the stand-in does not know ${action}`);
     try {
@@ -202,12 +183,7 @@ export class StandInAccount {
     }
   }
 
-  async #queue(
-    method: string,
-    [id, part, consumerId]: string[],
-    query: URLSearchParams,
-    json: () => unknown,
-  ): Promise<unknown> {
+  async #queue(method: string, [id, part, consumerId]: string[], query: URLSearchParams, json: () => unknown) {
     if (id === undefined && method === "GET") {
       // wrangler asks for several at once.
       const wanted = query.getAll("name");
@@ -242,21 +218,15 @@ export class StandInAccount {
     return { ...consumer, queue_name: found.queue_name };
   }
 
-  async #worker(
-    method: string,
-    [kind, name = "", what, detail]: string[],
-    query: URLSearchParams,
-    body: Buffer,
-    contentType: string,
-  ) {
+  async #worker(method: string, [kind, name = "", what, detail]: string[], body: Buffer, contentType: string) {
     const json = (): unknown => JSON.parse(body.toString() || "{}");
     if (kind === "subdomain") return this.#subdomain(method, json);
     if (kind === "subdomains") throw name === "taken" ? nameTaken() : new Refusal(404, 10032, "It is not used.");
     if (kind === "domains") return this.domains;
-    if (kind === "assets") return this.#takeAssets(body, contentType);
     if (kind === "services") return this.#service(name);
     if (kind !== "scripts") throw new Refusal(404, 7003, `the stand-in does not know workers/${kind}`);
-    if (what === "assets-upload-session") return this.#openUpload(json());
+    // The runtime has no assets, so none is missing.
+    if (what === "assets-upload-session") return { jwt: TOKEN, buckets: [] };
     if (what === undefined && method === "PUT") return this.#upload(name, body, contentType);
     const script = this.scripts.get(name);
     if (script === undefined) {
@@ -280,11 +250,9 @@ export class StandInAccount {
         for (const { hostname } of newDomains.parse(json()).origins) this.domains.push({ hostname, service: name });
         return this.domains;
       case "versions":
-        if (method === "POST") return this.#addVersion(script, body, contentType);
-        return detail === undefined ? { items: script.versions.all } : this.#version(script, detail);
+        return versionOf(detail ?? "");
       case "deployments":
-        if (method === "POST") return this.#deploy(script, newDeployment.parse(json()), query.has("force"));
-        return { deployments: script.versions.deployments };
+        return { deployments: [deploymentOf(script)] };
       case "script-settings":
         return {};
       default:
@@ -320,20 +288,6 @@ export class StandInAccount {
     await this.#runtime.deleteObjects();
   }
 
-  #openUpload(json: unknown): unknown {
-    this.#manifest = manifestSchema.parse(json).manifest;
-    const missing = Object.values(this.#manifest).filter(({ hash }) => !this.#uploads.has(hash));
-    return { jwt: TOKEN, buckets: missing.length === 0 ? [] : [missing.map(({ hash }) => hash)] };
-  }
-
-  async #takeAssets(body: Buffer, contentType: string): Promise<unknown> {
-    for (const [hash, file] of await formOf(body, contentType)) {
-      const text = typeof file === "string" ? file : await file.text();
-      this.#uploads.set(hash, Buffer.from(text, "base64"));
-    }
-    return { jwt: TOKEN };
-  }
-
   /** The code of an upload, and the secrets that come with it. */
   async #read(before: Script | undefined, body: Buffer, contentType: string) {
     const form = await formOf(body, contentType);
@@ -347,11 +301,10 @@ export class StandInAccount {
     if (this.state.plan === "free" && metadata.limits?.cpu_ms !== undefined) {
       throw new Refusal(400, 100_328, "CPU limits are not supported for the Free plan. Switch to a paid plan.");
     }
-    metadata.bindings = metadata.bindings.map((binding) =>
-      binding.type === "inherit"
-        ? (before?.metadata?.bindings.find(({ name: bound }) => bound === binding.name) ?? binding)
-        : binding,
-    );
+    metadata.bindings = metadata.bindings.map((binding) => {
+      const former = before?.metadata?.bindings.find(({ name: bound }) => bound === binding.name);
+      return binding.type === "inherit" && former !== undefined ? former : binding;
+    });
     for (const { queue_name: queue } of metadata.bindings) {
       if (queue !== undefined && !this.queues.some((each) => each.queue_name === queue)) {
         throw new Refusal(400, 100_127, `Queue "${queue}" does not exist.`);
@@ -361,93 +314,63 @@ export class StandInAccount {
     for (const binding of metadata.bindings) {
       if (binding.type === "secret_text") secrets.set(binding.name, binding.text ?? "");
     }
-    const assets = new Map(
-      Object.entries(this.#manifest).map(([path, { hash }]) => [path, this.#uploads.get(hash) ?? new Uint8Array()]),
-    );
     // A draft, which wrangler makes for the first secret, answers nothing.
     const isDraft = !metadata.bindings.some(({ type }) => type === "d1");
-    const code: Code = { metadata: isDraft ? (before?.metadata ?? null) : metadata, modules, assets };
+    const code: Code = { metadata: isDraft ? (before?.metadata ?? null) : metadata, modules };
     return { code, secrets };
   }
 
   async #upload(name: string, body: Buffer, contentType: string): Promise<unknown> {
     const before = this.scripts.get(name);
     const { code, secrets } = await this.#read(before, body, contentType);
-    const versions = before?.versions ?? new Versions();
     this.scripts.delete(name);
     const { schedules = [], isReachable = false } = before ?? {};
-    const script: Script = { ...code, versions, secrets, schedules, isReachable };
-    this.scripts.set(name, script);
-    this.#serve(script, code);
-    return {
-      id: name,
-      etag: randomUUID(),
-      pipeline_hash: "x",
-      mutable_pipeline_id: "x",
-      deployment_id: randomUUID(),
-      startup_time_ms: 1,
-    };
-  }
-
-  /** A new version that has all traffic. */
-  #serve(script: Script, { metadata, modules, assets }: Code = script): void {
-    const code = { metadata, modules, assets };
-    script.versions.deploy([{ version_id: script.versions.add(code, script.secrets), percentage: 100 }]);
+    const versionId = randomUUID();
+    this.scripts.set(name, { ...code, versionId, isGradual: false, secrets, schedules, isReachable });
     this.#changed();
-  }
-
-  /** A new version without traffic. */
-  async #addVersion(script: Script, body: Buffer, contentType: string): Promise<unknown> {
-    const { code } = await this.#read(script, body, contentType);
-    return this.#version(script, script.versions.add(code, script.secrets));
-  }
-
-  #version(script: Script, id: string): unknown {
-    const found = script.versions.find(id);
-    if (found === undefined) throw new Refusal(404, 10_045, "This version does not exist.");
-    return describe(found);
-  }
-
-  /**
-   * Divides the traffic among versions. Whether a version that returns has the secrets of its time or of today is documented
-   * nowhere: here they are those of today.
-   */
-  #deploy(script: Script, { versions }: z.output<typeof newDeployment>, isForced: boolean): unknown {
-    const serving = script.versions.serving;
-    const changed = versions.flatMap(({ version_id: id }) => {
-      const before = script.versions.find(id)?.secrets ?? new Map<string, string>();
-      return [...script.secrets.keys()].filter((name) => before.get(name) !== script.secrets.get(name));
-    });
-    if (changed.length > 0 && !isForced) {
-      throw new Refusal(400, 10_220, `The following secrets have changed: ${[...new Set(changed)].join(", ")}`);
-    }
-    const id = script.versions.deploy(versions);
-    if (id === undefined) throw new Refusal(404, 10_045, "This version does not exist.");
-    const { metadata, modules, assets } = script.versions.serving ?? serving ?? script;
-    Object.assign(script, { metadata, modules, assets });
-    this.#changed();
-    return { id };
+    const ids = { pipeline_hash: "x", mutable_pipeline_id: "x", deployment_id: randomUUID() };
+    return { id: name, etag: randomUUID(), ...ids, startup_time_ms: 1 };
   }
 
   #secret(script: Script, method: string, detail: string | undefined, json: () => unknown): unknown {
     if (method === "GET") return [...script.secrets.keys()].map((name) => ({ name, type: "secret_text" }));
-    if (script.versions.isGradual) {
+    if (script.isGradual) {
       throw new Refusal(400, 10_215, "The latest version of your Worker isn't currently deployed.");
     }
     if (method === "PUT") {
       const { name, text } = z.object({ name: z.string(), text: z.string() }).parse(json());
       script.secrets.set(name, text);
-      this.#serve(script);
+      script.versionId = randomUUID();
+      this.#changed();
       return { name, type: "secret_text" };
     }
     script.secrets.delete(detail ?? "");
-    this.#serve(script);
+    script.versionId = randomUUID();
+    this.#changed();
     return null;
   }
 }
 
 /** By the content type of its part, as the platform tells them apart: a file of SQL is text. */
 const moduleTypeOf = ({ type }: Blob): UploadedModule["type"] => (type.startsWith("text/plain") ? "Text" : "ESModule");
+
+/** Of its times and authors wrangler prints some. */
+const MADE = { created_on: "2026-01-01T00:00:00.000Z", source: "wrangler", author_email: "somebody@example.com" };
+
+const versionOf = (id: string) => ({
+  ...{ id, number: 1, metadata: { ...MADE, has_preview: false }, annotations: {}, startup_time_ms: 1 },
+  resources: { script: { etag: id, handlers: [] }, script_runtime: {}, bindings: [] },
+});
+
+function deploymentOf({ versionId, isGradual }: Script): object {
+  const versions = isGradual
+    ? [
+        { version_id: versionId, percentage: 90 },
+        { version_id: randomUUID(), percentage: 10 },
+      ]
+    : [{ version_id: versionId, percentage: 100 }];
+  return { id: randomUUID(), strategy: "percentage", ...MADE, versions };
+}
 
 /** wrangler reads only the middle part. */
 const TOKEN = `e30.${Buffer.from("{}").toString("base64url")}.e30`;

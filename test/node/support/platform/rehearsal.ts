@@ -1,8 +1,6 @@
-import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { PROJECT } from "../../../../src/admin/platform/paths.ts";
 import { captured, type Printed } from "../script.ts";
@@ -43,43 +41,25 @@ export class Rehearsal {
 
   /** Runs a command of the copy's script, in this process: one of its own takes seconds to load wrangler. */
   admin(...words: string[]): Promise<Printed> {
-    return this.#run(words, true);
+    Object.assign(process.env, this.platform.environment);
+    return this.#run(words);
   }
 
   /** The same before anybody has logged in. */
   adminBeforeLogin(...words: string[]): Promise<Printed> {
-    return this.#run(words, false);
+    for (const name of Object.keys(this.platform.environment)) delete process.env[name];
+    return this.#run(words);
   }
 
-  async #run(words: string[], isLoggedIn: boolean): Promise<Printed> {
+  async #run(words: string[]): Promise<Printed> {
     const path = pathToFileURL(join(this.repository, "src/admin/program.ts")).href;
     const script: typeof import("../../../../src/admin/program.ts") = await import(/* @vite-ignore */ path);
-    if (isLoggedIn) Object.assign(process.env, this.platform.environment);
-    else for (const name of Object.keys(this.platform.environment)) delete process.env[name];
     return captured(() => script.run(script.createAdminProgram(), words));
   }
 
   /** As `npm run deploy` does. */
   deploy(...words: string[]): Promise<Printed> {
     return this.admin("deploy", "--env", "production", "--address", this.platform.address, ...words);
-  }
-
-  /** Kills `npm run deploy` when it has begun this many steps. */
-  async deployKilledAfter(steps: number): Promise<void> {
-    const place = ["--address", this.platform.address, "--location", "weur"];
-    const words = ["src/admin/main.ts", "deploy", "--env", "production", ...place];
-    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", ...words], {
-      cwd: this.repository,
-      stdio: ["ignore", "ignore", "pipe"],
-      env: { ...process.env, ...this.platform.environment },
-    });
-    const ended = once(child, "close");
-    let begun = 0;
-    for await (const line of createInterface({ input: child.stderr })) {
-      if (/^[✓…]/.test(line)) begun++;
-      if (begun === steps) child.kill("SIGKILL");
-    }
-    await ended;
   }
 }
 

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type Request, Response } from "miniflare";
@@ -11,7 +11,6 @@ export const uploadMetadata = z.looseObject({
   compatibility_flags: z.array(z.string()).default([]),
   limits: z.looseObject({ cpu_ms: z.number().optional() }).optional(),
   migrations: z.looseObject({ new_tag: z.string() }).optional(),
-  assets: z.looseObject({ config: z.looseObject({ run_worker_first: z.boolean().optional() }) }).optional(),
   bindings: z.array(
     z.looseObject({
       name: z.string(),
@@ -37,8 +36,6 @@ export interface RunningWorker {
   metadata: z.output<typeof uploadMetadata>;
   modules: ReadonlyMap<string, UploadedModule>;
   secrets: ReadonlyMap<string, string>;
-  /** Content of each asset, by path. */
-  assets: ReadonlyMap<string, Uint8Array>;
   /** Settings of the queues that it consumes. */
   consumers: Readonly<Record<string, { maxBatchSize: number; maxRetries: number; deadLetterQueue?: string }>>;
 }
@@ -97,21 +94,6 @@ export class PlatformRuntime {
     return (await this.#running()).dispatchFetch(url, init);
   }
 
-  /** Keeps all databases as they are now, under a bookmark. */
-  async keepDatabases(bookmark: string): Promise<void> {
-    await this.stop();
-    cpSync(join(this.#folder, "state/d1"), join(this.#folder, bookmark), { recursive: true });
-  }
-
-  /** Puts all databases back; objects and queues stay as they are. @returns false for an unknown bookmark */
-  async restoreDatabases(bookmark: string): Promise<boolean> {
-    if (!existsSync(join(this.#folder, bookmark))) return false;
-    await this.stop();
-    rmSync(join(this.#folder, "state/d1"), { recursive: true });
-    cpSync(join(this.#folder, bookmark), join(this.#folder, "state/d1"), { recursive: true });
-    return true;
-  }
-
   /** Deletes the storage of all objects; databases stay as they are. */
   async deleteObjects(): Promise<void> {
     await this.stop();
@@ -162,12 +144,9 @@ export class PlatformRuntime {
     });
   }
 
-  #uploaded({ name, metadata, modules, secrets, assets, consumers }: RunningWorker) {
+  #uploaded({ name, metadata, modules, secrets, consumers }: RunningWorker) {
     const root = join(this.#folder, "upload");
     for (const [path, { text }] of modules) write(join(root, path), text);
-    const directory = join(this.#folder, "assets");
-    mkdirSync(directory, { recursive: true });
-    for (const [path, content] of assets) write(join(directory, path), content);
     const of = (type: string) => metadata.bindings.filter((binding) => binding.type === type);
     // workerd refuses jurisdictions, which the platform has.
     const textOf = ({ name: variable, text = "" }: { name: string; text?: string | undefined }) =>
@@ -199,22 +178,12 @@ export class PlatformRuntime {
           { namespace_id: each.namespace_id ?? each.name, simple: { limit: 1_000_000, period: 60 as const } },
         ]),
       ),
-      ...(of("assets")[0] && {
-        assets: {
-          directory,
-          binding: of("assets")[0]?.name ?? "ASSETS",
-          routerConfig: {
-            has_user_worker: true,
-            invoke_user_worker_ahead_of_assets: metadata.assets?.config.run_worker_first ?? false,
-          },
-        },
-      }),
       outboundService: this.#onFetch,
     };
   }
 }
 
-function write(path: string, content: string | Uint8Array): void {
+function write(path: string, content: string): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
 }
