@@ -1,5 +1,5 @@
 /** The client of the badge distribution service. It needs `fetch`; bound badges, invitations and `verifyWebhook` also need WebCrypto. */
-export { type Permission, type Role, roleAllows } from "../shared/actor.ts";
+export { type Permission, type Role, roleAllows } from "../shared/roles.ts";
 export {
   DeviceClient,
   type DeviceClientOptions,

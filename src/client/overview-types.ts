@@ -1,5 +1,5 @@
-import type { Role } from "../shared/actor.ts";
 import type { MetadataField } from "../shared/metadata-fields.ts";
+import type { Role } from "../shared/roles.ts";
 import type { BadgeState, HistoryActor } from "./types.ts";
 
 /** An application's settings, invitations, events and counts. Times are ISO 8601 in UTC. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { ROLES } from "./actor.ts";
 import { described, time } from "./responses.ts";
+import { ROLES } from "./roles.ts";
 
 /** The schemas of an application's settings, of who has a console secret, and of its doors. */
 

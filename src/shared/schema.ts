@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { index, integer, primaryKey, type SQLiteColumn, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
-import { ACTOR_KINDS, ROLES } from "./actor.ts";
+import { ACTOR_KINDS } from "./actor.ts";
 import { INVITATION_STATES, STORED_STATES } from "./badge-lifecycle/states.ts";
 import { EVENTS } from "./events.ts";
 import { statisticsColumn } from "./head-statistics.ts";
@@ -9,6 +9,7 @@ import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./id
 import { DEFAULT_NEW_BADGES_PER_HOUR } from "./limits/request-limits.ts";
 import { DEFAULT_STATUS_LIFETIME_SECONDS } from "./limits/status-list-limits.ts";
 import { DEFAULT_USER_CLAIM } from "./limits/user-token-limits.ts";
+import { ROLES } from "./roles.ts";
 import { DAY_MILLISECONDS } from "./time.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { ROLES } from "../../shared/actor.ts";
 import { MAX_CONSOLE_SECRETS, MAX_DOOR_SECRETS } from "../../shared/limits/request-limits.ts";
+import { ROLES } from "../../shared/roles.ts";
 import { APPLICATION } from "../application/record.ts";
 import { onOneLine } from "../command-line/arguments.ts";
 import { choice, command, conflictsWith, group, option } from "../command-line/command.ts";

@@ -1,8 +1,9 @@
 import { asc, eq, type SQL, sql } from "drizzle-orm";
-import type { Actor, Role } from "../../shared/actor.ts";
+import type { Actor } from "../../shared/actor.ts";
 import { makeConsoleSecret, makeSecret } from "../../shared/credentials.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import { MAX_CONSOLE_SECRETS } from "../../shared/limits/request-limits.ts";
+import type { Role } from "../../shared/roles.ts";
 import { application, applicationSecret, consoleSecret, sealingKey } from "../../shared/schema.ts";
 import { isoTime } from "../../shared/time.ts";
 import { findApplication } from "../application/record.ts";

@@ -1,4 +1,3 @@
-import type { Role } from "../../shared/actor.ts";
 import type { ApplicationId } from "../../shared/identifiers.ts";
 import {
   APPLICATION_CACHE_SECONDS,
@@ -10,6 +9,7 @@ import {
 import { MAX_CACHED_DOORS } from "../../shared/limits/live-limits.ts";
 import type { NumberRange } from "../../shared/number-range.ts";
 import { requiresSecret } from "../../shared/required-secret.ts";
+import type { Role } from "../../shared/roles.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Sealed } from "../keys/unsealed-keys.ts";
 import { LruCache } from "../lru-cache.ts";

@@ -1,8 +1,8 @@
-import { type Permission, roleAllows } from "../../shared/actor.ts";
 import type { ErrorCode } from "../../shared/error-table.ts";
 import { homeOf } from "../../shared/homes.ts";
 import { type ApplicationId, digestOf, parseApplicationId } from "../../shared/identifiers.ts";
 import { APPLICATION_CACHE_SECONDS, KEY_SET_CACHE_SECONDS } from "../../shared/limits/cache-limits.ts";
+import { type Permission, roleAllows } from "../../shared/roles.ts";
 import { ApiError } from "../api-error.ts";
 import type { Context } from "../context.ts";
 import type { Application, ConsoleUser, Door, LiveSecret } from "./application-cache.ts";

@@ -1,4 +1,3 @@
-import type { Role } from "../../shared/actor.ts";
 import {
   base64Url,
   type DeviceId,
@@ -7,6 +6,7 @@ import {
   type UserDigest,
   userDigest,
 } from "../../shared/identifiers.ts";
+import type { Role } from "../../shared/roles.ts";
 import { deriveBytes } from "../keys/derivation.ts";
 import type { UnsealedKeys } from "../keys/unsealed-keys.ts";
 import type { Application } from "./application-cache.ts";

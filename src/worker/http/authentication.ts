@@ -1,7 +1,8 @@
 import type { Context as HonoContext } from "hono";
-import type { Actor, Permission } from "../../shared/actor.ts";
+import type { Actor } from "../../shared/actor.ts";
 import type { DeviceId } from "../../shared/identifiers.ts";
 import { actorName } from "../../shared/requests.ts";
+import type { Permission } from "../../shared/roles.ts";
 import { ApiError } from "../api-error.ts";
 import type { Application } from "../applications/application-cache.ts";
 import * as callers from "../applications/credentials.ts";

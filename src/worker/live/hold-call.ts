@@ -1,7 +1,7 @@
 import { ApiError } from "../api-error.ts";
 import { applicationForStatusLists, type StatusListener } from "../applications/credentials.ts";
 import type { Context } from "../context.ts";
-import { emptyDelta, signDelta } from "./delta.ts";
+import { emptyDelta, signDelta } from "./door-delta.ts";
 
 /**
  * Holds a call until a badge's status has changed, or for `LIVE_HOLD_MILLISECONDS`.

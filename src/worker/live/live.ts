@@ -13,7 +13,7 @@ import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
-import { type Delta, deltaFor, isCurrent, type Snapshot, signDelta } from "./delta.ts";
+import { type Delta, deltaFor, isCurrent, type Snapshot, signDelta } from "./door-delta.ts";
 import { DoorIds } from "./door-ids.ts";
 import { type Attachment, attachment, listener, type Message, NORMAL_CLOSURE, type SeenDoor } from "./messages.ts";
 import { SeenDoors } from "./seen.ts";

@@ -6,7 +6,7 @@ import { STATUS_LIST_ENTRIES } from "../../shared/limits/status-list-limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Database } from "../storage/database.ts";
 import { readStatusChanges } from "../storage/status-changes.ts";
-import type { Snapshot } from "./delta.ts";
+import type { Snapshot } from "./door-delta.ts";
 
 const epochRow = z.object({ epoch: z.string(), floor: z.number() });
 

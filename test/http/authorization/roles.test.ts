@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ROLES } from "../../../src/shared/actor.ts";
+import { ROLES } from "../../../src/shared/roles.ts";
 import { createApplication } from "../../support/application.ts";
 import { call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";

@@ -1,6 +1,6 @@
 import { drizzle } from "drizzle-orm/d1";
-import type { Role } from "../../../src/shared/actor.ts";
 import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
+import type { Role } from "../../../src/shared/roles.ts";
 import { consoleSecret } from "../../../src/shared/schema.ts";
 import type { TestApplication } from "../../support/application.ts";
 import { homeDatabase } from "../../support/home.ts";
