@@ -7,6 +7,7 @@ import { application, applicationSecret, sealingKey, signingKey } from "../../sr
 import { hashUdid } from "../../src/worker/applications/derived-ids.ts";
 import { resealChunk } from "../../src/worker/keys/resealing.ts";
 import { SealingKeys } from "../../src/worker/keys/sealing-keys.ts";
+import { UnsealedKeys } from "../../src/worker/keys/unsealed-keys.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
@@ -31,15 +32,13 @@ beforeEach(async () => {
 });
 
 /** What `sealing-key rotate` does for D1. */
-async function addSealingKey(version: number): Promise<void> {
-  const publicKey = env.TEST_SEALING_PUBLIC_KEYS[version - 1];
-  if (publicKey === undefined) throw new Error("no such test key");
-  await orm.insert(sealingKey).values({ version, publicKey, createdAt: Date.now() }).onConflictDoNothing();
-}
-
 async function rotateSealingKey(): Promise<void> {
-  await addSealingKey(1);
-  await addSealingKey(2);
+  for (const [place, publicKey] of env.TEST_SEALING_PUBLIC_KEYS.slice(0, 2).entries()) {
+    await orm
+      .insert(sealingKey)
+      .values({ version: place + 1, publicKey, createdAt: 1 })
+      .onConflictDoNothing();
+  }
 }
 
 async function versions(): Promise<number[]> {
@@ -52,13 +51,6 @@ async function versions(): Promise<number[]> {
 const secretsOf = (applicationId: ApplicationId) =>
   orm.select().from(applicationSecret).where(eq(applicationSecret.applicationId, applicationId));
 
-async function sealedOf(id: ApplicationId): Promise<(string | undefined)[]> {
-  const [row] = await orm.select().from(application).where(eq(application.id, id));
-  const [secret] = await secretsOf(id);
-  const [key] = await orm.select().from(signingKey).where(eq(signingKey.applicationId, id));
-  return [row?.sealedRootKey, secret?.sealed, key?.sealed];
-}
-
 /** IDs of the values that need this key. */
 async function rowsAtVersion(version: number): Promise<string[]> {
   const applications = await orm.select().from(application).where(eq(application.sealingVersion, version));
@@ -69,7 +61,7 @@ async function rowsAtVersion(version: number): Promise<string[]> {
 
 describe("rotation of the sealing key (contract section 9)", () => {
   it("re-seals everything in the sweep, after which the old key is not needed", async () => {
-    const [first, second] = [await createApplication(), await createApplication()];
+    const [first] = [await createApplication(), await createApplication()];
     const badge = await requestBadge(first, "phone", { userId: "alice" });
     expect(badge.status).toBe(201);
     await rotateSealingKey();
@@ -79,7 +71,6 @@ describe("rotation of the sealing key (contract section 9)", () => {
     // A Worker that holds the newer key only, as after the older secret was deleted.
     const { SEALING_KEY_2 } = env;
     const { context } = testContext();
-    const { UnsealedKeys } = await import("../../src/worker/keys/unsealed-keys.ts");
     const unsealedKeys = new UnsealedKeys(new SealingKeys({ SEALING_KEY_2 }));
     const known = await context.applicationCache.reload(context.db, first.id, Date.now());
     if (!known) throw new Error("no application");
@@ -87,78 +78,46 @@ describe("rotation of the sealing key (contract section 9)", () => {
     expect((await unsealedKeys.signingKey(first.id, key.kid, key)).extractable).toBe(false);
     expect(await hashUdid(unsealedKeys, known, "phone")).toBe(await hashUdid(context.unsealedKeys, known, "phone"));
 
-    // The same phone still has its badge, and another application is not touched by any of it.
-    expect(await requestBadge(first, "phone", { userId: "alice" })).toMatchObject({
-      status: 200,
-      body: { badgeId: badge.body.badgeId },
-    });
+    // The same phone still has its badge.
+    expect((await requestBadge(first, "phone", { userId: "alice" })).body).toEqual({ badgeId: badge.body.badgeId });
     expect(await sign(first, "phone", { base64: "aGVsbG8=" })).toMatchObject({ status: 200 });
-    expect(await requestBadge(second, "phone", { userId: "alice" })).toMatchObject({ status: 201 });
+    expect(await resealChunk(context.db, context.sealingKeys)).toEqual({ resealed: 0, unreadable: [], next: null });
   });
 
-  it("re-sealing does nothing while the Worker does not hold the newest key, and nothing twice", async () => {
+  it("re-sealing with two secrets of the newest version seals to the key that D1 names, once the Worker holds that", async () => {
     await createApplication();
     await rotateSealingKey();
-    const { SEALING_KEY_1 } = env;
-    const { context } = testContext();
-    const nothing = { resealed: 0, unreadable: [], next: null };
-    expect(await resealChunk(context.db, new SealingKeys({ SEALING_KEY_1 }))).toEqual(nothing);
-    expect(await versions()).toContain(1);
-    await resealChunk(context.db, context.sealingKeys);
-    expect(await versions()).toEqual([2]);
-    expect(await resealChunk(context.db, context.sealingKeys)).toEqual(nothing);
-  });
-
-  it("two runs at once do each value once", async () => {
-    await createApplication();
-    await createApplication();
-    await rotateSealingKey();
-    const { context } = testContext();
-    const runs = await Promise.all([1, 2].map(() => resealChunk(context.db, context.sealingKeys)));
-    expect(runs.reduce((sum, { resealed }) => sum + resealed, 0)).toBe(6);
-    expect(await versions()).toEqual([2]);
-  });
-
-  it("re-sealing asks D1 twice for a chunk, once to read and once to write, however many values it has", async () => {
-    for (const _ of [1, 2, 3, 4]) await createApplication();
-    await rotateSealingKey();
-    const trips: number[] = [];
-    const d1 = aroundD1(homeDatabase(), (statements, send) => {
-      trips.push(statements.length);
-      return send();
-    });
-    const { resealed } = await resealChunk(new Database(d1), testContext().context.sealingKeys);
-    expect(resealed).toBe(12);
-    expect(trips).toEqual([4, 3]);
-  });
-
-  it("re-sealing writes nothing that is sealed to a key which has been removed meanwhile", async () => {
-    await createApplication();
-    await rotateSealingKey();
-    const d1 = aroundD1(homeDatabase(), async (statements, send) => {
-      if (isAbout(statements, "UPDATE")) await orm.delete(sealingKey).where(eq(sealingKey.version, 2));
-      return send();
-    });
-    expect(await resealChunk(new Database(d1), testContext().context.sealingKeys)).toMatchObject({ resealed: 0 });
+    const { SEALING_KEY_1, SEALING_KEY_2 } = env;
+    const { db } = testContext().context;
+    // Key 1 plays a key of version 2 that lost the race; the one that D1 names has not arrived yet.
+    const early = { SEALING_KEY_1, SEALING_KEY_2_00aa: SEALING_KEY_1 };
+    expect((await resealChunk(db, new SealingKeys(early))).resealed).toBe(0);
     expect(await versions()).toEqual([1]);
+    await resealChunk(db, new SealingKeys({ ...early, SEALING_KEY_2_00bb: SEALING_KEY_2 }));
+    expect(await versions()).toEqual([2]);
   });
 
-  it("re-sealing leaves alone what was replaced meanwhile", async () => {
-    const { id } = await createApplication();
-    await rotateSealingKey();
-    // As by another sweep that knows a still newer key, or by an administrator.
-    const d1 = aroundD1(homeDatabase(), async (statements, send) => {
-      if (isAbout(statements, "UPDATE")) {
+  it.each<[string, () => Promise<unknown>, number]>([
+    ["seals nothing to a key which has been removed", () => orm.delete(sealingKey).where(eq(sealingKey.version, 2)), 1],
+    [
+      // As by another sweep that knows a still newer key, or by an administrator.
+      "leaves alone what was replaced",
+      async () => {
         await orm.update(application).set({ sealedRootKey: "newer", sealingVersion: 3 });
         await orm.update(applicationSecret).set({ sealed: "newer", sealingVersion: 3 });
         await orm.update(signingKey).set({ sealed: "newer", sealingVersion: 3 });
-      }
+      },
+      3,
+    ],
+  ])("re-sealing %s meanwhile", async (_, change, version) => {
+    await createApplication();
+    await rotateSealingKey();
+    const d1 = aroundD1(homeDatabase(), async (statements, send) => {
+      if (isAbout(statements, "UPDATE")) await change();
       return send();
     });
-    const { resealed } = await resealChunk(new Database(d1), testContext().context.sealingKeys);
-    expect(resealed).toBe(0);
-    expect(await versions()).toEqual([3]);
-    expect(await sealedOf(id)).toEqual(["newer", "newer", "newer"]);
+    expect(await resealChunk(new Database(d1), testContext().context.sealingKeys)).toMatchObject({ resealed: 0 });
+    expect(await versions()).toEqual([version]);
   });
 });
 
@@ -196,15 +155,8 @@ describe("a value that cannot be opened (contract section 9)", () => {
   it("a value that cannot be opened keeps no value behind it waiting, however many there are, and fills no log", async () => {
     const { id: applicationId } = await createApplication();
     const junk = { applicationId, publicKey: "", sealed: "AAAA", sealingVersion: 1, createdAt: 0 };
-    for (let count = 0; count < 120; count += 10) {
-      // IDs of their own: D1 would give them those that the next application may make.
-      const rows = Array.from({ length: 10 }, (_, index) => ({
-        ...junk,
-        id: 1 + count + index,
-        kid: `junk-${count + index}`,
-      }));
-      await orm.insert(signingKey).values(rows);
-    }
+    // IDs of their own: D1 would give them those that the next application may make.
+    for (let id = 1; id <= 120; id++) await orm.insert(signingKey).values({ ...junk, id, kid: `junk-${id}` });
     const { id } = await createApplication();
     await rotateSealingKey();
     await sweep([testContext().context]);

@@ -5,22 +5,10 @@ import { everythingStored } from "../support/stored.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS } from "./support/storage.ts";
+import { RECORDED_EVENTS, readInvitation } from "./support/storage.ts";
 
 useQuietLog();
 useStandingClock();
-
-describe("creating an invitation (contract section 5)", () => {
-  it("creating an invitation gets 201 with the token, the reserved number and expiresAt, and nothing else", async () => {
-    const application = await createApplication();
-    const expiresAt = ahead(HOUR);
-    const { status, body } = await requestInvitation(application, { expiresAt });
-    expect(status).toBe(201);
-    expect(body).toEqual({ id: expect.any(String), badgeId: expect.stringMatching(/^[1-9]\d*$/), expiresAt });
-    expect(Number(body.badgeId)).toBeGreaterThanOrEqual(application.firstNumber);
-    expect(Number(body.badgeId)).toBeLessThanOrEqual(application.lastNumber);
-  });
-});
 
 describe("the invitation token (contract sections 5 and 9)", () => {
   const FORM = /^inv_(?=(.*[A-Z]){2})(?=(.*[a-z]){2})(?=(.*[0-9]){2})[\w-]{32}$/;
@@ -37,14 +25,18 @@ describe("the invitation token (contract sections 5 and 9)", () => {
     expect((await invite(await createApplication())).token).toMatch(FORM);
   });
 
-  it("an invitation token stands nowhere in D1 or in the object until it is claimed, and then in the event's payload alone", async () => {
+  it("an invitation token, or the Idempotency-Key that it was derived from, stands nowhere in D1 or in the object until it is claimed, and then in the event's payload alone", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     const [{ token }, revoked, expired] = [
       await invite(application),
       await invite(application),
       await invite(application, ahead(SECOND)),
     ];
-    expect(await placesOf(token, application)).toEqual([]);
+    const key = { "idempotency-key": "visit 4711" };
+    const derived = await requestInvitation(application, { expiresAt: ahead(HOUR) }, key);
+    for (const secret of [token, String(derived.body.id).slice(4), "visit 4711"]) {
+      expect(await placesOf(secret, application)).toEqual([]);
+    }
     expect(outcome(await claim(application, "device", "alice", token))).toBe("201");
     expect(await placesOf(token, application)).toEqual(["the object", "webhook_event.payload"]);
     await revoke(application, revoked.token);
@@ -68,17 +60,36 @@ async function placesOf(text: string, application: { id: string }): Promise<stri
   return [...places].sort();
 }
 
-describe("revoking an invitation (contract section 5)", () => {
-  it("the server gets id, number, expiresAt and revokedAt of a revoked invitation, the same in every response", async () => {
+describe("creating and revoking an invitation (contract section 5)", () => {
+  it("the server gets the token, number and expiresAt of an invitation, and when it revokes that, revokedAt too, the same in every response", async () => {
     const application = await createApplication();
     const expiresAt = ahead(HOUR).replace("Z", "000+00:00");
-    const { body } = await requestInvitation(application, { expiresAt });
+    const { status, body } = await requestInvitation(application, { expiresAt });
+    const reserved = { id: expect.any(String), badgeId: expect.stringMatching(/^[1-9]\d*$/), expiresAt };
+    expect([status, body]).toEqual([201, reserved]);
     const token = String(body.id);
     const first = await revoke(application, token);
-    const revokedAt = new Date().toISOString();
-    expect(first).toMatchObject({ status: 200 });
-    expect(first.body).toEqual({ id: token, badgeId: body.badgeId, expiresAt, revokedAt });
+    expect([first.status, first.body]).toEqual([200, { ...body, revokedAt: new Date().toISOString() }]);
     moveClock(2 * HOUR);
     expect(await revoke(application, token)).toMatchObject({ status: 200, body: first.body });
+  });
+});
+
+describe("a range that is used up (contract sections 1 and 5)", () => {
+  it("a used-up range has a number again from the moment an invitation expires, before any sweep", async () => {
+    const application = await createApplication({ size: 1 });
+    const first = await invite(application, ahead(SECOND));
+    moveClock(SECOND - 1);
+    expect(outcome(await requestInvitation(application, { expiresAt: ahead(HOUR) }))).toBe("503 NUMBERS_EXHAUSTED");
+    moveClock(1);
+    const second = await invite(application, ahead(SECOND));
+    expect(second.number).toBe(first.number);
+    // Noted, so neither a sweep nor another request gives it back again.
+    expect(await readInvitation(first.token)).toMatchObject({ state: "expired" });
+    moveClock(SECOND);
+    expect(Number((await claim(application, "device", "alice", null)).body.badgeId)).toBe(first.number);
+    for (const { token } of [first, second]) {
+      expect(outcome(await claim(application, "device", "alice", token))).toBe("410 EXPIRED_INVITATION");
+    }
   });
 });

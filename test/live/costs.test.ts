@@ -2,16 +2,14 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { APPLICATION_CACHE_SECONDS } from "../../src/shared/limits/cache-limits.ts";
-import { DOOR_CONNECTED_MILLISECONDS } from "../../src/shared/limits/live-limits.ts";
 import { takeStep } from "../badges/life-support.ts";
-import { holder } from "../badges/status-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { LIVE_COSTS } from "../long-runs/scale/doors.ts";
 import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { addDoor, changeOf, liveOf, ringLive, untilHeld, withBadge } from "./support.ts";
+import { addDoor, liveOf, ringLive, untilHeld, withBadge } from "./support.ts";
 
 useQuietLog();
 
@@ -93,52 +91,5 @@ describe("what connected doors cost (contract section 26, docs/scale.md)", () =>
     await takeStep(application, number, "resume");
     await ringLive(application);
     await Promise.all(next);
-  });
-
-  it("the list of doors reads nothing for a door that has gone, and of the others only what they lack", async () => {
-    const { application, number, have, doors, listen, measure } = await open();
-    const last = listen(doors[0] ?? {}, have);
-    await untilHeld(application, 1);
-    await takeStep(application, number, "suspend");
-    await last;
-    const others = await Promise.all(Array.from({ length: 10 }, (_, one) => holder(application, `tablet ${one}`)));
-    for (const other of others) await takeStep(application, other.number, "suspend");
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + DOOR_CONNECTED_MILLISECONDS + 1 });
-    const held = listen(doors[1] ?? {}, await changeOf(application));
-    await untilHeld(application, 1);
-    const { results } = await homeDatabase()
-      .prepare("SELECT id FROM door_secret WHERE application_id = ?1 ORDER BY name")
-      .bind(application.id)
-      .all<{ id: string }>();
-    const [gone = "", connected = ""] = results.map(({ id }) => id);
-    const seen = async (...ids: string[]) => {
-      let found: readonly { isCurrent: boolean }[] = [];
-      const cost = await measure(async () => {
-        found = await liveOf(application).seen(application.id, ids);
-      });
-      return { ...cost, isCurrent: found.map(({ isCurrent }) => isCurrent) };
-    };
-    const alone = await seen(connected);
-    expect(alone.isCurrent).toEqual([true]);
-    expect(await seen(gone)).toMatchObject({ d1RoundTrips: 0, isCurrent: [false] });
-    expect(await seen(gone, connected)).toEqual({ ...alone, isCurrent: [false, true] });
-    vi.useRealTimers();
-    await takeStep(application, number, "resume");
-    await held;
-  });
-
-  it("calls with a change number of their own ask D1 nothing: the next comparison for all doors serves them", async () => {
-    const { application, have, doors, listen, measure } = await open();
-    const earlier = doors.map((door) => listen(door, have));
-    await untilHeld(application, DOORS);
-    const made: ReturnType<typeof listen>[] = [];
-    const asked = await measure(async () => {
-      made.push(...doors.map((door) => listen(door, Number.MAX_SAFE_INTEGER)));
-      await Promise.all(earlier);
-      await untilHeld(application, DOORS);
-    });
-    expect(asked.d1RoundTrips).toBe(0);
-    await ringLive(application);
-    for (const { status } of await Promise.all(made)) expect(status).toBe(200);
   });
 });

@@ -29,12 +29,12 @@ afterEach(() => {
 const pass = (milliseconds: number) => vi.setSystemTime(Date.now() + milliseconds);
 const stopClock = () => vi.useFakeTimers({ toFake: ["Date"] });
 
-/** The service gives up on what it fetches after two seconds instead of its five. */
+/** The service gives up on what it fetches after a second instead of its five. */
 function shortenDeadlines(): void {
   const { timeout } = AbortSignal;
   vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {
     expect(milliseconds).toBe(5000);
-    return timeout.call(AbortSignal, 2000);
+    return timeout.call(AbortSignal, 1000);
   });
 }
 
@@ -60,23 +60,18 @@ describe("an issuer's keys (contract section 22)", () => {
     expect(provider.keySetFetches).toBe(1);
   });
 
-  it("only the first 100 keys of a key set are used, and the log says how many were left out", async () => {
-    const [last, spare] = [await newProviderKey("ES256"), await newProviderKey("ES256")];
-    const many = Array.from({ length: 99 }, (_, place) => ({ ...spare, jwk: { ...spare.jwk, kid: `spare-${place}` } }));
-    provider.published = [...many, provider.key];
+  it("the first 100 usable keys of a key set are used, and the log says how many were left out (docs/operations.md)", async () => {
+    const last = await newProviderKey("ES256");
+    const spares = Array.from({ length: 99 }, (_, place) => ({ ...last.jwk, kid: `spare-${place}` }));
+    const useless = { kty: "oct", kid: "useless", k: "AAAA" };
+    provider.keySet = () => Response.json({ keys: [useless, ...spares, provider.key.jwk, last.jwk] });
     expect(await tryLogin()).toBe("201");
-    expect(faults()).toEqual([]);
-    const larger = await newProvider();
-    larger.published = [larger.key, ...many, last];
-    const neighbour = await createApplication(larger.columns);
-    expect(outcome(await logIn(neighbour, await larger.token("alice")))).toBe("201");
-    const byLast = await larger.token("alice", {}, { key: last });
-    expect(outcome(await logIn(neighbour, byLast))).toBe("401 INVALID_USERTOKEN");
-    const lines = linesOf(warned).filter(({ issuer }) => issuer === larger.issuer);
-    expect(lines[0]).toMatchObject({ level: "warn", event: "issuer-keys-left-out", used: 100, leftOut: 1 });
+    expect(faults()).toMatchObject([{ level: "warn", event: "issuer-keys-left-out", used: 100, leftOut: 1 }]);
+    const byLast = await provider.token("alice", {}, { key: last });
+    expect(outcome(await logIn(application, byLast))).toBe("401 INVALID_USERTOKEN");
   });
 
-  it("an issuer's keys are fetched again after ten minutes, and a withdrawn key is refused from then on", async () => {
+  it("an issuer's keys are fetched again after ten minutes, or two seconds after a failure, and withdrawn keys are refused from then on", async () => {
     stopClock();
     await tryLogin();
     provider.published = [await newProviderKey("ES256")];
@@ -86,16 +81,12 @@ describe("an issuer's keys (contract section 22)", () => {
     pass(MINUTE);
     expect(await tryLogin()).toBe("401 INVALID_USERTOKEN");
     expect(provider.keySetFetches).toBeGreaterThan(1);
-  });
-
-  it("an issuer that withdraws its last key has none from then on", async () => {
-    stopClock();
-    await tryLogin();
     provider.published = [];
     pass(10 * MINUTE);
-    expect([await tryLogin(), await tryLogin()]).toEqual(["503 UNAVAILABLE", "503 UNAVAILABLE"]);
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
     expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault: "no-usable-key" }]);
     provider.published = [provider.key];
+    expect(await tryLogin()).toBe("503 UNAVAILABLE");
     pass(2000);
     expect(await tryLogin()).toBe("201");
   });
@@ -103,7 +94,7 @@ describe("an issuer's keys (contract section 22)", () => {
   it("an unknown key makes an issuer's keys be fetched at most once a minute", async () => {
     stopClock();
     await tryLogin();
-    for (let count = 0; count < 10; count++) {
+    for (let count = 0; count < 3; count++) {
       expect(outcome(await logIn(application, await madeUp()))).toBe("401 INVALID_USERTOKEN");
     }
     expect(provider.keySetFetches).toBe(2);
@@ -111,21 +102,11 @@ describe("an issuer's keys (contract section 22)", () => {
     await logIn(application, await madeUp());
     expect(provider.keySetFetches).toBe(2);
     pass(1);
-    await Promise.all(Array.from({ length: 10 }, async () => logIn(application, await madeUp())));
-    expect(provider.keySetFetches).toBe(3);
-  });
-
-  it("many callers at once find an issuer's new keys", async () => {
-    await tryLogin();
     const key = await newProviderKey("EdDSA");
     provider.published = [key];
-    const logins = await Promise.all(
-      Array.from({ length: 10 }, async () =>
-        outcome(await logIn(application, await provider.token("alice", {}, { key }))),
-      ),
-    );
-    expect(new Set(logins)).toEqual(new Set(["201"]));
-    expect(provider.keySetFetches).toBe(2);
+    const byNewKey = async () => outcome(await logIn(application, await provider.token("alice", {}, { key })));
+    expect(new Set(await Promise.all(Array.from({ length: 10 }, byNewKey)))).toEqual(new Set(["201"]));
+    expect(provider.keySetFetches).toBe(3);
   });
 
   it("known keys are used for 24 hours while the issuer cannot be reached, and are requested once a minute", async () => {
@@ -177,22 +158,14 @@ describe("an issuer's keys (contract section 22)", () => {
   });
 });
 
-const MEGABYTES = 10 * 1024 * 1024;
+const streams = (pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void): Responding => {
+  return () => new Response(new ReadableStream({ pull }));
+};
 
-/** More than any discovery document has, sent in pieces for as long as somebody reads. */
-const floods =
-  (sent: { bytes: number }): Responding =>
-  () =>
-    new Response(
-      new ReadableStream({
-        pull(controller) {
-          const piece = new Uint8Array(65_536).fill(32);
-          sent.bytes += piece.byteLength;
-          if (sent.bytes > MEGABYTES) controller.close();
-          else controller.enqueue(piece);
-        },
-      }),
-    );
+const breaksOff = streams((controller) => {
+  controller.enqueue(new TextEncoder().encode('{"keys":['));
+  controller.error(new TypeError("connection lost"));
+});
 
 describe("a provider that is not as it should be (contract section 22): 503, and the log says why", () => {
   const sends = (document: unknown) => () => Response.json(document);
@@ -201,27 +174,22 @@ describe("a provider that is not as it should be (contract section 22): 503, and
   it.each<[string, string, (one: Provider) => Partial<Pick<Provider, "discovery" | "keySet">>]>([
     ["cannot be reached", "unreachable", () => ({ discovery: away })],
     ["fails", "wrong-status", () => ({ discovery: () => new Response("{}", { status: 500 }) })],
-    [
-      "redirects",
-      "wrong-status",
-      () => ({ discovery: () => new Response(null, { status: 302, headers: { location: "http://10.0.0.1/" } }) }),
-    ],
+    ["redirects", "wrong-status", () => ({ discovery: () => Response.redirect("http://10.0.0.1/") })],
     ["sends no JSON", "malformed", () => ({ discovery: () => new Response("<html>") })],
-    ["sends nothing", "malformed", () => ({ discovery: () => new Response(null) })],
-    ["names no keys", "malformed", (one) => ({ discovery: sends({ issuer: one.issuer }) })],
-    [
-      "is another issuer",
-      "other-issuer",
-      (one) => ({ discovery: sends({ issuer: "https://evil.example.com", jwks_uri: `${one.issuer}/keys` }) }),
-    ],
+    ["names no keys", "malformed", ({ issuer }) => ({ discovery: sends({ issuer }) })],
     [
       "differs by a slash",
       "other-issuer",
-      (one) => ({ discovery: sends({ issuer: `${one.issuer}/`, jwks_uri: `${one.issuer}/keys` }) }),
+      ({ issuer }) => ({ discovery: sends({ issuer: `${issuer}/`, jwks_uri: "" }) }),
+    ],
+    ["has keys at no URL", "refused-url", ({ issuer }) => ({ discovery: sends({ issuer, jwks_uri: "keys" }) })],
+    [
+      "has internal keys",
+      "refused-url",
+      ({ issuer }) => ({ discovery: sends({ issuer, jwks_uri: "https://10.0.0.1/" }) }),
     ],
     ["breaks off", "unreachable", () => ({ keySet: breaksOff })],
     ["has a key set that is none", "malformed", () => ({ keySet: sends([]) })],
-    ["has no key", "no-usable-key", () => ({ keySet: keys() })],
     [
       "has only keys of the wrong type",
       "no-usable-key",
@@ -236,7 +204,6 @@ describe("a provider that is not as it should be (contract section 22): 503, and
         ),
       }),
     ],
-    ["fails with the keys alone", "wrong-status", () => ({ keySet: () => new Response("", { status: 404 }) })],
   ])("that %s", async (_, fault, spoil) => {
     Object.assign(provider, spoil(provider));
     const refused = await logIn(application, await provider.token("alice"));
@@ -245,55 +212,16 @@ describe("a provider that is not as it should be (contract section 22): 503, and
     expect(faults()).toMatchObject([{ event: "issuer-keys-failed", fault }]);
   });
 
-  it.each([
-    "http://issuer.example.com/keys",
-    "https://10.0.0.1/keys",
-    "https://[::1]/keys",
-    "https://metadata.internal/keys",
-    "https://localhost/keys",
-    "https://issuer.example.com:8443/keys",
-    "https://user:password@issuer.example.com/keys",
-    "file:///etc/passwd",
-    "keys",
-  ])("a provider that has its keys at %s is not called there", async (url) => {
-    provider.discovery = sends({ issuer: provider.issuer, jwks_uri: url });
-    expect(await tryLogin()).toBe("503 UNAVAILABLE");
-    expect(provider.fetched).toHaveLength(1);
-    expect(faults()).toMatchObject([{ fault: "refused-url", url }]);
-  });
-
   it("a provider that sends 10 MB gets 503, and little of it is read", async () => {
-    const sent = { bytes: 0 };
-    provider.keySet = floods(sent);
+    let sent = 0;
+    provider.keySet = streams((controller) => {
+      const piece = new Uint8Array(65_536).fill(32);
+      sent += piece.byteLength;
+      if (sent > 10 * 1024 * 1024) controller.close();
+      else controller.enqueue(piece);
+    });
     expect(await tryLogin()).toBe("503 UNAVAILABLE");
     expect(faults()).toMatchObject([{ fault: "too-large" }]);
-    expect(sent.bytes).toBeLessThan(1024 * 1024);
-  });
-
-  it("one usable key among many useless ones is enough", async () => {
-    const useless = Array.from({ length: 50 }, (_, index) => ({ kty: "oct", kid: `${index}`, k: "AAAA" }));
-    provider.keySet = keys(...useless, provider.key.jwk);
-    expect(await tryLogin()).toBe("201");
-  });
-
-  it("a failed provider is called again after two seconds, not earlier", async () => {
-    stopClock();
-    const { discovery } = provider;
-    provider.discovery = away;
-    expect(await tryLogin()).toBe("503 UNAVAILABLE");
-    provider.discovery = discovery;
-    expect(await tryLogin()).toBe("503 UNAVAILABLE");
-    pass(2000);
-    expect(await tryLogin()).toBe("201");
+    expect(sent).toBeLessThan(1024 * 1024);
   });
 });
-
-const breaksOff: Responding = () =>
-  new Response(
-    new ReadableStream({
-      pull(controller) {
-        controller.enqueue(new TextEncoder().encode('{"keys":['));
-        controller.error(new TypeError("connection lost"));
-      },
-    }),
-  );

@@ -7,18 +7,11 @@ import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { expectInSync } from "../../allocator/support.ts";
 import { homeDatabase } from "../../support/home.ts";
 
-export type BadgeRow = typeof badge.$inferSelect;
-export type InvitationRow = typeof invitation.$inferSelect;
-export type EventRow = typeof webhookEvent.$inferSelect;
-
-export interface ApplicationRows {
-  badges: BadgeRow[];
-  invitations: InvitationRow[];
-  events: EventRow[];
+interface ApplicationRows {
+  badges: (typeof badge.$inferSelect)[];
+  invitations: (typeof invitation.$inferSelect)[];
+  events: (typeof webhookEvent.$inferSelect)[];
 }
-
-/** Not kept: files share this module, and their applications live in different homes. */
-export const orm = () => drizzle(homeDatabase());
 
 /** The rows of a table that are one application's, as one JSON text whose fields are named as in code. */
 function jsonOf(table: SQLiteTable, order = "rowid"): string {
@@ -47,22 +40,13 @@ export async function rowsInSync(application: { id: ApplicationId }): Promise<Ap
 }
 
 /** The row of an invitation, by its token. */
-export async function readInvitation(token: string): Promise<InvitationRow> {
-  const [row] = await orm()
+export async function readInvitation(token: string): Promise<typeof invitation.$inferSelect> {
+  const [row] = await drizzle(homeDatabase())
     .select()
     .from(invitation)
     .where(eq(invitation.digest, await invitationDigestOf(token)));
   if (!row) throw new Error("the invitation has no row");
   return row;
-}
-
-/** Numbers of an application that nobody has any more, those that have rested longest first. */
-export async function freedNumbers({ id }: { id: string }): Promise<number[]> {
-  const { results } = await homeDatabase()
-    .prepare("SELECT number FROM freed_number WHERE application_id = ?1 ORDER BY freed_at, number")
-    .bind(id)
-    .all<{ number: number }>();
-  return results.map(({ number }) => number);
 }
 
 const payload = z.object({

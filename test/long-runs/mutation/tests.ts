@@ -9,7 +9,7 @@ const DOOR = "http/authorization http/errors http/pages http/unavailable";
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
-  [/worker\/scheduling\//, RESTORED, "invitations/sweep homes/ storage/retention badges/script webhooks/"],
+  [/worker\/scheduling\//, RESTORED, "homes/ storage/retention badges/script webhooks/"],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/list-filters live/ users/"],
   [/worker\/homes/, "homes/"],
   [
@@ -20,7 +20,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/storage\/invitation/, INVITATIONS, "http/list storage/"],
   [/worker\/storage\/(application|known|statistics)/, "applications/", DOOR, "http/overview storage/", RESTORED],
   [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status- badges/hour-", "http/pages"],
-  [/worker\/invitations\//, INVITATIONS, "invitations/sweep http/unavailable http/errors"],
+  [/worker\/invitations\//, INVITATIONS, "http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/ http/lists http/overview history/erase"],
   [/worker\/users\/|storage\/observed/, "users/ http/authorization"],
   [/worker\/history\/|storage\/history/, "history/ http/list"],
@@ -37,7 +37,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     "dpop/nonce invitations/idempotency",
   ],
   [/worker\/http\//, "http/", "bound/ users/ badges/near- live/live"],
-  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "invitations/sweep lru-cache retryable"],
+  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "lru-cache retryable"],
   [/shared\/(badge-lifecycle|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
   [
