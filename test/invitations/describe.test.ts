@@ -54,6 +54,7 @@ describe("GET /v1/invitation (contract section 27)", () => {
     expect(await described(expiring.token)).toMatchObject({ state: "pending" });
     moveClock(1);
     expect(await described(expiring.token)).toMatchObject({ state: "expired" });
+    expect(await described(revoked.token)).toMatchObject({ state: "revoked" });
   });
 
   it("GET /v1/invitation has the times of the pass after the visit was moved, and those that were sent before", async () => {

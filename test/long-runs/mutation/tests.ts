@@ -1,7 +1,7 @@
 /** Parts of the paths of tests, as vitest takes them: folders, and files where the whole folder would take too long. */
 const BADGES = "badges/issue badges/round-trips badges/faults";
 const LIFE = "badges/next-state badges/life badges/users badges/changes badges/script";
-const INVITATIONS = "invitations/claim invitations/invitations invitations/release invitations/describe";
+const INVITATIONS = "invitations/claim invitations/invitations invitations/describe";
 const RESTORED = "allocator/restores allocator/unknown-results";
 const DOOR = "http/authorization http/errors http/pages http/unavailable";
 
