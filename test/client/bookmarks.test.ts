@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DeviceClient } from "../../src/client/index.ts";
 import { createApplication } from "../support/application.ts";
 import { testHome } from "../support/home.ts";
-import { device, failureOf, fakeService, NO_NETWORK, refusal, type Step, UNAVAILABLE, worker } from "./support.ts";
+import { device, failureOf, fakeService, NO_NETWORK, refusal, type Step, worker } from "./support.ts";
 
 const bookmarkOf = (n: number) => `1.0000000${n}-00000000-00000000-${"0".repeat(32)}`;
 
@@ -45,7 +45,6 @@ describe("the typed client keeps the bookmark of the last response (contract sec
       0,
     ],
     ["none after no response, since it may have missed one", [NO_NETWORK, granted(2), granted(3)], [1, "none", 2], 0],
-    ["none after 503 from the service", [UNAVAILABLE, granted(2), granted(3)], [1, "none", 2], 0],
     ["none after 502 from a proxy", [BAD_GATEWAY, granted(2), granted(3)], [1, "none", 2], 0],
     [
       "none after a call that was given up",
@@ -97,15 +96,6 @@ describe("the typed client keeps the bookmark of the last response (contract sec
     await phone.requestBadge(LOGIN);
     await phone.requestBadge(LOGIN);
     expect(phone.bookmark).toBe(bookmarkOf(2));
-  });
-
-  it("the typed client begins with the bookmark that the app has stored", async () => {
-    const { options, requests } = fakeService(granted(2));
-    const address = { baseUrl: "https://badges.example", applicationId: "app", udid: "phone" };
-    const phone = new DeviceClient({ ...address, ...options, bookmark: bookmarkOf(1) });
-    expect(phone.bookmark).toBe(bookmarkOf(1));
-    await phone.requestBadge(LOGIN);
-    expect(requests[0]?.init.headers.bookmark).toBe(bookmarkOf(1));
   });
 
   it("the typed client gets and sends the bookmark with the real service", async () => {

@@ -49,17 +49,15 @@ describe("the client's proof passes the service's check (contract section 15)", 
     expect(result).toEqual({ ok: true, jwk: KEY.jwk, thumbprint: await calculateJwkThumbprint(KEY.jwk) });
   });
 
-  it("the service accepts a client's proof with a body as bytes, and without one", async () => {
+  it("the service accepts a client's proof with a body as bytes or outside ASCII, without one, and with the current time", async () => {
     const bytes = new TextEncoder().encode(`--${BODY}--`).subarray(2, -2);
     expect(await outcomeOf(await createDpopProof({ ...request(), body: bytes }))).toBe("accepted");
-    const { body: _, ...empty } = request();
-    expect(await outcomeOf(await createDpopProof(empty), { bodyHash: await digestOf("") })).toBe("accepted");
-  });
-
-  it("the service accepts a client's proof with characters outside ASCII in the body", async () => {
+    const { body: _, now: __, ...rest } = request();
+    const bodyHash = await digestOf("");
+    expect(await outcomeOf(await createDpopProof({ ...rest, now: CALL.now }), { bodyHash })).toBe("accepted");
     const body = '{"userId":"\u00e4lice \u2713"}';
-    const bodyHash = await digestOf(body);
-    expect(await outcomeOf(await createDpopProof({ ...request(), body }), { bodyHash })).toBe("accepted");
+    const arrived = { bodyHash: await digestOf(body), now: Date.now() };
+    expect(await outcomeOf(await createDpopProof({ ...rest, body }), arrived)).toBe("accepted");
   });
 
   it("the service accepts a client's proof with a nonce, however wrong the phone's clock is", async () => {
@@ -67,22 +65,6 @@ describe("the client's proof passes the service's check (contract section 15)", 
     const late = { ...request(), now: CALL.now + 86_400_000 };
     expect(await outcomeOf(await createDpopProof(late))).toBe("USE_DPOP_NONCE stale-iat");
     expect(await outcomeOf(await createDpopProof({ ...late, nonce }))).toBe("accepted");
-  });
-
-  it("a client's proof has the current time, if none is given", async () => {
-    const { now: _, ...rest } = request();
-    expect(await outcomeOf(await createDpopProof(rest), { now: Date.now() })).toBe("accepted");
-  });
-
-  it.each([
-    ["another URL", { url: `${URL_OF_CALL}/sign` }, "INVALID_PROOF wrong-url"],
-    ["another method", { method: "GET" }, "INVALID_PROOF wrong-method"],
-    ["another application", { applicationId: "app_zyxwvtsrqpnmkjhgfedc" }, "INVALID_PROOF wrong-audience"],
-    ["another udid", { udid: "phone-8" }, "INVALID_PROOF wrong-udid"],
-    ["another body", { body: "{}" }, "INVALID_PROOF wrong-body"],
-    ["a made-up nonce", { nonce: "x" }, "USE_DPOP_NONCE stale-nonce"],
-  ])("the service does not accept a client's proof for %s", async (_name, changes, expected) => {
-    expect(await outcomeOf(await createDpopProof({ ...request(), ...changes }))).toBe(expected);
   });
 
   it("a client's proof has the URL without query and fragment (RFC 9449 section 4.2), and a new jti each time", async () => {
@@ -120,40 +102,33 @@ describe("the client's response opens a door that challenges (contract section 1
     badgeSignature = await signParts(part(header), part({ ...claims, cnf: { jwk: KEY.jwk } }), service);
   });
 
-  const door = (changes: object = {}) => ({ doorId: "lobby-1", applicationId, keys, now, ...changes });
+  const door = () => ({ doorId: "lobby-1", applicationId, keys, now });
 
-  it("a client's response opens no other door: not with another key, not later, not for another badge signature", async () => {
+  it("a client's response opens the door that challenged, with the key of the badge and no other", async () => {
     const challenge = createChallenge(door());
-    const present = async (made: object, changes: object = {}) => {
+    const present = async (made: object) => {
       const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature, ...made });
-      const result = await verifyPossession({ badgeSignature, response }, { ...door(), challenge, ...changes });
+      const result = await verifyPossession({ badgeSignature, response }, { ...door(), challenge });
       return result.ok ? "opened" : result.reason;
     };
     expect(await present({})).toBe("opened");
     expect(await present({ key: await webCryptoProofKey(OTHER_KEY.pair) })).toBe("bad-response-signature");
-    expect(await present({}, { doorId: "lobby-2" })).toBe("wrong-challenge");
-    expect(await present({}, { challenge: createChallenge(door()) })).toBe("wrong-challenge");
-    expect(await present({}, { now: now + 10_000 })).toBe("expired-challenge");
+    expect(await present({ challenge: createChallenge(door()) })).toBe("wrong-challenge");
     expect(await present({ applicationId: "app_zyxwvtsrqpnmkjhgfedc" })).toBe("wrong-application");
     expect(await present({ badgeSignature: `${badgeSignature}x` })).toBe("wrong-badge-signature");
   });
 
-  it("a client's response is not a proof for the service, and a proof is not a response (RFC 8725 section 3.12)", async () => {
-    const challenge = createChallenge(door());
-    const response = await createDoorResponse({ key, challenge, applicationId, badgeSignature });
-    expect(await outcomeOf(response)).toBe("INVALID_PROOF wrong-type");
-    const proof = await createDpopProof(request());
-    const result = await verifyPossession({ badgeSignature, response: proof }, { ...door(), challenge });
-    expect(result).toEqual({ ok: false, reason: "wrong-response-type" });
-  });
-
-  it.each(["", "badge-possession-v2.a.b.1", "eyJhbGciOiJFUzI1NiJ9.e30", `${createChallenge({ doorId: "a", now })}\n`])(
-    "a client signs nothing but a challenge as a response, not %j",
-    async (challenge) => {
+  it("a client signs nothing but a challenge as a response", async () => {
+    for (const challenge of [
+      "",
+      "badge-possession-v2.a.b.1",
+      "eyJhbGciOiJFUzI1NiJ9.e30",
+      `${createChallenge(door())}\n`,
+    ]) {
       const made = createDoorResponse({ key, challenge, applicationId, badgeSignature });
-      await expect(made).rejects.toThrow(RangeError);
-    },
-  );
+      await expect(made, challenge).rejects.toThrow(RangeError);
+    }
+  });
 });
 
 describe("a signer of the app's own", () => {
@@ -163,12 +138,8 @@ describe("a signer of the app's own", () => {
   const der = Uint8Array.of(0x30, 2 + 33 + 2 + 31, 0x02, 33, 0, ...r, 0x02, 31, ...s.subarray(1));
 
   it("a signer that returns DER, as key stores do, gets an error that names the function to convert it", async () => {
-    const store: ProofKey = { publicJwk: key.publicJwk, sign: async (bytes) => toDer(await key.sign(bytes)) };
+    const store: ProofKey = { publicJwk: key.publicJwk, sign: async () => der };
     await expect(createDpopProof({ ...request(), key: store })).rejects.toThrow("rawSignatureFromDer");
-    const converting: ProofKey = { ...store, sign: async (bytes) => rawSignatureFromDer(await store.sign(bytes)) };
-    for (let tries = 0; tries < 50; tries++) {
-      expect(await outcomeOf(await createDpopProof({ ...request(), key: converting }))).toBe("accepted");
-    }
   });
 
   it("a signer of the app's own can convert DER to r and s, 32 bytes each", () => {
@@ -179,18 +150,19 @@ describe("a signer of the app's own", () => {
     );
   });
 
-  it.each([
-    ["nothing", Uint8Array.of()],
-    ["r and s already", Uint8Array.of(...r, ...s)],
-    ["another tag", Uint8Array.of(0x31, ...der.subarray(1))],
-    ["a byte more", Uint8Array.of(...der, 0)],
-    ["a byte less", der.subarray(0, -1)],
-    ["a wrong length", Uint8Array.of(0x30, 0, ...der.subarray(2))],
-    ["an empty number", Uint8Array.of(0x30, 5, 0x02, 0, 0x02, 1, 9)],
-    ["a number of 33 bytes", Uint8Array.of(0x30, 38, 0x02, 33, 1, ...r, 0x02, 1, 9)],
-    ["one number", Uint8Array.of(0x30, 3, 0x02, 1, 7)],
-  ])("the conversion from DER throws a RangeError for %s", (_name, bytes) => {
-    expect(() => rawSignatureFromDer(bytes)).toThrow(RangeError);
+  it("the conversion from DER throws a RangeError for anything else", () => {
+    for (const bytes of [
+      Uint8Array.of(...r, ...s),
+      Uint8Array.of(0x31, ...der.subarray(1)),
+      Uint8Array.of(...der, 0),
+      der.subarray(0, -1),
+      Uint8Array.of(0x30, 0, ...der.subarray(2)),
+      Uint8Array.of(0x30, 5, 0x02, 0, 0x02, 1, 9),
+      Uint8Array.of(0x30, 38, 0x02, 33, 1, ...r, 0x02, 1, 9),
+      Uint8Array.of(0x30, 3, 0x02, 1, 7),
+    ]) {
+      expect(() => rawSignatureFromDer(bytes), bytes.join()).toThrow(RangeError);
+    }
   });
 
   it("a signer that is a WebCrypto pair of another curve or with swapped halves is refused", async () => {
@@ -203,15 +175,3 @@ describe("a signer of the app's own", () => {
     }
   });
 });
-
-/** The shortest DER (X.690 section 8.3). */
-function toDer(raw: Uint8Array): Uint8Array {
-  const integer = (bytes: Uint8Array) => {
-    const first = bytes.findIndex((byte) => byte !== 0);
-    const shortest = bytes.subarray(first < 0 ? 31 : first);
-    const magnitude = (shortest[0] ?? 0) >= 0x80 ? [0, ...shortest] : [...shortest];
-    return [0x02, magnitude.length, ...magnitude];
-  };
-  const content = [...integer(raw.subarray(0, 32)), ...integer(raw.subarray(32))];
-  return Uint8Array.of(0x30, content.length, ...content);
-}

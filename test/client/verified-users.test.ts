@@ -4,7 +4,7 @@ import { Phone } from "../bound/support.ts";
 import { newKey } from "../dpop/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { type Provider, useProviders } from "../users/provider.ts";
-import { device, EXISTING_BADGE, fakeService, refusal } from "./support.ts";
+import { device, failureOf, fakeService, refusal } from "./support.ts";
 
 const newProvider = useProviders();
 
@@ -16,12 +16,6 @@ beforeEach(async () => {
   provider = await newProvider();
   application = await createApplication(provider.columns);
 });
-
-const refusedBy = (call: Promise<unknown>) =>
-  call.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
 
 describe("the client of an application that has its users verified (contract section 22)", () => {
   it("the client logs in with a user token, lists the user's badges, and suspends that of a lost phone", async () => {
@@ -38,7 +32,7 @@ describe("the client of an application that has its users verified (contract sec
       userId: "alice",
       state: "suspended",
     });
-    expect(await refusedBy(lost.sign("AAAA"))).toMatchObject({ code: "SUSPENDED_BADGE" });
+    expect(await failureOf(lost.sign("AAAA"))).toMatchObject({ code: "SUSPENDED_BADGE" });
     expect(await found.sign("AAAA")).toContain(".");
   });
 
@@ -51,22 +45,16 @@ describe("the client of an application that has its users verified (contract sec
       () => phone.ownBadges({ userToken: expired }),
       () => phone.suspendOwn("7", { userToken: expired }),
     ]) {
-      expect(isRefusedUserToken(await refusedBy(call()))).toBe(true);
+      expect(isRefusedUserToken(await failureOf(call()))).toBe(true);
     }
     const { requests, options } = fakeService(refusal(401, "INVALID_USERTOKEN"));
-    await refusedBy(device(application, "phone", options).requestBadge({ userId: "alice", userToken: expired }));
+    await failureOf(device(application, "phone", options).requestBadge({ userId: "alice", userToken: expired }));
     expect(requests).toHaveLength(1);
     expect(
       isRefusedUserToken(
         new BadgeServiceError({ status: 401, error: "INVALID_PROOF", requestId: null, retryAfterSeconds: null }),
       ),
     ).toBe(false);
-  });
-
-  it("the client without a token sends none", async () => {
-    const { requests, options } = fakeService(EXISTING_BADGE);
-    await device(application, "phone", options).requestBadge({ userId: "alice" });
-    expect(Object.keys(requests[0]?.init.headers ?? {})).not.toContain("authorization");
   });
 
   it("the client proves its key for a token that is bound to it", async () => {
@@ -79,16 +67,15 @@ describe("the client of an application that has its users verified (contract sec
     expect(await phone.ownBadges({ userToken })).toMatchObject([{ id: badgeId }]);
     expect(await phone.suspendOwn(badgeId, { userToken })).toMatchObject({ state: "suspended" });
     const stranger = device(application, "phone", { proofKey: await webCryptoProofKey((await newKey()).pair) });
-    expect(isRefusedUserToken(await refusedBy(stranger.ownBadges({ userToken })))).toBe(true);
+    expect(isRefusedUserToken(await failureOf(stranger.ownBadges({ userToken })))).toBe(true);
   });
 
-  it.each(["", ".", "..", "a/../b"])(
-    "the client does not let the badge ID %j lead to another path",
-    async (badgeId) => {
-      const { requests, options } = fakeService(refusal(404, "UNKNOWN_BADGE"));
-      const phone = device(application, "phone", options);
-      await refusedBy(Promise.resolve().then(() => phone.suspendOwn(badgeId, { userToken: "token" })));
-      expect(requests.map(({ url }) => url).filter((url) => !url.endsWith("/a%2F..%2Fb/suspend"))).toEqual([]);
-    },
-  );
+  it("the client does not let a badge ID lead to another path", async () => {
+    const { requests, options } = fakeService(refusal(404, "UNKNOWN_BADGE"));
+    const phone = device(application, "phone", options);
+    for (const badgeId of ["", "..", "a/../b"]) {
+      await failureOf(Promise.resolve().then(() => phone.suspendOwn(badgeId, { userToken: "token" })));
+    }
+    expect(requests.map(({ url }) => url)).toEqual([expect.stringMatching(/\/a%2F..%2Fb\/suspend$/)]);
+  });
 });

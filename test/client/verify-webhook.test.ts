@@ -19,19 +19,12 @@ const signed = (secrets: readonly string[], body = CREATED, timestampSeconds = N
   signedAsService({ eventId: EVENT_ID, timestampSeconds, body, secrets });
 
 describe("a genuine webhook is accepted (contract section 8)", () => {
-  it("a genuine webhook is accepted with its event, typed", async () => {
-    const result = await verifyWebhook({ headers: await signed(["s"]), body: CREATED, secrets: "s", now });
-    expect(result).toEqual({ ok: true, eventId: EVENT_ID, kind: "badge:created", event: EVENT });
-  });
-
-  it.each([
-    ["text", (text: string) => text],
-    ["bytes", (text: string) => utf8(text)],
-    ["an ArrayBuffer", (text: string) => utf8(text).buffer],
-    ["part of a larger buffer", (text: string) => utf8(`--${text}--`).subarray(2, -2)],
-  ])("a genuine webhook is accepted as %s", async (_name, form) => {
-    const result = await verifyWebhook({ headers: await signed(["s"]), body: form(CREATED), secrets: "s", now });
-    expect(result).toMatchObject({ ok: true, event: EVENT });
+  it("a genuine webhook is accepted with its event, as text or as any bytes", async () => {
+    const bytes = utf8(CREATED);
+    for (const body of [CREATED, bytes, bytes.buffer, utf8(`--${CREATED}--`).subarray(2, -2)]) {
+      const result = await verifyWebhook({ headers: await signed(["s"]), body, secrets: "s", now });
+      expect(result).toEqual({ ok: true, eventId: EVENT_ID, kind: "badge:created", event: EVENT });
+    }
   });
 
   it("a genuine webhook is accepted with the headers of fetch, and with those of node:http", async () => {
@@ -42,22 +35,8 @@ describe("a genuine webhook is accepted (contract section 8)", () => {
     }
   });
 
-  it("a genuine webhook is accepted with the fields that a claimed invitation adds", async () => {
-    const data = { id: "8", userId: "v", invitationId: "inv_1", replacedBadgeId: "7" };
-    const body = JSON.stringify({ ...EVENT, data });
-    const result = await verifyWebhook({ headers: await signed(["s"], body), body, secrets: "s", now });
-    expect(result).toMatchObject({ ok: true, event: { data } });
-  });
-
   it("while two secrets are valid, a genuine webhook is accepted before and after the promotion of the new one", async () => {
-    for (const live of [
-      ["old", "new"],
-      ["new", "old"],
-    ]) {
-      const headers = await signed(live);
-      expect(await verifyWebhook({ headers, body: CREATED, secrets: ["old", "new"], now })).toMatchObject({ ok: true });
-    }
-    for (const live of [["old"], ["new"]]) {
+    for (const live of [["old", "new"], ["new", "old"], ["old"], ["new"]]) {
       const headers = await signed(live);
       expect(await verifyWebhook({ headers, body: CREATED, secrets: ["new", "old"], now })).toMatchObject({ ok: true });
     }
@@ -110,29 +89,20 @@ describe("any other webhook is refused (contract section 8)", () => {
     expect(await check({}, "")).toBe("wrong-signature");
   });
 
-  it("a webhook signed with another secret is refused", async () => {
-    expect(await check({}, CREATED, ["t"])).toBe("wrong-signature");
+  it("a webhook that is signed with another secret, or that lacks a header, is refused", async () => {
     expect(await check({}, CREATED, ["t", "u"])).toBe("wrong-signature");
+    for (const name of ["webhook-id", "webhook-timestamp", "webhook-signature", "Signature"]) {
+      expect(await check({ [name]: undefined }), name).toBe("missing-header");
+    }
   });
-
-  it.each(["webhook-id", "webhook-timestamp", "webhook-signature", "Signature"])(
-    "a webhook without %s is refused",
-    async (name) => {
-      expect(await check({ [name]: undefined })).toBe("missing-header");
-    },
-  );
 
   it("a webhook with a changed ID or time is refused", async () => {
     expect(await check({ "webhook-id": "evt_other" })).toBe("wrong-signature");
     expect(await check({ "webhook-timestamp": String(NOW_SECONDS + 1) })).toBe("wrong-signature");
+    for (const timestamp of ["", "soon", "1e9", "-1", "1800000000.5", " 1800000000"]) {
+      expect(await check({ "webhook-timestamp": timestamp }), timestamp).toBe("malformed-timestamp");
+    }
   });
-
-  it.each(["", "soon", "1e9", "-1", "1800000000.5", " 1800000000"])(
-    "a webhook with the time %j is refused",
-    async (timestamp) => {
-      expect(await check({ "webhook-timestamp": timestamp })).toBe("malformed-timestamp");
-    },
-  );
 
   it("a webhook with only one of the two signatures valid is refused", async () => {
     const other = await signed(["t"]);
@@ -153,33 +123,32 @@ describe("any other webhook is refused (contract section 8)", () => {
     });
   });
 
-  it.each([
-    ["not JSON", "hello"],
-    ["no event", JSON.stringify({ id: EVENT_ID })],
-    ["no data", JSON.stringify({ id: EVENT_ID, event: "badge:created", createdAt: "x" })],
-    ["a number where a text belongs", JSON.stringify({ ...EVENT, data: { ...EVENT.data, id: 7 } })],
-    ["a change of a badge without its number", JSON.stringify({ ...EVENT, event: "badge:revoked", data: REVOKED })],
-    [
-      "an ended invitation without its time",
+  it("a genuine webhook whose event is not of the contract is refused", async () => {
+    for (const body of [
+      "hello",
+      JSON.stringify({ id: EVENT_ID }),
+      JSON.stringify({ id: EVENT_ID, event: "badge:created", createdAt: "x" }),
+      JSON.stringify({ ...EVENT, data: { ...EVENT.data, id: 7 } }),
+      JSON.stringify({ ...EVENT, event: "badge:revoked", data: REVOKED }),
       JSON.stringify({ ...EVENT, event: "invitation:expired", data: { id: "7" } }),
-    ],
-  ])("genuine, but %s", async (_name, body) => {
-    const result = await verifyWebhook({ headers: await signed(["s"], body), body, secrets: "s", now });
-    expect(result).toEqual({ ok: false, reason: "malformed-event" });
+    ]) {
+      const result = await verifyWebhook({ headers: await signed(["s"], body), body, secrets: "s", now });
+      expect(result, body).toEqual({ ok: false, reason: "malformed-event" });
+    }
   });
 });
 
-describe("a caller's mistake throws a RangeError", () => {
-  it.each([
-    ["no secret", { secrets: [] }],
-    ["a secret that is not set", JSON.parse('{"secrets":null}')],
-    ["an empty secret", { secrets: "" }],
-    ["an empty secret beside another", { secrets: ["s", ""] }],
-    ["no clock", { now: Number.NaN }],
-    ["a tolerance that is not a number", { toleranceSeconds: Number.NaN }],
-    ["a negative tolerance", { toleranceSeconds: -1 }],
-  ])("%s", async (_name, mistake) => {
-    const webhook = { headers: await signed(["s"]), body: CREATED, secrets: "s", now, ...mistake };
-    await expect(verifyWebhook(webhook)).rejects.toThrow(RangeError);
-  });
+it("a caller's mistake throws a RangeError", async () => {
+  const webhook = { headers: await signed(["s"]), body: CREATED, secrets: "s", now };
+  for (const mistake of [
+    { secrets: [] },
+    JSON.parse('{"secrets":null}'),
+    { secrets: ["s", ""] },
+    { now: Number.NaN },
+    { toleranceSeconds: Number.NaN },
+    { toleranceSeconds: -1 },
+  ]) {
+    const call = verifyWebhook({ ...webhook, ...mistake });
+    await expect(call, JSON.stringify(mistake)).rejects.toThrow(RangeError);
+  }
 });

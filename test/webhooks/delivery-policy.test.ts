@@ -2,13 +2,11 @@ import { describe, expect, it, test } from "vitest";
 import { parseRetryAfter } from "../../src/shared/retry-after.ts";
 import type { HoldChange } from "../../src/worker/storage/webhook-attempts.ts";
 import * as policy from "../../src/worker/webhooks/delivery-policy.ts";
-import { byEffort } from "../support/effort.ts";
 import { fc } from "../support/random.ts";
 
 const { holdChange, nextStepAfter, MAX_ATTEMPTS, maxAttemptsOf } = policy;
 type Outcome = policy.AttemptOutcome;
 
-const HOUR = 3_600_000;
 const NOW = Date.UTC(2026, 8, 20, 12, 0, 0);
 const NETWORK: Outcome = { kind: "network" };
 const TIMEOUT: Outcome = { kind: "timeout" };
@@ -23,7 +21,6 @@ const retry = (seconds: number): policy.NextStep => ({ kind: "retry", afterMilli
 
 const dice = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const failures = fc.constantFrom(NETWORK, REFUSED, ...[302, 400, 404, 500, 503].map((status) => answered(status)));
-const overloads = fc.constantFrom(TIMEOUT, answered(429), answered(429, 99_999), answered(503, 7200));
 
 describe("an event gets 14 attempts over 77 hours (contract section 8)", () => {
   it("an event gets 14 attempts: after 5 s, 1 m, 5 m, 30 m, 2 h, 5 h and 7 times 10 h", () => {
@@ -71,18 +68,14 @@ describe("the response decides what follows an attempt (contract section 8)", ()
   });
 
   test.each<[string, Outcome, number]>([
-    ["a redirect", answered(302), 5],
     ["a server error", answered(500), 5],
-    ["no connection", NETWORK, 5],
     ["a URL that is not allowed any more", REFUSED, 5],
     ["429", answered(429), 60],
     ["a timeout", TIMEOUT, 60],
     ["429 that asks for less than a minute", answered(429, 10), 60],
     ["429 that asks for more", answered(429, 90), 90],
     ["503 that asks for less than the table", answered(503, 3), 5],
-    ["503 that asks for more", answered(503, 90), 90],
-    ["a redirect that asks for more", answered(301, 90), 90],
-    ["404 that asks for 10 hours", answered(404, 36_000), 36_000],
+    ["a redirect that asks for 10 hours", answered(302, 36_000), 36_000],
     ["503 that asks for more than 10 hours", answered(503, 36_001), 36_000],
     ["503 that asks for eternity", answered(503, Number.POSITIVE_INFINITY), 36_000],
   ])("the response sets the delay of the next attempt after %s", (_, outcome, seconds) => {
@@ -137,49 +130,5 @@ describe("only a 410 holds an endpoint (contract section 8)", () => {
     ["failures do not end a hold", 1, [retry(5), EXHAUSTED], null],
   ])("%s", (_, heldAt, steps, change) => {
     expect(holdChange(heldAt, steps, NOW)).toEqual(change);
-  });
-});
-
-const ends = fc.constantFrom(...[200, 204, 299, 410].map((status) => answered(status)));
-const some = <T>(item: fc.Arbitrary<T>, maxLength: number) => fc.array(item, { minLength: 1, maxLength });
-const mood = some(fc.oneof({ weight: 9, arbitrary: fc.oneof(failures, overloads) }, ends), 3);
-
-type SimulatedEvent = { state: string; dueAt: number; log: Outcome[] };
-
-/** Sends events born in 80 hours to a receiver that goes through its moods meanwhile and stays in the last one. */
-function simulate(moods: Outcome[][], bornAt: number[], rolls: number[]) {
-  let rolled = 0;
-  const roll = () => rolls[rolled++ % rolls.length] ?? 0;
-  const events = bornAt.map((dueAt): SimulatedEvent => ({ state: "pending", dueAt, log: [] }));
-  const next = () => events.filter(({ state }) => state === "pending").sort((a, b) => a.dueAt - b.dueAt)[0];
-  for (let event = next(); event !== undefined; event = next()) {
-    const { dueAt, log } = event;
-    const outcomes = moods[Math.floor((dueAt / (80 * HOUR)) * moods.length)] ?? moods.at(-1) ?? [];
-    const outcome = outcomes[Math.floor(roll() * outcomes.length)] ?? NETWORK;
-    const step = nextStepAfter({ attemptsBefore: log.length, outcome, random: roll() });
-    expect(log.push(outcome)).toBeLessThanOrEqual(14);
-    if (step.kind === "retry") event.dueAt += step.afterMilliseconds;
-    else event.state = step.kind === "gone" ? "held" : step.kind;
-    if (event.state === "held") for (const other of events) if (other.state === "pending") other.state = "held";
-  }
-  return events;
-}
-
-describe("every event ends, whatever the receiver does for 80 hours (contract section 8)", () => {
-  it("every event ends as delivered, exhausted or held, and is not sent after a 2xx: at least 1,000 seeded runs", () => {
-    const seen = new Set<string>();
-    fc.assert(
-      fc.property(some(mood, 5), some(fc.nat(80 * HOUR), 8), some(dice, 50), (moods, bornAt, rolls) => {
-        simulate(moods, bornAt, rolls).forEach(({ state, dueAt, log }, index) => {
-          const firstSuccess = log.findIndex((outcome) => "status" in outcome && outcome.status < 300);
-          expect(firstSuccess).toBe(state === "delivered" ? log.length - 1 : -1);
-          if (state === "exhausted") expect(log).toHaveLength(14);
-          expect(dueAt - (bornAt[index] ?? 0)).toBeLessThan(13 * 11 * HOUR);
-          seen.add(state);
-        });
-      }),
-      { numRuns: byEffort(1000, 20_000) },
-    );
-    expect([...seen].sort()).toEqual(["delivered", "exhausted", "held"]);
   });
 });

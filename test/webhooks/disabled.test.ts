@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { runSql } from "../support/home.ts";
-import { messagesOf, Outbox } from "../support/outbox.ts";
-import { answer, useReceivers } from "../support/receivers.ts";
-import { until } from "../support/until.ts";
+import type { Outbox } from "../support/outbox.ts";
+import { answer } from "../support/receivers.ts";
 
-const receiver = useReceivers();
+import { useOutboxes } from "./support.ts";
+
+const { open } = useOutboxes();
 const HOUR = 3_600_000;
 
 useQuietLog();
@@ -18,8 +18,7 @@ async function setDisabled({ application: { id } }: Outbox, disabledAt: number |
 
 describe("the events of a disabled application wait (contract section 8)", () => {
   it("events of a disabled application are not sent, enqueued or held and use up no attempt, and are sent within a minute of enabling", async () => {
-    const endpoint = receiver();
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const { endpoint, outbox } = await open();
     const events = [await outbox.issue(), await outbox.issue()];
     const test = await outbox.addTestEvent();
     await setDisabled(outbox, outbox.now);
@@ -43,8 +42,7 @@ describe("the events of a disabled application wait (contract section 8)", () =>
   });
 
   it("events of a disabled application keep their state if there is no URL or the endpoint is held", async () => {
-    const endpoint = receiver(() => answer(410));
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const { endpoint, outbox } = await open(() => answer(410));
     const [gone, waiting] = [await outbox.issue(), await outbox.issue()];
     await outbox.deliver(gone);
     await setDisabled(outbox, outbox.now);
@@ -59,40 +57,5 @@ describe("the events of a disabled application wait (contract section 8)", () =>
     expect(await outbox.event(gone)).toMatchObject({ state: "held" });
     await setDisabled(outbox, null);
     expect(await outbox.sweep()).toEqual([gone, waiting]);
-  });
-
-  it("an attempt that is running when the application is disabled finishes, and none follows it", async () => {
-    const endpoint = receiver();
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
-    const event = await outbox.issue();
-    let fail = () => {};
-    endpoint.answering = () => new Promise((resolve) => (fail = () => resolve(answer(500))));
-    await outbox.consume(event);
-    await until(() => expect(endpoint.received).toHaveLength(1));
-    await setDisabled(outbox, outbox.now);
-    fail();
-    await outbox.settle();
-    expect(await outbox.event(event)).toMatchObject({ state: "pending", attempts: 1, lastStatus: 500 });
-    outbox.now += HOUR;
-    expect(await outbox.sweep()).toEqual([]);
-    await outbox.deliver(event);
-    expect(endpoint.received).toHaveLength(1);
-  });
-
-  it("other applications' events do not wait for a disabled application", async () => {
-    const endpoint = receiver();
-    const [disabled, other] = [
-      await Outbox.open({ webhookUrl: endpoint.url }),
-      await Outbox.open({ webhookUrl: endpoint.url }),
-    ];
-    const wakeUps = [];
-    for (const outbox of [disabled, other, disabled]) {
-      wakeUps.push({ applicationId: outbox.application.id, eventId: await outbox.issue() });
-    }
-    await setDisabled(disabled, disabled.now);
-    await consumeDeliveries(() => other.context, messagesOf(wakeUps));
-    await other.settle();
-    expect(endpoint.received).toHaveLength(1);
-    expect(await other.events()).toMatchObject([{ state: "delivered" }]);
   });
 });

@@ -5,23 +5,19 @@ import worker from "../../src/worker/index.ts";
 import { releaseHeldEvents } from "../../src/worker/storage/webhook-backlog.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { linesOf } from "../support/log-lines.ts";
-import { Outbox } from "../support/outbox.ts";
-import { answer, type Receiver, useReceivers } from "../support/receivers.ts";
+import type { Outbox } from "../support/outbox.ts";
+import { answer, type Receiver } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
+import { useOutboxes } from "./support.ts";
 
-const receiver = useReceivers();
+const { open, receiver } = useOutboxes();
 const HOUR = 3_600_000;
 
 useQuietLog();
 
-async function failing(status = 500): Promise<{ endpoint: Receiver; outbox: Outbox }> {
-  const endpoint = receiver(() => answer(status));
-  return { endpoint, outbox: await Outbox.open({ webhookUrl: endpoint.url }) };
-}
-
 /** An endpoint that said 410 to one event. */
 async function gone(): Promise<{ endpoint: Receiver; outbox: Outbox; event: string }> {
-  const { endpoint, outbox } = await failing(410);
+  const { endpoint, outbox } = await open(() => answer(410));
   const event = await outbox.issue();
   await outbox.deliver(event);
   return { endpoint, outbox, event };
@@ -44,56 +40,9 @@ describe("an endpoint is held after 410 alone, and its events are kept (contract
     expect(await states(outbox)).toEqual(["held", "held"]);
     expect(endpoint.received).toHaveLength(1);
   });
-
-  it("an endpoint that fails for weeks is not held: each event has its 14 attempts", async () => {
-    const { outbox } = await failing();
-    const useAttempts = async (event: string) => {
-      for (let attempt = 0; attempt < 14; attempt++) {
-        outbox.now = Math.max(outbox.now, (await outbox.event(event)).dueAt ?? 0);
-        await outbox.deliver(event);
-      }
-      expect(await outbox.event(event)).toMatchObject({ state: "exhausted", attempts: 14 });
-    };
-    await useAttempts(await outbox.issue());
-    outbox.now += 121 * HOUR;
-    const later = await outbox.issue();
-    const test = await outbox.addTestEvent();
-    await outbox.deliver(test);
-    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 1 });
-    await useAttempts(later);
-    expect(await outbox.heldAt()).toBeNull();
-  });
 });
 
 describe("a 410 beside other responses (contract section 8)", () => {
-  it("a 410 to one event of a batch holds the endpoint, though another event was accepted, and its event is not tried again", async () => {
-    const endpoint = receiver();
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
-    const [refused, accepted] = [await outbox.issue(), await outbox.issue()];
-    endpoint.answering = ({ headers }) => answer(headers.get("webhook-id") === refused ? 410 : 200);
-    await outbox.deliver(refused, accepted);
-    expect(await outbox.heldAt()).toBe(outbox.now);
-    for (let hour = 0; hour < 3; hour++) {
-      outbox.now += HOUR;
-      await outbox.deliver(...(await outbox.sweep()), await outbox.issue());
-    }
-    expect(idsOf(endpoint).filter((id) => id === refused)).toHaveLength(1);
-  });
-
-  it("a slow success that began before a 410 does not release the endpoint", async () => {
-    const { endpoint, outbox } = await failing();
-    const [slow, refused] = [await outbox.issue(), await outbox.issue()];
-    const late = Promise.withResolvers<Response>();
-    endpoint.answering = ({ headers }) => (headers.get("webhook-id") === slow ? late.promise : answer(410));
-    await outbox.consume(slow);
-    await until(() => expect(endpoint.received).toHaveLength(1));
-    await outbox.consume(refused);
-    await until(async () => expect(await outbox.heldAt()).not.toBeNull());
-    late.resolve(answer(200));
-    await outbox.settle();
-    expect(await outbox.heldAt()).not.toBeNull();
-  });
-
   it("a slow success that began in a former hold does not end the present one", async () => {
     const { endpoint, outbox } = await gone();
     const [slow, refused] = [await outbox.addTestEvent(), await outbox.addTestEvent()];
@@ -136,59 +85,20 @@ describe("a test event shows whether a held endpoint works again (contract secti
     expect(await outbox.events()).toMatchObject(times(6, 1).map((attempts) => ({ state: "delivered", attempts })));
   });
 
-  it("held events are sent oldest first, in whatever order the queue delivers their wake-ups", async () => {
+  it("any other response to a test event releases nothing, and the test is not repeated", async () => {
     const { endpoint, outbox, event } = await gone();
-    const held = [event];
-    for (let count = 0; count < 9; count++) held.push(await outbox.issue());
-    endpoint.answering = () => answer(200);
-    endpoint.received.length = 0;
-    await outbox.setUrl(endpoint.url);
-    outbox.now += HOUR;
-    expect(await outbox.sweep()).toEqual(held);
-    await outbox.deliver(...held.toReversed());
-    expect(idsOf(endpoint)).toEqual(held);
-  });
-
-  it("held events are released before newer events that were never tried, and it is sent before all of them", async () => {
-    const { endpoint, outbox, event } = await gone();
-    outbox.now += 1000;
-    const second = await outbox.issue();
-    await outbox.setUrl(endpoint.url);
-    outbox.now += 1000;
-    const newest = await outbox.issue();
-    outbox.now += HOUR;
+    endpoint.answering = () => answer(410);
     const test = await outbox.addTestEvent();
-    outbox.now += 5000;
-    expect(await outbox.sweep()).toEqual([test, event, second, newest]);
-  });
-
-  it.each([500, 410, 302])(
-    "any other response to a test event (%d) releases nothing, and the test is not repeated",
-    async (status) => {
-      const { endpoint, outbox, event } = await gone();
-      endpoint.answering = () => answer(status);
-      const test = await outbox.addTestEvent();
-      await outbox.deliver(test, test);
-      expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 1, lastStatus: status });
-      outbox.now += 1000 * HOUR;
-      expect(await outbox.sweep()).toEqual([]);
-      expect(await outbox.event(event)).toMatchObject({ state: "held" });
-      expect(idsOf(endpoint)).toEqual([event, test]);
-      await outbox.setUrl(endpoint.url);
-      expect(await outbox.sweep()).toEqual([event]);
-    },
-  );
-
-  it("a test event on an endpoint that is not held is also sent once, and 410 holds the endpoint", async () => {
-    const { outbox } = await failing(410);
-    const test = await outbox.addTestEvent();
-    await outbox.deliver(test);
-    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", lastStatus: 410 });
-    expect(await outbox.heldAt()).toBe(outbox.now);
+    await outbox.deliver(test, test);
+    expect(await outbox.event(test)).toMatchObject({ state: "exhausted", attempts: 1, lastStatus: 410 });
+    outbox.now += 1000 * HOUR;
+    expect(await outbox.sweep()).toEqual([]);
+    expect(await outbox.event(event)).toMatchObject({ state: "held" });
+    expect(idsOf(endpoint)).toEqual([event, test]);
   });
 
   it("a test event ends without an attempt if the URL was removed meanwhile", async () => {
-    const { endpoint, outbox } = await failing(200);
+    const { endpoint, outbox } = await open(() => answer(200));
     const test = await outbox.addTestEvent();
     await outbox.setUrl(null);
     await outbox.deliver(test);
@@ -198,22 +108,8 @@ describe("a test event shows whether a held endpoint works again (contract secti
 });
 
 describe("an administrator sets the URL (contract sections 8 and 10)", () => {
-  it("after an administrator sets another URL, held events go to the new endpoint, with a full set of attempts", async () => {
-    const { endpoint, outbox, event } = await gone();
-    const later = await outbox.issue();
-    const other = receiver();
-    await outbox.setUrl(other.url);
-    outbox.now += 60_000;
-    expect((await outbox.sweep()).toSorted()).toEqual([event, later].toSorted());
-    expect(await outbox.events()).toMatchObject(times(2, 0).map((attempts) => ({ state: "pending", attempts })));
-    await outbox.deliver(event, later);
-    expect(await states(outbox)).toEqual(["delivered", "delivered"]);
-    expect(endpoint.received).toHaveLength(1);
-    expect(idsOf(other).sort()).toEqual([event, later].toSorted());
-  });
-
   it("when an administrator sets another URL during an attempt, the old endpoint's response does not affect the new one", async () => {
-    const { endpoint, outbox } = await failing();
+    const { endpoint, outbox } = await open(() => answer(500));
     let finish = () => {};
     endpoint.answering = () => new Promise((resolve) => (finish = () => resolve(answer(410))));
     const event = await outbox.issue();
@@ -231,7 +127,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
   });
 
   it("when an administrator removes the URL, nothing is sent, and waiting events are kept until there is a URL again", async () => {
-    const { endpoint, outbox } = await failing();
+    const { endpoint, outbox } = await open(() => answer(500));
     const [tried, untried] = [await outbox.issue(), await outbox.issue()];
     await outbox.deliver(tried);
     await outbox.setUrl(null);
@@ -262,8 +158,7 @@ describe("an administrator sets the URL (contract sections 8 and 10)", () => {
 
 describe("a message that the queue gave up on (contract section 8)", () => {
   it("a message that the queue gave up on is logged and recorded, and the sweep still sends its event", async () => {
-    const endpoint = receiver();
-    const outbox = await Outbox.open({ webhookUrl: endpoint.url });
+    const { outbox } = await open();
     const event = await outbox.issue();
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const body = { applicationId: outbox.application.id, eventId: event };

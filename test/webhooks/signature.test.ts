@@ -33,26 +33,16 @@ const anyText = fc.string({ unit: "binary", maxLength: 100 });
 const anySecret = fc.string({ unit: "binary", minLength: 1, maxLength: 100 });
 
 describe("a receiver can verify every webhook (contract section 8)", () => {
-  it("a receiver verifies every webhook with the Standard Webhooks library and with a plain HMAC-SHA1, for at least 1,000 payloads of any characters", async () => {
+  it("a receiver verifies every webhook with the Standard Webhooks library and with a plain HMAC-SHA1, for payloads of any characters", async () => {
     await fc.assert(
       fc.asyncProperty(anySecret, fc.dictionary(anyText, anyText), async (secret, data) => {
-        const payload = { event: "badge:created", ...data };
-        const text = JSON.stringify(payload);
+        const text = JSON.stringify({ event: "badge:created", ...data });
         const headers = await signed([secret], utf8(text));
         expect(JSON.stringify(verify(secret, text, headers))).toBe(JSON.stringify(JSON.parse(text)));
         expect(headers.Signature).toBe(toBase64(hmac(sha1, utf8(secret), utf8(text))));
       }),
-      { numRuns: byEffort(1000, 10_000) },
+      { numRuns: byEffort(200, 10_000) },
     );
-  });
-
-  it("a receiver detects one changed character, another ID or another time", async () => {
-    const headers = await signed(["secret"], utf8('{"id":"1"}'));
-    expect(verify("secret", '{"id":"1"}', headers)).toEqual({ id: "1" });
-    expect(() => verify("secret", '{"id":"2"}', headers)).toThrow("No matching signature");
-    expect(() => verify("secret", '{"id":"1"}', { ...headers, "webhook-id": "evt_other" })).toThrow("No matching");
-    const later = { ...headers, "webhook-timestamp": String(Number(headers["webhook-timestamp"]) + 1) };
-    expect(() => verify("secret", '{"id":"1"}', later)).toThrow("No matching");
   });
 
   it("a receiver verifies every webhook over the exact bytes, UTF-8 or not", async () => {
@@ -65,16 +55,8 @@ describe("a receiver can verify every webhook (contract section 8)", () => {
       }),
     );
   });
-});
 
-describe("the signatures equal published test vectors (contract section 8)", () => {
-  it("Signature: RFC 2202 section 3, test case 2", async () => {
-    const headers = await signed(["Jefe"], utf8("what do ya want for nothing?"));
-    const digest = Array.from(fromBase64(headers.Signature ?? ""), (byte) => byte.toString(16).padStart(2, "0"));
-    expect(digest.join("")).toBe("effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
-  });
-
-  it("webhook-signature: the example of the Standard Webhooks libraries", async () => {
+  it("a webhook's signature equals the example of the Standard Webhooks libraries", async () => {
     const headers = await signWebhook({
       eventId: "msg_p5jXN8AQM9LWM0D4loKWxJek",
       timestampSeconds: 1614265330,
@@ -85,16 +67,14 @@ describe("the signatures equal published test vectors (contract section 8)", () 
   });
 });
 
-describe("a webhook has the headers of contract section 8", () => {
-  it("a webhook has no headers but those of the contract", async () => {
-    const headers = await signed(["secret"], utf8("{}"), 1_800_000_000.9);
-    expect(headers).toEqual({
-      "Content-Type": "application/json",
-      Signature: expect.stringMatching(/^[A-Za-z0-9+/]{27}=$/),
-      "webhook-id": EVENT_ID,
-      "webhook-timestamp": "1800000000",
-      "webhook-signature": expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
-    });
+it("a webhook has the headers of contract section 8 and no others", async () => {
+  const headers = await signed(["secret"], utf8("{}"), 1_800_000_000.9);
+  expect(headers).toEqual({
+    "Content-Type": "application/json",
+    Signature: expect.stringMatching(/^[A-Za-z0-9+/]{27}=$/),
+    "webhook-id": EVENT_ID,
+    "webhook-timestamp": "1800000000",
+    "webhook-signature": expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
   });
 });
 
