@@ -1,5 +1,3 @@
-import { writeFileSync } from "node:fs";
-import { availableParallelism, cpus } from "node:os";
 import { Command, Option } from "commander";
 import { note, runCommand, say } from "../command-line.ts";
 import { OPERATIONS } from "./operations.ts";
@@ -10,19 +8,18 @@ import { FULL, measureThroughput, QUICK, reportThroughput } from "./throughput.t
 
 const DESCRIPTION = `Measures the service beside the floor, a bare Worker of Hono and Drizzle that makes
 the same platform calls; the floor once more; and a peer. docs/performance.md says
-what they are, how to read the figures, and what --json writes.`;
+what they are and how to read the figures.`;
 
-const { quick, only, ownCost, json } = new Command("npm run bench --")
+const { quick, only, ownCost } = new Command("npm run bench --")
   .description(DESCRIPTION)
   .option("--quick", "fewer and shorter rounds: about two minutes")
   .option(
     "--own-cost",
     "measure the CPU time of the Worker's own code, platform calls memoised, three times: about eight minutes",
   )
-  .option("--json <file>", "write the figures and every single measurement to a file")
   .addOption(new Option("--only <name>", "one operation of all").choices(OPERATIONS.map(({ name }) => name)))
   .parse()
-  .opts<{ quick?: true; only?: string; ownCost?: true; json?: string }>();
+  .opts<{ quick?: true; only?: string; ownCost?: true }>();
 
 await runCommand(async () => {
   if (ownCost) {
@@ -37,21 +34,14 @@ await runCommand(async () => {
       }
       runs.push(measurements);
     }
-    tell({ ...reportOwnCost(runs), runs });
+    tell(reportOwnCost(runs));
   } else {
     await withSides(["service", "floor", "twin", "peer"], { consumes: true }, async (sides) => {
-      const plan = quick ? QUICK : FULL;
-      const measurements = await measureThroughput(sides, plan, only);
-      tell({ plan, ...reportThroughput(measurements), measurements });
+      tell(reportThroughput(await measureThroughput(sides, quick ? QUICK : FULL, only)));
     });
   }
 });
 
-/** On the terminal, and in a file if one is wanted: with when and on what it was measured. */
-function tell({ text, ...figures }: { text: string; [figure: string]: unknown }): void {
+function tell(text: string): void {
   say(`\n${text}\n\n${LEGEND}`);
-  if (json === undefined) return;
-  const machine = { cpu: cpus()[0]?.model ?? "unknown", threads: availableParallelism(), node: process.version };
-  writeFileSync(json, `${JSON.stringify({ measuredAt: new Date().toISOString(), machine, ...figures }, null, 2)}\n`);
-  note(`wrote ${json}`);
 }

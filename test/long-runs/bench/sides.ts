@@ -1,15 +1,20 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type V4WorkerOptions } from "miniflare";
+import { z } from "zod";
 import { createApplication } from "../../../src/admin/application/create.ts";
+import { Database } from "../../../src/admin/platform/database.ts";
+import { Homes } from "../../../src/admin/platform/homes.ts";
+import { migrate } from "../../../src/admin/platform/migrations.ts";
 import { PROJECT, WRANGLER_CONFIG } from "../../../src/admin/platform/paths.ts";
-import { loadWrangler } from "../../../src/admin/platform/wrangler.ts";
+import { loadWrangler, runWrangler } from "../../../src/admin/platform/wrangler.ts";
+import { RATE_LIMIT_WINDOW_SECONDS } from "../../../src/shared/limits/platform-limits.ts";
+import { sealingKey } from "../../../src/shared/schema.ts";
 import { generateSealingKey } from "../../../src/shared/sealing.ts";
 import { RegisterInProcess } from "../../node/support/register.ts";
-import { buildWorker, homesOf, makeTables, QUIET } from "../build.ts";
 import { note } from "../command-line.ts";
 
 const WORKERS = join(PROJECT, "test/long-runs/bench/workers");
@@ -64,8 +69,7 @@ async function start(name: SideName, directory: string, running: Running, starte
   mkdirSync(directory, { recursive: true });
   const entry = running.isDriven ? writeDriven(ENTRIES[name], join(directory, "driven.ts")) : ENTRIES[name];
   const { privateKey, publicKey } = await generateSealingKey();
-  const built = { entry, configuration: WRANGLER_CONFIG };
-  const worker = await buildWorker(built, join(directory, "worker"), privateKey);
+  const worker = await buildWorker(entry, join(directory, "worker"), privateKey);
   const pidFile = discardOutput(directory);
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -73,17 +77,28 @@ async function start(name: SideName, directory: string, running: Running, starte
       name,
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
       resourcePersistencePath: join(directory, "state"),
-      ...QUIET,
+      log: new Log(LogLevel.WARN),
+      logRequests: false,
+      cf: false,
+      telemetry: { enabled: false },
       ...(!running.consumes && { queueConsumers: {} }),
     }),
   );
   started.push(miniflare);
   const { port } = await miniflare.unsafeGetDirectURL(name);
-  const homes = await homesOf(miniflare);
-  await makeTables(homes, publicKey);
+  const home = async (number: number, binding: string) => ({
+    ...{ number, place: null },
+    database: new Database(await miniflare.getD1Database(binding)),
+  });
+  const homes = new Homes([await home(1, "DB"), await home(2, "DB_2")]);
   const peerTables = loadWrangler().unstable_splitSqlQuery(readFileSync(join(WORKERS, "peer.sql"), "utf8"));
+  // As a deployment makes them, with the first sealing key.
   await homes.map(({ database }) =>
-    database.run((_, d1) => d1.batch(peerTables.map((statement) => d1.prepare(statement)))),
+    database.run(async (orm, d1) => {
+      await migrate(d1, loadWrangler());
+      await orm.insert(sealingKey).values({ version: 1, publicKey, createdAt: Date.now() });
+      await d1.batch(peerTables.map((statement) => d1.prepare(statement)));
+    }),
   );
   return {
     name,
@@ -93,6 +108,31 @@ async function start(name: SideName, directory: string, running: Running, starte
     /** Registers number ranges: nothing else does while the sides are measured. */
     submit: new RegisterInProcess(homes).submit,
     cpuMilliseconds: () => cpuMilliseconds(pidFile),
+  };
+}
+
+/** Rate limits are asked and never refuse: the load comes from few devices and one address. */
+const UNREACHED = { limit: 1_000_000_000, period: RATE_LIMIT_WINDOW_SECONDS };
+
+/** Builds a Worker with the bindings of wrangler.toml. @returns what miniflare needs to run it, but its name */
+async function buildWorker(entry: string, rootPath: string, privateKey: string): Promise<V4WorkerOptions> {
+  // wrangler insists on the folder of static assets, whether it has files or not.
+  for (const folder of [join(PROJECT, "dist/assets"), rootPath]) mkdirSync(folder, { recursive: true });
+  await runWrangler(["deploy", entry, "--dry-run", "--outdir", rootPath, "--config", WRANGLER_CONFIG, "--env", ""]);
+  const { workerOptions } = loadWrangler().unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
+  const { modulesRules: _, assets: __, ratelimits, ...options } = workerOptions;
+  const limits = Object.keys(ratelimits ?? {}).map((name) => [name, { namespace_id: name, simple: UNREACHED }]);
+  // The bundle imports the migrations of an allocator's tables.
+  const migrations = readdirSync(rootPath).filter((file) => file.endsWith(".sql"));
+  return {
+    ...options,
+    ...{ rootPath, modulesRoot: rootPath },
+    modules: [
+      { type: "ESModule", path: join(rootPath, `${basename(entry, ".ts")}.js`) },
+      ...migrations.map((file) => ({ type: "Text" as const, path: join(rootPath, file) })),
+    ],
+    bindings: { ...z.record(z.string(), z.string()).parse(options.bindings), SEALING_KEY_1: privateKey },
+    ratelimits: Object.fromEntries(limits),
   };
 }
 

@@ -64,14 +64,12 @@ export async function measureThroughput(sides: readonly Side[], plan: typeof FUL
 const FIGURES = ["rps", "p99Ms", "cpuMs"] as const;
 
 /** Medians of each side, and the ratios of the rounds. */
-export function reportThroughput(measurements: Awaited<ReturnType<typeof measureThroughput>>) {
-  const measured = new Set(measurements.map(({ operation }) => operation));
-  const operations = OPERATIONS.filter(({ name }) => measured.has(name)).map(({ name }) => {
-    const of = (figure: (typeof FIGURES)[number]) => summarize(measurements, name, figure);
-    return { name, rps: of("rps"), p99Ms: of("p99Ms"), cpuMs: of("cpuMs") };
-  });
-  const rowsOf = (figure: (typeof FIGURES)[number]) =>
-    operations.map((operation) => [operation.name, operation[figure]] as const);
-  const tables = FIGURES.map((figure) => summaryTable(figure, rowsOf(figure)));
-  return { text: tables.join("\n\n"), operations };
+export function reportThroughput(measurements: Awaited<ReturnType<typeof measureThroughput>>): string {
+  const names = [...new Set(measurements.map(({ operation }) => operation))];
+  return FIGURES.map((figure) =>
+    summaryTable(
+      figure,
+      names.map((name) => [name, summarize(measurements, name, figure)]),
+    ),
+  ).join("\n\n");
 }

@@ -8,18 +8,12 @@ import * as z from "zod";
  * doors in a message, and sends one when all of them are connected, and when all of them have a change.
  */
 
-const doors = z.object({
-  port: z.int(),
-  applicationId: z.string(),
-  secrets: z.array(z.string()),
-});
+const doors = z.object({ port: z.int(), applicationId: z.string(), secrets: z.array(z.string()) });
 
 export type Doors = z.infer<typeof doors>;
 
 /** When the last door had a change, in milliseconds since 1970. */
 export const arrival = z.object({ lastAt: z.number() });
-
-const RETRY_MILLISECONDS = 500;
 
 const delta = z.object({ change: z.int(), entries: z.array(z.unknown()) });
 
@@ -42,16 +36,12 @@ const counts = new Map<number, number>();
 
 async function listen(all: Doors, secret: string): Promise<never> {
   for (let have = 0; ; ) {
-    try {
-      const { change, entries } = await call(all, secret, have);
-      // With its first response it is connected.
-      if (have === 0 && change > 0) note(all, 0);
-      else if (change > have && entries.length > 0) note(all, change);
-      else if (change === 0) await wait(RETRY_MILLISECONDS);
-      have = change;
-    } catch {
-      await wait(RETRY_MILLISECONDS * (1 + Math.random()));
-    }
+    const { change, entries } = await call(all, secret, have).catch(() => ({ change: 0, entries: [] }));
+    if (change === 0) await wait(500 + Math.random() * 500);
+    // With its first response it is connected.
+    else if (have === 0) note(all, 0);
+    else if (change > have && entries.length > 0) note(all, change);
+    have = change === 0 ? have : change;
   }
 }
 

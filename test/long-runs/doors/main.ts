@@ -8,7 +8,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { DeviceClient, ServerClient } from "../../../src/client/index.ts";
 import { DoorControl } from "../../../src/examples/door-control.ts";
 import { makeConsoleSecret } from "../../../src/shared/credentials.ts";
@@ -22,67 +21,38 @@ import { arrival, type Doors } from "./listeners.ts";
 /** Doors that listen, the measured one among them. */
 const LISTENERS = [1, 1000];
 /** Badges that are suspended, for each number of doors. */
-const SUSPENDS = 200;
-
+const SUSPENDS = Number(process.argv[2] ?? 200);
 /** The variable PUBLIC_URL of wrangler.toml: the addresses of status lists begin with it. */
 const PUBLIC_URL = "http://localhost:8787";
-/** Between two looks of the measured door at a badge. */
-const LOOK_MILLISECONDS = 2;
 /** Longer than a delta that comes in one message with another; and until other doors have called again. */
-const PAUSE_MILLISECONDS = 700;
-const PAUSE_OF_DOOR_MILLISECONDS = 1.5;
-/** Between two suspends of the door that reads lists; it takes up to two minutes. */
-const LISTS_PAUSE_MILLISECONDS = 1000;
-const INSERTED_AT_ONCE = 15;
-
-interface Badge {
-  badgeId: string;
-  signature: string;
-}
+const pauseOf = (doors: number): number => 700 * (1 + Math.random()) + doors * 1.5;
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-/** An application with status lists, badges with their signatures, and doors with secrets. */
+/** An application with status lists, the secrets of doors, and what suspends one badge after another. */
 async function prepare(side: Side, doors: number) {
-  const { id, secret } = await makeApplication(side, null, { statusList: true });
+  const { id, secret: applicationSecret } = await makeApplication(side, null, { statusList: true });
   const applicationId = parseApplicationId(id);
   if (applicationId === undefined) throw new Error("the script made an application without an ID");
-  const secrets: string[] = [];
+  const made = await Promise.all(Array.from({ length: doors }, makeConsoleSecret));
   await side.homes.databaseFor(applicationId).run(async (orm) => {
-    while (secrets.length < doors) {
-      const made = await Promise.all(
-        Array.from({ length: Math.min(INSERTED_AT_ONCE, doors - secrets.length) }, makeConsoleSecret),
-      );
-      const rows = made.map(({ row }, index) => ({
-        ...row,
-        ...{ name: `door ${secrets.length + index}`, applicationId, createdAt: Date.now() },
-      }));
-      await orm.insert(doorSecret).values(rows);
-      secrets.push(...made.map(({ secret }) => secret));
+    for (const [door, { row }] of made.entries()) {
+      await orm.insert(doorSecret).values({ ...row, name: `door ${door}`, applicationId, createdAt: Date.now() });
     }
   });
   const baseUrl = `http://127.0.0.1:${side.port}`;
-  const badges: Badge[] = [];
+  const server = new ServerClient({ baseUrl, applicationId, applicationSecret });
+  const badges: { badgeId: string; signature: string }[] = [];
   for (let place = 0; place < SUSPENDS; place++) {
     const device = new DeviceClient({ baseUrl, applicationId, udid: `phone-${place}` });
     const { badgeId } = await device.requestBadge({ userId: `user-${place}` });
     badges.push({ badgeId, signature: await device.sign("AAAA") });
   }
-  return {
-    applicationId,
-    secrets,
-    badges,
-    server: new ServerClient({ baseUrl, applicationId, applicationSecret: secret }),
-  };
+  return { applicationId, secrets: made.map(({ secret }) => secret), badges, server };
 }
 
 /** A door as src/examples has it, which is ready to decide. */
-async function openDoor(
-  side: Side,
-  applicationId: string,
-  secret: string | null,
-  folder: string,
-): Promise<DoorControl> {
+async function openDoor(side: Side, applicationId: string, secret: string | null, folder: string) {
   const door = await DoorControl.open({
     ...{ serviceUrl: PUBLIC_URL, applicationId, secret, file: join(folder, `${applicationId}.json`) },
     log: () => {},
@@ -92,25 +62,13 @@ async function openDoor(
   return door;
 }
 
-/** Until the door refuses the badge. */
-async function refusedAt(door: DoorControl, { signature }: Badge): Promise<number> {
-  for (;;) {
+/** @returns milliseconds from now until the door refuses the badge */
+async function untilRefused(door: DoorControl, signature: string): Promise<number> {
+  for (const start = now(); ; await wait(2)) {
     const decision = await door.check(signature, { maxAgeSeconds: 86_400 });
-    if (!decision.ok && decision.reason === "suspended") return now();
+    if (!decision.ok && decision.reason === "suspended") return now() - start;
     if (!decision.ok) throw new Error(`a door refuses a badge: ${decision.reason}`);
-    await wait(LOOK_MILLISECONDS);
   }
-}
-
-/** The doors that listen beside the measured one, in a process of their own. */
-function startListeners(doors: Doors) {
-  const child = fork(fileURLToPath(new URL("./listeners.ts", import.meta.url)));
-  child.send(doors);
-  return {
-    /** When the others are connected; and then, when the last of them had the next change. */
-    next: async () => arrival.parse((await once(child, "message"))[0]),
-    stop: () => child.kill("SIGKILL"),
-  };
 }
 
 /** @returns milliseconds of the measured door, and of the last of the others */
@@ -119,23 +77,26 @@ async function measureListening(side: Side, doors: number, folder: string) {
   const [own = "", ...others] = secrets;
   const door = await openDoor(side, applicationId, own, folder);
   void door.listen();
-  const listening = others.length > 0 ? startListeners({ port: side.port, applicationId, secrets: others }) : null;
-  await listening?.next();
+  // The others are in a process of their own, which tells when they are connected, and when the last of them has a change.
+  const listening = others.length > 0 ? fork(join(import.meta.dirname, "listeners.ts")) : null;
+  const nextArrival = async () => listening && arrival.parse((await once(listening, "message"))[0]);
+  listening?.send({ port: side.port, applicationId, secrets: others } satisfies Doors);
+  await nextArrival();
   await wait(3000);
   const [decisions, last]: [number[], number[]] = [[], []];
   try {
-    for (const badge of badges) {
-      const told = listening?.next();
-      await server.suspendBadge(badge.badgeId);
+    for (const { badgeId, signature } of badges) {
+      const told = nextArrival();
+      await server.suspendBadge(badgeId);
       const respondedAt = now();
-      decisions.push((await refusedAt(door, badge)) - respondedAt);
-      const others = await told;
-      if (others) last.push(others.lastAt - respondedAt);
-      await wait(PAUSE_MILLISECONDS + doors * PAUSE_OF_DOOR_MILLISECONDS + Math.random() * PAUSE_MILLISECONDS);
+      decisions.push(await untilRefused(door, signature));
+      const all = await told;
+      if (all) last.push(all.lastAt - respondedAt);
+      await wait(pauseOf(doors));
     }
   } finally {
     door.stop();
-    listening?.stop();
+    listening?.kill("SIGKILL");
   }
   return { decisions, last };
 }
@@ -146,15 +107,13 @@ async function measureLists(side: Side, folder: string): Promise<number[]> {
   const door = await openDoor(side, applicationId, null, folder);
   void door.run();
   const decisions: Promise<number>[] = [];
-  for (const badge of badges) {
-    await server.suspendBadge(badge.badgeId);
-    const respondedAt = now();
-    decisions.push(refusedAt(door, badge).then((at) => at - respondedAt));
-    await wait(LISTS_PAUSE_MILLISECONDS * (0.5 + Math.random()));
+  for (const { badgeId, signature } of badges) {
+    await server.suspendBadge(badgeId);
+    decisions.push(untilRefused(door, signature));
+    // The door takes up to two minutes.
+    await wait(500 + 1000 * Math.random());
   }
-  const milliseconds = await Promise.all(decisions);
-  door.stop();
-  return milliseconds;
+  return Promise.all(decisions).finally(() => door.stop());
 }
 
 const rowOf = (name: string, values: readonly number[]): string[] => [

@@ -1,16 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -41,43 +31,40 @@ const options = new Command("npm run mutate --")
   .opts<{ sample?: number; seed: number; only?: string[] }>();
 
 /** A copy of the project: mutants never come near the working tree. */
-const copy = mkdtempSync(join(tmpdir(), "mutation-"));
-process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
+const copy = fs.mkdtempSync(join(tmpdir(), "mutation-"));
+process.on("exit", () => fs.rmSync(copy, { recursive: true, force: true }));
 
 process.exitCode = await tryAll(chosen());
 
 function chosen(): Mutant[] {
   const { sample, seed, only = [""] } = options;
-  const files = readdirSync(join(PROJECT, "src"), { recursive: true, encoding: "utf8" })
+  const files = fs
+    .readdirSync(join(PROJECT, "src"), { recursive: true, encoding: "utf8" })
     .filter((file) => /\.(tsx?|js)$/.test(file))
     .map((file) => `src/${file}`)
     .filter(isMutated)
     .sort();
-  const all = files.flatMap((file) => mutantsOf(file, readFileSync(join(PROJECT, file), "utf8")));
+  const all = files.flatMap((file) => mutantsOf(file, fs.readFileSync(join(PROJECT, file), "utf8")));
   const wanted = all.filter(({ file, line }) => only.some((part) => `${file}:${line}`.includes(part)));
   return sample === undefined ? wanted : draw(wanted, sample, seed);
 }
 
 function copyProject(): void {
   const isLeftOut = (name: string) => /^(\.git|\.wrangler|\.dev\.vars.*|dist|node_modules)$/.test(name);
-  const names = readdirSync(PROJECT).filter((name) => !isLeftOut(name));
-  for (const name of names) cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
+  const names = fs.readdirSync(PROJECT).filter((name) => !isLeftOut(name));
+  for (const name of names) fs.cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
   copyPages();
   // The rehearsal of a deployment asks git what a clone has.
   execFileSync("git", ["init", "--quiet"], { cwd: copy });
   // Package by package, so that what vitest keeps beside them stays in here.
-  mkdirSync(join(copy, "node_modules"));
-  for (const name of readdirSync(join(PROJECT, "node_modules")).filter((one) => !/^\.(?!bin)/.test(one))) {
-    symlinkSync(join(PROJECT, "node_modules", name), join(copy, "node_modules", name));
+  fs.mkdirSync(join(copy, "node_modules"));
+  for (const name of fs.readdirSync(join(PROJECT, "node_modules")).filter((one) => !/^\.(?!bin)/.test(one))) {
+    fs.symlinkSync(join(PROJECT, "node_modules", name), join(copy, "node_modules", name));
   }
 }
 
-/** What a mutant may change of what is built: the pages. Whoever has not built them has none. */
-function copyPages(): void {
-  if (existsSync(join(PROJECT, "dist/assets"))) {
-    cpSync(join(PROJECT, "dist/assets"), join(copy, "dist/assets"), { recursive: true });
-  }
-}
+/** What a mutant may change of what is built: the pages. */
+const copyPages = (): void => fs.cpSync(join(PROJECT, "dist/assets"), join(copy, "dist/assets"), { recursive: true });
 
 /**
  * Each mutant meets its likely tests. Those that are still alive then meet all tests of the Worker, in one run with all of them; each
@@ -87,15 +74,18 @@ function copyPages(): void {
  */
 async function tryAll(mutants: readonly Mutant[]): Promise<number> {
   copyProject();
-  const maxSeconds = await expectGreen(mutants.map(({ file }) => file));
+  const files = mutants.map(({ file }) => file);
+  const greens = [testRun(new Set(files.flatMap(testsOf))), ...(files.some(isSimulated) ? [SIMULATION] : [])];
+  let maxSeconds = 0;
+  for (const green of greens) maxSeconds = Math.max(maxSeconds, PATIENCE * (await requireGreen(green)));
   const runsOf = ({ file }: Mutant) => [testRun(testsOf(file)), ...(isSimulated(file) ? [SIMULATION] : [])];
-  const unlikely = await survivorsOf(mutants, (mutant) => tryMutant(mutant, runsOf(mutant), maxSeconds));
+  const unlikely = await survivorsOf(mutants, runsOf, maxSeconds);
   const inWorker = unlikely.filter(({ file }) => isInWorker(file));
   const red = await redFilesOf(inWorker);
   const tried = red.length === 0 ? [] : inWorker;
   const alive = [
     ...unlikely.filter((mutant) => !tried.includes(mutant)),
-    ...(await survivorsOf(tried, (mutant) => tryMutant(mutant, [testRun(red)], maxSeconds))),
+    ...(await survivorsOf(tried, () => [testRun(red)], maxSeconds)),
   ];
   for (const mutant of alive) say(`SURVIVED: ${describe(mutant)}`);
   const killed = mutants.length - alive.length;
@@ -114,17 +104,14 @@ async function redFilesOf(mutants: readonly Mutant[]): Promise<string[]> {
   return red;
 }
 
-/** @param attempt resolves with what noticed a mutant, if anything did */
-async function survivorsOf(
-  mutants: readonly Mutant[],
-  attempt: (mutant: Mutant) => Promise<string | undefined>,
-): Promise<Mutant[]> {
+/** Tries each mutant alone. */
+async function survivorsOf(mutants: readonly Mutant[], runsOf: (mutant: Mutant) => string[][], maxSeconds: number) {
   const alive: Mutant[] = [];
   for (const [index, mutant] of mutants.entries()) {
-    const killer = await attempt(mutant);
+    const killer = await tryMutant(mutant, runsOf(mutant), maxSeconds);
     if (killer === undefined) alive.push(mutant);
-    say(`${index + 1} of ${mutants.length} ${killer === undefined ? "alive" : "killed"}: ${describe(mutant)}`);
-    if (killer !== undefined) say(`  by ${killer}`);
+    const fate = killer === undefined ? "alive" : `killed by ${killer}`;
+    say(`${index + 1} of ${mutants.length}: ${describe(mutant)}\n  ${fate}`);
   }
   return alive;
 }
@@ -137,19 +124,7 @@ function testRun(tests: Iterable<string>): string[] {
   ];
 }
 
-/**
- * Runs the likely tests on the unchanged copy.
- *
- * @returns how many seconds a run may take
- * @throws Error when one is red: what would notice a mutant must pass without it
- */
-async function expectGreen(files: readonly string[]): Promise<number> {
-  const tests = await requireGreen(testRun(new Set(files.flatMap(testsOf))));
-  const simulation = files.some(isSimulated) ? await requireGreen(SIMULATION) : 0;
-  return PATIENCE * Math.max(tests, simulation);
-}
-
-/** @returns how many seconds it took */
+/** Runs tests on the unchanged copy: what would notice a mutant must pass without it. @returns how many seconds it took */
 async function requireGreen(run: readonly string[]): Promise<number> {
   const { isGreen, output, seconds } = await runNode(run, WHOLE_RUN_SECONDS, new AbortController());
   if (!isGreen) throw new Error(`red without a mutant: ${run.join(" ")}\n${output.slice(-4000)}`);
@@ -171,16 +146,16 @@ function tryMutant(mutant: Mutant, runs: readonly string[][], maxSeconds: number
 
 /** Puts mutants into the copy while something runs. */
 async function withMutants<T>(mutants: readonly Mutant[], act: () => Promise<T>): Promise<T> {
-  const originals = new Map(mutants.map(({ file }) => [file, readFileSync(join(copy, file), "utf8")]));
+  const originals = new Map(mutants.map(({ file }) => [file, fs.readFileSync(join(copy, file), "utf8")]));
   // From the end of a file, so that places before stay where they are.
   for (const { file, start, end, replacement } of mutants.toSorted((one, other) => other.start - one.start)) {
-    const text = readFileSync(join(copy, file), "utf8");
-    writeFileSync(join(copy, file), text.slice(0, start) + replacement + text.slice(end));
+    const text = fs.readFileSync(join(copy, file), "utf8");
+    fs.writeFileSync(join(copy, file), text.slice(0, start) + replacement + text.slice(end));
   }
   try {
     return await act();
   } finally {
-    for (const [file, text] of originals) writeFileSync(join(copy, file), text);
+    for (const [file, text] of originals) fs.writeFileSync(join(copy, file), text);
     if (mutants.some(({ file }) => isInPages(file))) copyPages();
   }
 }
