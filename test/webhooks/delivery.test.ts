@@ -17,7 +17,6 @@ import { requestBadge } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { messagesOf, Outbox } from "../support/outbox.ts";
 import { answer, hangs, type Received, type Receiver } from "../support/receivers.ts";
-
 import { badgeRows, eventRows } from "../support/rows.ts";
 import { until } from "../support/until.ts";
 import { useOutboxes } from "./support.ts";
@@ -332,5 +331,27 @@ describe("a slow receiver delays no other application's events (contract section
     expect(await slow.events()).toMatchObject(Array.from({ length: 4 }, () => ({ lastOutcome: "timeout" })));
     // The lease, and one record for each endpoint.
     expect(trips).toBe(3);
+  });
+
+  it("a slow receiver delays nobody in the queue, which brings its next batches while the attempts of one hang", async () => {
+    let isHanging = true;
+    // Each attempt looks for itself: it is in an invocation of the queue.
+    const hanging = receiver(async () => {
+      while (isHanging) await scheduler.wait(20);
+      return answer(500);
+    });
+    const healthy = receiver();
+    const slow = await createApplication({ webhookUrl: hanging.url });
+    const quick = await createApplication({ webhookUrl: healthy.url });
+    // More than two batches.
+    for (let device = 0; device < 11; device++) await requestBadge(slow, `device ${device}`, { userId: "slow" });
+    await until(() => expect(hanging.received).toHaveLength(11));
+    await requestBadge(quick, "device", { userId: "quick" });
+    await until(async () => expect(await eventRows(quick)).toMatchObject([{ state: "delivered" }]));
+    expect((await eventRows(slow)).map(({ attempts }) => attempts)).toEqual(Array(11).fill(0));
+    isHanging = false;
+    await until(async () => {
+      expect((await eventRows(slow)).map(({ attempts }) => attempts)).toEqual(Array(11).fill(1));
+    });
   });
 });
