@@ -1,14 +1,12 @@
-import { base64url } from "jose";
 import { describe, expect, it } from "vitest";
-import { eventPage } from "../../src/shared/event-responses.ts";
-import { newEventId } from "../../src/shared/identifiers.ts";
-import { block, issueTo, setEnd, takeStep, unblock, withBadge } from "../badges/life-support.ts";
+import { z } from "zod";
+import { block, issueTo, setEnd, takeStep, unblock } from "../badges/life-support.ts";
 import { claim, invite, requestInvitation, revoke } from "../invitations/support/calls.ts";
-import { ahead, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
+import { ahead, DAY, HOUR, MINUTE, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { RECORDED_EVENTS } from "../invitations/support/storage.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
-import { call, callServer, requestBadge, serverHeaders } from "../support/http.ts";
+import { callServer, requestBadge, serverHeaders } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { answer, useReceivers } from "../support/receivers.ts";
 import { outcome } from "./support/draft.ts";
@@ -21,12 +19,10 @@ const receiver = useReceivers();
 const idsOf = async (application: TestApplication, path: string) =>
   (await follow(application, path)).flat().map(({ id }) => id);
 
+const time = (milliseconds: number) => encodeURIComponent(ahead(milliseconds).replace("Z", "+00:00"));
+
 /** What a page would have of an invitation or an event. */
 const listedBy = async (application: TestApplication, path: string) => (await listPage(application, path)).items;
-
-/** Sets columns that no call sets yet. */
-const setBadge = (number: string, column: "name" | "starts_at", value: string | number) =>
-  runSql(`UPDATE badge SET ${column} = ?2 WHERE number = ?1`, Number(number), value);
 
 describe("GET /v1/badges?state= (contract section 24)", () => {
   it("?state= lists the badges that are in a state now, whether or not their expiry is recorded", async () => {
@@ -62,74 +58,61 @@ describe("GET /v1/badges?state= (contract section 24)", () => {
 
   it("searched lists of badges name the actor of the last change, unless it was a login; plain pages never do", async () => {
     const application = await createApplication();
-    const [suspended, resumed, loggedIn, untouched] = await Promise.all(
-      ["suspended", "resumed", "logged in", "untouched"].map((name) => issueTo(application, name, name)),
+    const names = ["suspended", "resumed", "logged in", "untouched"];
+    const [suspended = "", resumed = "", loggedIn = ""] = await Promise.all(
+      names.map((name) => issueTo(application, name, name)),
     );
-    const act = (id: unknown, step: string, actor: string) =>
-      call("PATCH", `/v1/badges/${id}/${step}`, { headers: { ...serverHeaders(application), actor } });
-    expect((await act(suspended, "suspend", "Tom")).status).toBe(200);
-    for (const actor of ["Tom", "Ann"]) {
+    for (const [id, step, actor] of [
+      ...[
+        [suspended, "suspend", "Tom"],
+        [resumed, "suspend", "Tom"],
+        [resumed, "resume", "Ann"],
+      ],
+      ...[
+        [loggedIn, "suspend", "Tom"],
+        [loggedIn, "resume", "Tom"],
+      ],
+    ]) {
       moveClock(SECOND);
-      expect((await act(resumed, actor === "Tom" ? "suspend" : "resume", actor)).status).toBe(200);
+      const path = `/v1/badges/${id}/${step}`;
+      expect((await callServer(application, "PATCH", path, undefined, { actor: actor ?? "" })).status).toBe(200);
     }
-    for (const step of ["suspend", "resume"]) expect((await act(loggedIn, step, "Tom")).status).toBe(200);
     moveClock(SECOND);
     await requestBadge(application, "logged in", { userId: "logged in", metadata: { os: "iOS" } });
-    // More rows than any page of history has.
-    await runSql(
-      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1500)
-         INSERT INTO history (application_id, id, at, action, actor_kind) SELECT ?1, 'his_~' || n, 9, 'key:rotated', 'server' FROM place`,
-      application.id,
-    );
     const { applicationsecret: secret = "" } = await signIn(application, "viewer");
     const person = { ...application, secret };
     const { items } = await listPage(person, "/v1/badges?order=newest");
     const actors = Object.fromEntries(items.map(({ id, changedBy }) => [id, changedBy]));
     expect(JSON.stringify(await listPage(application, "/v1/badges?order=newest"))).not.toContain("Tom");
+    const byServer = (name: string) => ({ kind: "server", name });
     expect(actors).toEqual({
-      [suspended ?? ""]: { kind: "server", name: "Tom" },
-      [resumed ?? ""]: { kind: "server", name: "Ann" },
-      [loggedIn ?? ""]: undefined,
-      [untouched ?? ""]: undefined,
+      ...Object.fromEntries(items.map(({ id }) => [id, undefined])),
+      ...{ [suspended]: byServer("Tom"), [resumed]: byServer("Ann") },
     });
     for (const path of ["/v1/badges", "/v1/users/suspended/badges"]) {
       expect(JSON.stringify(await listPage(person, path))).not.toContain("Tom");
     }
-  });
-
-  it("a plain page of badges has state and times only where section 12 has them", async () => {
-    const { application, number: id } = await withBadge();
-    expect((await listPage(application, "/v1/badges")).items).toEqual([{ id, userId: "alice" }]);
-    await setBadge(id, "name", "Alice");
-    await setBadge(id, "starts_at", Date.parse("2030-01-01T00:00:00Z"));
-    const named = { id, userId: "alice", name: "Alice", startsAt: "2030-01-01T00:00:00.000Z" };
-    expect((await listPage(application, "/v1/badges")).items).toEqual([named]);
-    expect((await listPage(application, "/v1/users/alice/badges")).items).toEqual([named]);
-    const { body, headers } = await callServer(application, "GET", `/v1/badges/${id}`);
-    expect(body).toEqual({ ...named, state: "active", issuedAt: ahead(0), changedAt: ahead(0) });
-    expect(headers.get("etag")).toBe('"1"');
   });
 });
 
 describe("GET /v1/badges?q= (contract section 24)", () => {
   it("?q= finds parts of user IDs and names in any case, also beyond ASCII, and takes no character for a wildcard", async () => {
     const application = await createApplication();
-    const users = ["Jörg.MÜLLER@example", "anna", "ANNABEL", "50%_off", "x", "ЖЕНЯ"];
+    const users = ["Jörg.MÜLLER@example", "anna", "ANNABEL", "50%_off", "x", "ЖЕНЯ", "İbrahim", "ΣΙΣΥΦΟΣ", "Straße"];
     const ids: string[] = [];
     for (const user of users) ids.push(await issueTo(application, user.length.toString() + ids.length, user));
-    await setBadge(ids[4] ?? "", "name", "Zoë Ångström");
+    await runSql("UPDATE badge SET name = 'Zoë Ångström' WHERE number = ?1", Number(ids[4]));
     const found = async (text: string) =>
       (await idsOf(application, `/v1/badges?q=${encodeURIComponent(text)}`)).map(
         (id) => users[ids.indexOf(String(id))],
       );
-    expect(await found("müller")).toEqual(["Jörg.MÜLLER@example"]);
-    expect(await found("JÖRG.m")).toEqual(["Jörg.MÜLLER@example"]);
+    for (const text of ["müller", "JÖRG.m"]) expect(await found(text)).toEqual(["Jörg.MÜLLER@example"]);
     expect(await found("Anna")).toEqual(["anna", "ANNABEL"]);
     expect(await found("%_")).toEqual(["50%_off"]);
-    expect(await found("__")).toEqual([]);
+    for (const text of ["__", "' OR 1"]) expect(await found(text)).toEqual([]);
     expect(await found("zoË å")).toEqual(["x"]);
     expect(await found("женя")).toEqual(["ЖЕНЯ"]);
-    expect(await found("' OR 1")).toEqual([]);
+    for (const user of ["İbrahim", "ΣΙΣΥΦΟΣ", "Straße"]) expect(await found(user)).toEqual([user]);
   });
 
   it("a search of badges continues after a page that ends early, until all rows are scanned", async () => {
@@ -170,70 +153,50 @@ describe("GET /v1/badges?endsBefore= and order=newest (contract section 24)", ()
     expect(await idsOf(application, `/v1/badges?${endsBefore(9)}&q=ER%202&state=active`)).toEqual([ids[2]]);
     expect(await idsOf(application, "/v1/badges?order=newest")).toEqual(ids.toReversed());
   });
-
-  it("a list of badges refuses cursors of the other order", async () => {
-    const application = await createApplication();
-    for (let place = 0; place < 2; place++) await issueTo(application, `phone ${place}`, "alice");
-    const { next } = await listPage(application, "/v1/badges?per_page=1");
-    const newest = (await listPage(application, "/v1/badges?per_page=1&order=newest")).next;
-    for (const query of [`order=newest&cursor=${next}`, `cursor=${newest}`]) {
-      expect(outcome(await callServer(application, "GET", `/v1/badges?${query}`))).toBe("422 INVALID_CURSOR");
-    }
-  });
 });
 
-describe("queries of lists (contract sections 4, 19 and 24)", () => {
-  const PER_PAGE = ["0", "-1", "1.5", "many"].map((text) => [`per_page=${text}`, "PER_PAGE"]);
-  const CURSOR = ["", "AAAA", "ZXZlbnRzOg", "%00"].map((text) => [`cursor=${text}`, "CURSOR"]);
-  const statesOf = (...texts: string[]) => texts.map((text) => [`state=${text}`, "STATE"]);
-  const filters = [
-    ...[...statesOf("", "Active", "pending", "active&state=active"), ["order=oldest", "STATE"]],
-    ...["q=", "q=a", `q=${"x".repeat(256)}`, "q=ab&q=cd"].map((query) => [query, "NAME"]),
-    ...["endsBefore=", "endsBefore=2030-01-01", "endsBefore=2030-01-01T00:00:00"].map((query) => [query, "EXPIRESAT"]),
-  ];
+describe("queries of lists (contract sections 4, 6, 19, 23 and 24)", () => {
+  const queries = (code: string, name: string, ...texts: string[]) => texts.map((text) => [`${name}=${text}`, code]);
+  const states = (...texts: string[]) => queries("STATE", "state", "", "Pending", "pending&state=pending", ...texts);
+  const times = (name: string) => queries("EXPIRESAT", name, "", "soon", "2030-01-01", "2030-01-01T00:00:00");
+  const own: Record<string, (string | undefined)[][]> = {
+    "/v1/badges": [
+      ...states("Active", "pending"),
+      ...queries("STATE", "order", "oldest"),
+      ...queries("NAME", "q", "", "a", "x".repeat(256), "ab&q=cd"),
+      ...times("endsBefore"),
+    ],
+    "/v1/invitations": [...states("held", "pending,claimed"), ["q=a", "NAME"], ...times("from"), ...times("until")],
+    "/v1/events": states("claimed", "pending,held"),
+    "/v1/history": [
+      ...[...times("since"), ...times("until"), ["action=badge:opened", "STATE"]],
+      ...queries("ACTOR", "actor", "", "x".repeat(101)),
+    ],
+  };
+  const all = [...queries("PER_PAGE", "per_page", "0", "many"), ...queries("CURSOR", "cursor", "", "AAAA", "%00")];
 
-  it.each([
-    ["/v1/badges", filters],
-    ["/v1/invitations", statesOf("", "Pending", "all", "held", "pending,claimed", "pending&state=pending")],
-    ["/v1/events", statesOf("", "Pending", "all", "claimed", "pending,held", "pending&state=pending")],
-  ])("queries of %s are refused unless the list has them, also with the cursor of another list", async (path, own) => {
+  it("queries of a list are refused unless the list has them, also the cursor of another list or order", async () => {
     const application = await createApplication(RECORDED_EVENTS);
     for (let place = 0; place < 2; place++) {
       await invite(application);
       await issueTo(application, `phone ${place}`, "alice");
     }
-    const others = ["/v1/badges", "/v1/invitations", "/v1/events"].filter((other) => other !== path);
-    const cursors = await Promise.all(
-      others.map(async (list) => (await listPage(application, `${list}?per_page=1`)).next),
-    );
-    for (const cursor of cursors) expect(cursor).toMatch(/^[\w-]+$/);
-    const foreign = cursors.map((cursor) => [`cursor=${cursor}`, "CURSOR"]);
-    for (const [query, code] of [...PER_PAGE, ...CURSOR, ...foreign, ...own]) {
-      const refused = outcome(await callServer(application, "GET", `${path}?${query}`));
-      expect(`${query} ${refused}`).toBe(`${query} 422 INVALID_${code}`);
+    const cursors: Record<string, string | null> = {};
+    for (const list of [...Object.keys(own), "/v1/badges?order=newest", `/v1/invitations?from=${ahead(-HOUR)}`]) {
+      const path = `${list}${list.includes("?") ? "&" : "?"}`;
+      cursors[path] = (await listPage(application, `${path}per_page=1`)).next;
+    }
+    for (const path of Object.keys(cursors)) {
+      const foreign = Object.keys(cursors)
+        .filter((other) => other !== path)
+        .map((other) => cursors[other]);
+      const wrong = [...queries("CURSOR", "cursor", ...foreign.map(String)), ...all, ...(own[path.slice(0, -1)] ?? [])];
+      for (const [query, code] of wrong) {
+        const refused = outcome(await callServer(application, "GET", path + query));
+        expect(`${path}${query} ${refused}`).toBe(`${path}${query} 422 INVALID_${code}`);
+      }
     }
   });
-});
-
-describe("the cursor of another release (contract sections 4 and 13)", () => {
-  it.each([
-    ["/v1/badges", ["badges", 1], "200"],
-    ["/v1/badges?order=newest", ["newest-badges", 1], "200"],
-    ["/v1/users?state=blocked", ["blocked-users", { userId: "alice", blockedAt: 1 }], "200"],
-    ["/v1/invitations", ["invitations", { at: 1, rowid: 1 }], "200"],
-    ["/v1/invitations?from=2030-01-01T00:00:00Z", ["visits", { at: 1, rowid: 1 }], "200"],
-    ["/v1/access", ["access", "Ann"], "200"],
-    ["/v1/doors", ["doors", "North"], "200"],
-    ["/v1/events", ["events", "evt_1"], "200"],
-    ["/v1/history", ["history", "his_1"], "200"],
-    ["/v1/changes", ["changes", { epoch: "0".repeat(32), change: 1 }], "410 EXPIRED_CURSOR"],
-  ])(
-    "a cursor of %s that one release made is known in the next, since two serve a deployment",
-    async (list, position, expected) => {
-      const path = `${list}${list.includes("?") ? "&" : "?"}cursor=${base64url.encode(JSON.stringify(position))}`;
-      expect(outcome(await callServer(await createApplication(), "GET", path))).toBe(expected);
-    },
-  );
 });
 
 describe("GET /v1/users?state=blocked (contract section 24)", () => {
@@ -257,32 +220,24 @@ describe("GET /v1/users?state=blocked (contract section 24)", () => {
 describe("GET /v1/invitations (contract sections 19 and 24)", () => {
   it("GET /v1/invitations lists invitations of every state, newest first, with what was sent and who claimed, and no token", async () => {
     const application = await createApplication();
-    const createdAt: string[] = [];
+    const all: Record<string, unknown>[] = [];
     const tokens: string[] = [];
-    const make = async (expiresAt: string, more: object = {}) => {
-      const body = { expiresAt, ...more };
-      const made = await requestInvitation(application, body, serverHeaders(application));
-      expect(made.status).toBe(201);
-      createdAt.unshift(ahead(0));
-      tokens.push(String(made.body.id));
+    const make = async (state: string, body: { expiresAt: string; [field: string]: unknown }, more: object = {}) => {
+      const { status, body: made } = await requestInvitation(application, body, serverHeaders(application));
+      expect(status).toBe(201);
+      all.unshift({ ...body, badgeId: made.badgeId, createdAt: ahead(0), state, ...more });
+      tokens.push(String(made.id));
       moveClock(SECOND);
-      return { badgeId: String(made.body.badgeId), ...body };
     };
     const oddTime = ahead(HOUR).replace("Z", "+00:00");
     const visit = { name: "Ada", userId: "ada", badgeStartsAt: oddTime, badgeExpiresAt: ahead(2 * HOUR) };
-    const pending = await make(oddTime, visit);
-    const claimed = await make(ahead(HOUR));
-    const revoked = await make(ahead(HOUR));
-    const expired = await make(ahead(MINUTE));
+    await make("pending", { expiresAt: oddTime, ...visit });
+    await make("claimed", { expiresAt: ahead(HOUR) }, { userId: "bob" });
+    await make("revoked", { expiresAt: ahead(HOUR) });
+    await make("expired", { expiresAt: ahead(MINUTE) });
     expect((await claim(application, "phone", "bob", tokens[1])).status).toBe(201);
     expect((await revoke(application, tokens[2] ?? "")).status).toBe(200);
     moveClock(MINUTE);
-    const all = [
-      { ...expired, state: "expired" },
-      { ...revoked, state: "revoked" },
-      { ...claimed, state: "claimed", userId: "bob" },
-      { ...pending, state: "pending" },
-    ].map((each, place) => ({ ...each, createdAt: createdAt[place] }));
     const invitations = await listedBy(application, "/v1/invitations");
     expect(invitations).toEqual(all);
     for (const token of tokens) expect(JSON.stringify(invitations)).not.toContain(token.slice(4));
@@ -290,16 +245,6 @@ describe("GET /v1/invitations (contract sections 19 and 24)", () => {
       const ofState = await listedBy(application, `/v1/invitations?state=${state}`);
       expect(ofState, state).toEqual(all.filter((each) => each.state === state));
     }
-    expect(await listedBy(await createApplication(), "/v1/invitations")).toEqual([]);
-  });
-
-  it("pages of invitations of one millisecond skip and repeat none", async () => {
-    const application = await createApplication();
-    const made: string[] = [];
-    for (let place = 0; place < 4; place++) made.unshift(String((await invite(application)).number));
-    const pages = await follow(application, "/v1/invitations");
-    expect(pages.map((page) => page.length)).toEqual([2, 2]);
-    expect(pages.flat()).toMatchObject(made.map((badgeId) => ({ badgeId })));
   });
 });
 
@@ -328,75 +273,175 @@ describe("GET /v1/events (contract section 19)", () => {
         data: { userId: "alice", metadata: { os: "iOS" } },
       },
     ]);
-    for (const [state, id] of [
-      ["pending", failed],
-      ["delivered", delivered],
-    ]) {
-      expect(await idsOf(outbox.application, `/v1/events?state=${state}`)).toEqual([id]);
-    }
-    expect(await listedBy(outbox.application, "/v1/events?state=exhausted")).toEqual([]);
+    const ofState = (state: string) => idsOf(outbox.application, `/v1/events?state=${state}`);
+    expect([await ofState("pending"), await ofState("delivered")]).toEqual([[failed], [delivered]]);
+    expect(await ofState("exhausted")).toEqual([]);
   });
 
-  it("a listed event has no next attempt while the endpoint's settings prevent one", async () => {
-    const { application } = await withBadge(RECORDED_EVENTS);
-    expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
-    const set = (sql: string) => runSql(sql, application.id);
-    const dueAt = Date.now() + HOUR;
-    await set(`UPDATE webhook_event SET state = 'pending', due_at = ${dueAt} WHERE application_id = ?`);
-    expect(await listedBy(application, "/v1/events")).toMatchObject([{ state: "pending", nextAttemptAt: null }]);
-    await set("UPDATE application SET webhook_held_at = NULL WHERE id = ?");
-    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: ahead(HOUR) }]);
-    await set("UPDATE application SET webhook_url = NULL WHERE id = ?");
-    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: null }]);
-  });
-
-  it("pages of events of one millisecond skip and repeat none", async () => {
+  it.each(["/v1/events", "/v1/invitations"])("pages of %s of one millisecond skip and repeat none", async (path) => {
     const application = await createApplication(RECORDED_EVENTS);
-    const numbers: string[] = [];
-    for (let place = 0; place < 5; place++) numbers.push(await issueTo(application, `phone ${place}`, "alice"));
-    const pages = await follow(application, "/v1/events");
+    const made: string[] = [];
+    for (let place = 0; place < 5; place++) {
+      if (path === "/v1/events") made.push(await issueTo(application, `phone ${place}`, "alice"));
+      else made.push(String((await invite(application)).number));
+    }
+    const pages = await follow(application, path);
     expect(pages.map((page) => page.length)).toEqual([2, 2, 1]);
-    const all = eventPage.parse({ events: pages.flat() }).events;
-    expect(all.map(({ data }) => data.id).toSorted()).toEqual(numbers.toSorted());
-    const ids = all.map(({ id }) => id);
-    expect(ids).toEqual(ids.toSorted().toReversed());
+    const shown = z.array(z.object({ badgeId: z.string().optional(), data: z.object({ id: z.string() }).optional() }));
+    const ids = shown.parse(pages.flat()).map(({ badgeId, data }) => badgeId ?? data?.id);
+    expect(ids.toSorted()).toEqual(made.toSorted());
   });
 });
 
-describe("GET /v1/history (contract section 23)", () => {
-  const write = (application: TestApplication, row: Record<string, string | number | null>) => {
-    const columns = {
-      ...{ application_id: application.id, id: newEventId(Date.now()).replace("evt_", "his_"), at: Date.now() },
-      ...{ action: "badge:revoked", actor_kind: "server", ...row },
-    };
-    const names = Object.keys(columns);
-    return runSql(`INSERT INTO history (${names}) VALUES (${names.map(() => "?")})`, ...Object.values(columns));
-  };
+describe("GET /v1/invitations?from=&until=&q= (contract section 19)", () => {
+  /** One invitation for each name; times are milliseconds ahead. @returns the tokens */
+  async function inviteAll(
+    application: TestApplication,
+    visits: Readonly<Record<string, { starts?: number; ends?: number; until: number; userId?: string }>>,
+  ): Promise<Record<string, string>> {
+    const tokens: Record<string, string> = {};
+    for (const [name, { starts, ends, until, userId }] of Object.entries(visits)) {
+      const start = starts !== undefined && { badgeStartsAt: ahead(starts) };
+      const body = { name, userId, expiresAt: ahead(until), ...start, ...(ends && { badgeExpiresAt: ahead(ends) }) };
+      const made = await requestInvitation(application, body, serverHeaders(application));
+      expect(made.status, JSON.stringify(made.body)).toBe(201);
+      tokens[name] = String(made.body.id);
+    }
+    return tokens;
+  }
 
-  it("GET /v1/history lists newest first who did what, by badge, by user or both", async () => {
-    const [application, other] = [await createApplication(), await createApplication()];
-    await write(application, { badge: 17, user_id: "alice", actor_kind: "person", actor_name: "Tom", reason: "Lost" });
-    moveClock(SECOND);
-    await write(application, { badge: 17, user_id: "bob", request_id: "r-1", detail: '{"expiresAt":null}' });
-    moveClock(SECOND);
-    await write(application, { action: "user:blocked", user_id: "alice", actor_kind: "administrator" });
-    await write(other, { badge: 17, user_id: "alice" });
-    const all = [
-      { at: ahead(0), action: "user:blocked", actor: { kind: "administrator" }, userId: "alice" },
-      {
-        ...{ at: ahead(-SECOND), action: "badge:revoked", actor: { kind: "server" }, badgeId: "17", userId: "bob" },
-        ...{ requestId: "r-1", detail: { expiresAt: null } },
-      },
-      {
-        ...{ at: ahead(-2 * SECOND), action: "badge:revoked", actor: { kind: "person", name: "Tom" }, badgeId: "17" },
-        ...{ userId: "alice", reason: "Lost" },
-      },
-    ];
-    expect((await follow(application, "/v1/history")).map((items) => items.length)).toEqual([2, 1]);
-    expect((await follow(application, "/v1/history", 1)).flat()).toEqual(all);
-    expect((await follow(application, "/v1/history?badge=17", 1)).flat()).toEqual(all.slice(1));
-    expect((await follow(application, "/v1/history?user=alice", 1)).flat()).toEqual([all[0], all[2]]);
-    expect((await follow(application, "/v1/history?badge=17&user=alice", 1)).flat()).toEqual([all[2]]);
-    expect((await follow(application, "/v1/history?badge=18")).flat()).toEqual([]);
+  const namesOf = async (application: TestApplication, query: string, perPage = 2) =>
+    (await follow(application, `/v1/invitations?${query}`, perPage)).flat().map(({ name }) => name);
+
+  /** Longer than a day, a week and a month, so that all classes of visits are there. */
+  const VISITS = {
+    "next month": { starts: 30 * DAY, ends: 30 * DAY + HOUR, until: 20 * DAY },
+    "a year": { starts: -300 * DAY, ends: 65 * DAY, until: 60 * DAY },
+    "a fortnight": { starts: -10 * DAY, ends: 4 * DAY, until: DAY },
+    "this morning": { starts: -2 * HOUR, ends: HOUR, until: HOUR },
+    "three days": { starts: -DAY, ends: 2 * DAY, until: DAY },
+    "until claimed": { until: 3 * HOUR },
+    tomorrow: { starts: DAY, ends: DAY + HOUR, until: DAY },
+  };
+  const IN_ORDER = ["a year", "a fortnight", "three days", "this morning", "until claimed", "tomorrow", "next month"];
+
+  it("invitations from one time until another are those whose visit begins before its end and ends after its beginning, in the order in which visits begin", async () => {
+    const application = await createApplication();
+    await inviteAll(application, VISITS);
+    for (const perPage of [1, 2, 10]) {
+      expect(await namesOf(application, `from=${time(-400 * DAY)}`, perPage)).toEqual(IN_ORDER);
+      expect(await namesOf(application, `until=${time(31 * DAY)}`, perPage)).toEqual(IN_ORDER);
+    }
+    const touching = (from: number, until: number) => namesOf(application, `from=${time(from)}&until=${time(until)}`);
+    expect(await touching(HOUR, DAY)).toEqual(["a year", "a fortnight", "three days", "until claimed"]);
+    expect(await touching(HOUR - 1, DAY + 1)).toEqual(IN_ORDER.slice(0, 6));
+    expect(await touching(3 * HOUR, 3 * HOUR)).toEqual(["a year", "a fortnight", "three days"]);
+    expect(await touching(66 * DAY, 99 * DAY)).toEqual([]);
+    expect(await touching(-299 * DAY, -11 * DAY)).toEqual(["a year"]);
+    // A visit is found by its beginning, although its invitation has to be claimed before.
+    expect(await touching(30 * DAY, 40 * DAY)).toEqual(["a year", "next month"]);
+    expect(await touching(29 * DAY, 30 * DAY)).toEqual(["a year"]);
+    await inviteAll(application, { "without end": { starts: 70 * DAY, until: DAY } });
+    expect(await touching(70 * DAY, 71 * DAY)).toEqual(["without end"]);
+    expect(await touching(70 * DAY + 1, 71 * DAY)).toEqual([]);
+  });
+
+  it("a visit that was moved after the claim is on its new day, with its new times", async () => {
+    const application = await createApplication();
+    const visit = { starts: HOUR, ends: 2 * HOUR, until: HOUR };
+    const tokens = await inviteAll(application, { moved: visit, other: visit });
+    const { body } = await claim(application, "phone", "visitor", tokens.moved);
+    const of = (day: number) => `from=${time(day)}&until=${time(day + 6 * HOUR)}`;
+    const times = { startsAt: ahead(DAY + HOUR), expiresAt: ahead(DAY + 2 * HOUR) };
+    await callServer(application, "PATCH", `/v1/badges/${body.badgeId}`, times);
+    expect(await namesOf(application, of(0))).toEqual(["other"]);
+    expect(await namesOf(application, of(DAY))).toEqual(["moved"]);
+    const [moved] = (await listPage(application, `/v1/invitations?${of(DAY)}`)).items;
+    expect(moved).toMatchObject({ badgeStartsAt: times.startsAt, badgeExpiresAt: times.expiresAt });
+    await callServer(application, "PATCH", `/v1/badges/${body.badgeId}`, { startsAt: null, expiresAt: null });
+    const [today] = (await listPage(application, `/v1/invitations?${of(0)}`)).items;
+    expect([today?.name, today?.badgeStartsAt]).toEqual(["moved", undefined]);
+  });
+
+  it("invitations can be searched by name and user ID, and filtered by a state that the clock decides, in both orders", async () => {
+    const application = await createApplication();
+    const tokens = await inviteAll(application, {
+      "Zoë Müller": { starts: HOUR, until: DAY },
+      "Ann Lee": { until: 2 * MINUTE, userId: "mueller" },
+      "MÜLLER, Jo": { until: DAY },
+      Bob: { until: DAY },
+      "Tom Müller": { until: MINUTE },
+    });
+    expect((await claim(application, "phone", "Mr MÜLLER", tokens.Bob)).status).toBe(201);
+    expect((await revoke(application, tokens["MÜLLER, Jo"] ?? "")).status).toBe(200);
+    moveClock(MINUTE);
+    const q = `q=${encodeURIComponent("müLLer")}`;
+    expect(await namesOf(application, q)).toEqual(["Tom Müller", "Bob", "MÜLLER, Jo", "Zoë Müller"]);
+    expect(await namesOf(application, `${q}&state=pending`)).toEqual(["Zoë Müller"]);
+    const span = `from=${time(-DAY)}&until=${time(DAY)}`;
+    for (const [state, found] of [
+      ["pending", ["Zoë Müller"]],
+      ["expired", ["Tom Müller"]],
+      ["claimed", ["Bob"]],
+      ["revoked", ["MÜLLER, Jo"]],
+    ] as const) {
+      expect([state, await namesOf(application, `${q}&state=${state}`)]).toEqual([state, found]);
+      expect([state, await namesOf(application, `${q}&state=${state}&${span}`)]).toEqual([state, found]);
+    }
+    expect(await namesOf(application, `q=mueller&${span}`)).toEqual(["Ann Lee"]);
+    expect(await namesOf(await createApplication(), span)).toEqual([]);
+  });
+});
+
+describe("GET /v1/access (contract section 19)", () => {
+  it("GET /v1/access lists who has a console secret, by name and a page at a time", async () => {
+    const application = await createApplication();
+    for (const role of ["viewer", "reception", "operator"] as const) await signIn(application, role);
+    await signIn(await createApplication(), "operator");
+    const pages = await follow(application, "/v1/access");
+    expect(pages.map((page) => page.length)).toEqual([2, 1]);
+    expect(pages.flat()).toEqual(
+      ["operator", "reception", "viewer"].map((role) => ({
+        ...{ name: expect.stringContaining(`The ${role} `), role, createdAt: "1970-01-01T00:00:00.001Z" },
+      })),
+    );
+  });
+});
+
+describe("GET /v1/history?since=&until=&actor=&action= (contract section 23)", () => {
+  it("the history can be filtered by time, actor, action, badge, user, and all of these together", async () => {
+    const application = await createApplication();
+    const [adas, bobs] = [await issueTo(application, "phone", "ada"), await issueTo(application, "tablet", "bob")];
+    const byAnn = (badge: string, step: string) =>
+      callServer(application, "PATCH", `/v1/badges/${badge}/${step}`, {}, { actor: "Ann%20Lee" });
+    for (const act of [
+      () => takeStep(application, adas, "suspend"),
+      () => byAnn(adas, "resume"),
+      () => byAnn(bobs, "suspend"),
+      () => block(application, "ada"),
+      () => unblock(application, "ada"),
+    ]) {
+      expect((await act()).status).toBe(200);
+      moveClock(SECOND);
+    }
+    const span = `since=${time(-5 * SECOND)}&until=${time(-3 * SECOND)}`;
+    const [suspended, resumed] = ["badge:suspended", "badge:resumed"];
+    for (const [query, expected] of [
+      [`since=${time(-SECOND)}&until=${time(0)}`, ["user:unblocked"]],
+      [`until=${time(-3 * SECOND)}`, [resumed, suspended]],
+      [`since=${time(-SECOND + 1)}`, []],
+      ["since=1970-01-01T00:00:00Z&until=1970-01-02T00:00:00Z", []],
+      ["actor=Ann%20Lee", [suspended, resumed]],
+      ["actor=Ann", []],
+      ["action=badge:suspended", [suspended, suspended]],
+      [`action=badge:suspended&badge=${adas}`, [suspended]],
+      ["action=badge:suspended&user=bob&actor=Ann%20Lee", [suspended]],
+      [`badge=${adas}&user=ada&${span}`, [resumed, suspended]],
+      [`badge=${adas}&user=ada&actor=Ann%20Lee&action=badge:resumed&${span}`, [resumed]],
+      [`badge=${bobs}&user=ada&${span}`, []],
+    ] as const) {
+      const found = (await follow(application, `/v1/history?${query}`, 1)).flat();
+      expect([query, found.map(({ action }) => action)]).toEqual([query, expected]);
+    }
   });
 });

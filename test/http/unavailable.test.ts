@@ -1,9 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { retryPlatform, Unavailable } from "../../src/worker/platform.ts";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { moveClock } from "../invitations/support/clock.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { type Answer, call, callServer, requestBadge, serverHeaders, sign } from "../support/http.ts";
+import { type Answer, call, requestBadge, serverHeaders, sign } from "../support/http.ts";
 import { until } from "../support/until.ts";
 import { outcome } from "./support/draft.ts";
 import { hoursAhead, type Invitation, invite } from "./support/invitations.ts";
@@ -32,9 +34,7 @@ async function withoutTable<Result>(table: string, act: () => Promise<Result>): 
   }
 }
 
-function forgetApplications(): void {
-  vi.setSystemTime(Date.now() + 30_000);
-}
+const forgetApplications = () => moveClock(30_000);
 
 /** Calls of each kind, none of which was made before. */
 function newCalls(application: TestApplication, invitation: Invitation): Record<string, () => Promise<Answer>> {
@@ -82,41 +82,19 @@ describe("when D1 fails (contract section 6)", () => {
     forgetApplications();
     for (const route of routes) expect((await send(route)).status, route.name).toBeLessThan(500);
   });
-
-  it("calls that read the table badge use up no number while D1 lacks it, and succeed later", async () => {
-    const { application, calls } = await prepare();
-    const { invite: _, revoke: __, keys: ___, ...failing } = calls;
-    await withoutTable("badge", async () => {
-      for (const [name, newCall] of Object.entries(failing)) expectUnavailable(name, await newCall());
-    });
-    const { revoke: ____, ...others } = calls;
-    const later: string[] = [];
-    for (const [name, newCall] of Object.entries(others)) later.push(`${name} ${outcome(await newCall())}`);
-    const made = ["badge 201", "claim 201", "invite 201"];
-    const read = ["sign 200", "list 200", "user's list 200", "keys 200", "status list 200"];
-    expect(later.toSorted()).toEqual([...made, ...read].toSorted());
-    const { body } = await callServer(application, "GET", "/v1/badges");
-    expect(body.badges).toHaveLength(3);
-  });
 });
 
 describe("when another part of the platform fails (contract section 6)", () => {
-  it("device calls respond 503 UNAVAILABLE while the application's keys cannot be opened", async () => {
-    const application = await createApplication({ sealingVersion: 99 });
-    expectUnavailable("badge", await requestBadge(application, "phone", { userId: "user" }));
-    expectUnavailable("sign", await sign(application, "phone", { base64: "AAAA" }));
-  });
-
-  it("device calls respond 503 UNAVAILABLE while calls cannot be counted", async () => {
+  it("device calls respond 503 UNAVAILABLE while the application's keys cannot be opened, or calls cannot be counted", async () => {
+    const sealed = await createApplication({ sealingVersion: 99 });
+    expectUnavailable("badge", await requestBadge(sealed, "phone", { userId: "user" }));
+    expectUnavailable("sign", await sign(sealed, "phone", { base64: "AAAA" }));
     const { id } = await createApplication();
     const broken: RateLimit = { limit: () => Promise.reject(new Error("rate limiter out of order")) };
     for (const bindings of [{ DEVICE_LIMIT: broken }, { CLIENT_IP_LIMIT: broken }]) {
-      const request = new Request("https://badges.example/v1/badge", {
-        method: "POST",
-        headers: { applicationid: id, udid: "phone" },
-        body: '{"userId":"user"}',
-      });
-      expectUnavailable("badge", await callWith(bindings, request));
+      const headers = { applicationid: id, udid: "phone" };
+      const init = { method: "POST", headers, body: '{"userId":"user"}' };
+      expectUnavailable("badge", await callWith(bindings, new Request("https://badges.example/v1/badge", init)));
     }
   });
 });
@@ -129,52 +107,87 @@ describe("an unexpected error (contract section 6)", () => {
     for (const [name, newCall] of Object.entries(calls)) {
       const { status, body, headers } = await newCall();
       expect({ name, status, body }).toEqual({ name, status: 500, body: { error: "INTERNAL_ERROR" } });
-      const requestId = headers.get("x-request-id");
-      expect(requestId).toMatch(/^[\w-]{36}$/);
       expect(headers.get("cache-control")).toBe("no-store");
       const failed = logged.filter((line) => line.includes("request-failed"));
-      expect(failed.some((line) => line.includes(`"requestId":"${requestId}"`))).toBe(true);
+      expect(failed.join()).toContain(`"requestId":"${headers.get("x-request-id")}"`);
     }
   });
 
   it("an unexpected error leaves no secret, token or udid in the log (contract section 9)", async () => {
     const application = await createApplication();
     const invitation = await invite(application);
-    const calls = newCalls(application, invitation);
-    const { invite: _, revoke: __, ...reading } = calls;
+    const { invite: inviting, revoke: _, ...reading } = newCalls(application, invitation);
     for (const table of ["application", "badge"]) {
       forgetApplications();
-      await withoutTable(table, async () => {
-        for (const newCall of Object.values(reading)) await newCall();
-      });
+      await withoutTable(table, () => Promise.all(Object.values(reading).map((newCall) => newCall())));
     }
     // What D1 refuses to write is logged, and written later.
     let invited: Promise<Answer> | undefined;
     await withoutTable("history", async () => {
-      invited = calls.invite?.();
+      invited = inviting?.();
       await until(() => expect(logged.join()).toContain("entry-refused"));
     });
     expect((await invited)?.status).toBe(201);
-    for (const newCall of Object.values(calls)) await newCall();
     const log = logged.join("\n");
     expect(log).toContain("request-failed");
     for (const kept of [application.secret, invitation.id, "new phone", "old phone"]) expect(log).not.toContain(kept);
   });
 });
 
-describe("a dependency that does not respond in time (contract section 11)", () => {
-  it("a call that fails after its deadline is not tried again, since nobody waits for it", async () => {
-    const pause = vi.spyOn(scheduler, "wait").mockResolvedValue();
-    onTestFinished(() => pause.mockRestore());
-    const tries: PromiseWithResolvers<never>[] = [];
-    const call = () => {
-      tries.push(Promise.withResolvers());
-      return tries.at(-1)?.promise ?? Promise.reject();
-    };
-    await expect(retryPlatform("D1", call, 1, () => true)).rejects.toThrow(Unavailable);
-    tries[0]?.reject(new Error("Network connection lost."));
-    // Lets everything that this triggers run first.
-    await new Promise((resolve) => setTimeout(resolve));
-    expect(tries).toHaveLength(1);
+/** Health checks of one isolate, whose round trips to D1 are counted. */
+function checks(respond: () => Promise<void> = async () => {}) {
+  let asked = 0;
+  const DB = aroundD1(env.DB, async (_, send) => {
+    asked++;
+    await respond();
+    return send();
+  });
+  const ask = () => callWith({ DB }, new Request("https://badges.example/health"));
+  return { ask, check: () => ask().then(outcome), asked: () => asked };
+}
+
+describe("/health (contract section 7)", () => {
+  let now = Date.UTC(2032, 0, 1);
+
+  beforeEach(() => {
+    now += 10_000;
+    vi.setSystemTime(now);
+  });
+
+  it("/health queries D1 at most once a second in each isolate, and does not say for longer that D1 responds, or that it does not", async () => {
+    let isDown = false;
+    const { check, asked } = checks(async () => {
+      if (isDown) throw new Error("down");
+    });
+    expect(new Set(await Promise.all(Array.from({ length: 200 }, check)))).toEqual(new Set(["200"]));
+    const told: string[] = [];
+    for (const [milliseconds, down] of [
+      [999, true],
+      [1000, true],
+      [1999, false],
+      [2000, false],
+    ] as const) {
+      isDown = down;
+      vi.setSystemTime(now + milliseconds);
+      told.push(`${await check()} ${asked()}`);
+    }
+    expect(told).toEqual(["200 1", "503 UNAVAILABLE 2", "503 UNAVAILABLE 2", "200 3"]);
+  });
+
+  it("all waiting calls of /health get 503 while D1 does not respond", async () => {
+    const { ask, asked } = checks(async () => {
+      await scheduler.wait(50);
+      throw new Error("down");
+    });
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    expect(answers.map(outcome)).toEqual(Array(3).fill("503 UNAVAILABLE"));
+    for (const { headers } of answers) expect(headers.get("retry-after")).toBe("2");
+    expect(asked()).toBe(1);
+  });
+
+  it("/health names the deployed release in a header, so that a deployment sees its own respond (contract section 25)", async () => {
+    const healthOf = (bindings: object) => callWith(bindings, new Request("https://badges.example/health"));
+    expect((await healthOf({ RELEASE: "0.9.0+1f0c93ab77de" })).headers.get("release")).toBe("0.9.0+1f0c93ab77de");
+    expect((await healthOf({})).headers.has("release")).toBe(false);
   });
 });

@@ -3,6 +3,7 @@ import { drizzle } from "drizzle-orm/d1";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { makeConsoleSecret, makeSecret } from "../../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
+import { moveClock, SECOND } from "../../invitations/support/clock.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
 import { homeDatabase, runSql } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
@@ -15,121 +16,37 @@ afterEach(() => {
 });
 
 /** After 30 s no isolate goes by what it remembers of an application (contract section 9). */
-function forgetApplications(): void {
-  vi.setSystemTime(Date.now() + 30_000);
-}
-
+const forgetApplications = () => moveClock(30 * SECOND);
 /** So long a refusal may be remembered that an administrator can take back. */
-function passOneSecond(): void {
-  vi.setSystemTime(Date.now() + 1000);
-}
+const passOneSecond = () => moveClock(SECOND);
 
-/** One call of each kind: of a device, of its server, and of either. `server-calls.ts` has every call of a server. */
-const CALLS: Record<Kind, (invitation: string) => [method: string, path: string, body?: object]> = {
-  issue: () => ["POST", "/v1/badge", { userId: "user" }],
-  sign: () => ["POST", "/v1/badge/sign", { base64: "AAAA" }],
-  list: () => ["GET", "/v1/badges"],
-  invite: () => ["POST", "/v1/invitation", { expiresAt: hoursAhead(1) }],
-  revoke: (invitation) => ["PATCH", `/v1/invitation/${invitation}/revoke`],
-};
-
-type Kind = "issue" | "sign" | "list" | "invite" | "revoke";
-type Outcomes = Record<Kind, string>;
 type Headers = Record<string, string>;
 
+const INVITE = { path: "/v1/invitation", body: { expiresAt: hoursAhead(1) } };
+
+/** Of one call of each kind: of a device, of its server, and of either. */
 async function outcomes(headers: Headers, invitation: string): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for (const [kind, callOf] of Object.entries(CALLS)) {
-    const [method, path, body] = callOf(invitation);
-    found[kind] = outcome(await call(method, path, { headers, body }));
-  }
-  return found;
+  const ask = async (method: string, path: string, body?: object) =>
+    outcome(await call(method, path, { headers, body }));
+  return {
+    issue: await ask("POST", "/v1/badge", { userId: "user" }),
+    sign: await ask("POST", "/v1/badge/sign", { base64: "AAAA" }),
+    list: await ask("GET", "/v1/badges"),
+    invite: await ask("POST", INVITE.path, INVITE.body),
+    revoke: await ask("PATCH", `/v1/invitation/${invitation}/revoke`),
+  };
 }
 
 const NO_APPLICATION = "401 INVALID_APPLICATIONID";
 const NO_CREDENTIALS = "401 INVALID_CREDENTIALS";
 
-const GRANTED: Outcomes = { issue: "200", sign: "200", list: "200", invite: "201", revoke: "200" };
-
-const NOTHING_GRANTED: Outcomes = {
-  issue: NO_APPLICATION,
-  sign: NO_APPLICATION,
-  list: NO_CREDENTIALS,
-  invite: NO_APPLICATION,
-  revoke: NO_APPLICATION,
-};
-
+const GRANTED = { issue: "200", sign: "200", list: "200", invite: "201", revoke: "200" };
 /** With a wrong secret only what needs none is granted. */
-const DEVICE_ONLY: Outcomes = {
-  ...GRANTED,
-  list: NO_CREDENTIALS,
-  invite: NO_CREDENTIALS,
-  revoke: NO_CREDENTIALS,
+const DEVICE_ONLY = { ...GRANTED, list: NO_CREDENTIALS, invite: NO_CREDENTIALS, revoke: NO_CREDENTIALS };
+const NOTHING_GRANTED = {
+  ...{ issue: NO_APPLICATION, sign: NO_APPLICATION, list: NO_CREDENTIALS },
+  ...{ invite: NO_APPLICATION, revoke: NO_APPLICATION },
 };
-
-/** Without an application ID a login says that it is missing. */
-const NAMES_NOTHING = { ...NOTHING_GRANTED, issue: "422 UNDEFINED_APPLICATIONID" };
-
-const NO_UDID = { issue: "422 UNDEFINED_UDID", sign: "422 UNDEFINED_UDID", invite: "422 UNDEFINED_UDID" };
-
-interface Scene {
-  application: TestApplication;
-  foreign: TestApplication;
-  /** Of the application's secret, as it is stored. */
-  digest: string;
-}
-
-const digestOf = async ({ id }: TestApplication): Promise<string> => {
-  const rows = drizzle(homeDatabase()).select().from(applicationSecret).where(eq(applicationSecret.applicationId, id));
-  return (await rows.all())[0]?.digest ?? "";
-};
-
-/** Who presents what, each in some ways, and what they are granted. */
-const CALLERS: [who: string, present: (scene: Scene) => Headers[], expected: Outcomes][] = [
-  ["nobody without credentials", () => [{}, { udid: CREATOR }], NAMES_NOTHING],
-  [
-    "nobody with a secret without its application ID",
-    ({ application }) => [{ udid: CREATOR, applicationsecret: application.secret }],
-    NAMES_NOTHING,
-  ],
-  [
-    "nobody with a text that is no application ID",
-    ({ application: { id, secret } }) =>
-      ["app_00000000000000000000", id.toUpperCase(), `${id}x`, `${id},${id}`, "' OR 1=1 --"].map((applicationid) => {
-        return { applicationid, udid: CREATOR, applicationsecret: secret };
-      }),
-    NOTHING_GRANTED,
-  ],
-  [
-    "a device with the application ID and its udid: device calls, and its own invitations",
-    ({ application }) => [{ applicationid: application.id, udid: CREATOR }],
-    { ...GRANTED, list: NO_CREDENTIALS },
-  ],
-  [
-    "no device without a udid",
-    ({ application }) => [{ applicationid: application.id }],
-    { ...NO_UDID, list: NO_CREDENTIALS, revoke: NO_CREDENTIALS },
-  ],
-  [
-    "no server with a wrong secret, whatever is wrong with it",
-    ({ application: { id: applicationid, secret }, foreign, digest }) =>
-      [
-        ...["wrong", foreign.secret, digest, applicationid],
-        ...[secret.slice(0, -1), `${secret}x`, secret.toLowerCase(), `${secret},${secret}`],
-      ].map((applicationsecret) => ({ applicationid, applicationsecret, udid: CREATOR })),
-    DEVICE_ONLY,
-  ],
-  [
-    "a server with the application ID and secret, for whatever udid",
-    ({ application }) => ["another", CREATOR].map((udid) => ({ ...serverHeaders(application), udid })),
-    GRANTED,
-  ],
-  [
-    "a server without a udid: all but device calls",
-    ({ application }) => [serverHeaders(application)],
-    { ...GRANTED, ...NO_UDID },
-  ],
-];
 
 /** The digest with another character at a place. */
 function changedAt(digest: string, place: number): string {
@@ -138,40 +55,28 @@ function changedAt(digest: string, place: number): string {
 
 const listsFor = async (headers: Headers) => outcome(await call("GET", "/v1/badges", { headers }));
 
-describe("who may call what (contract sections 2 to 5)", () => {
-  it.each(CALLERS)("%s", async (_, present, expected) => {
-    const { application, invitation } = await tenant();
-    const scene = { application, foreign: await createApplication(), digest: await digestOf(application) };
-    // The device that signs has a badge.
-    expect((await requestBadge(application, "another", { userId: "user" })).status).toBe(201);
-    for (const headers of present(scene)) {
-      expect({ headers, ...(await outcomes(headers, invitation)) }).toEqual({ headers, ...expected });
-    }
-  });
-
-  it("no server with a secret whose digest differs in any one character", async () => {
-    const application = await createApplication();
-    const digest = await digestOf(application);
-    expect(await listsFor(serverHeaders(application))).toBe("200");
-    for (const place of [0, 7, 15, 21, 31, 42]) {
-      const changed = { digest: changedAt(digest, place) };
-      const { applicationId } = applicationSecret;
-      await drizzle(homeDatabase()).update(applicationSecret).set(changed).where(eq(applicationId, application.id));
+// Of whom each route asks for what: test/http/errors/order.test.ts.
+describe("secrets (contract sections 4, 9 and 19)", () => {
+  it("a secret is refused when its digest differs in any one character, that of a server or of a person, and so is a digest", async () => {
+    const { id: applicationid, secret } = await createApplication();
+    const console = await makeConsoleSecret();
+    const orm = drizzle(homeDatabase());
+    const ofApplication = eq(applicationSecret.applicationId, applicationid);
+    const { digest = "" } = (await orm.select().from(applicationSecret).where(ofApplication).get()) ?? {};
+    expect(await listsFor({ applicationid, applicationsecret: secret })).toBe("200");
+    expect(await listsFor({ applicationid, applicationsecret: digest })).toBe(NO_CREDENTIALS);
+    for (const place of [0, 7, 21, 42]) {
+      const near = { ...console.row, digest: changedAt(console.row.digest, place), name: `Ann ${place}` };
+      await orm.insert(consoleSecret).values({ ...near, applicationId: applicationid, createdAt: 0 });
+      await orm
+        .update(applicationSecret)
+        .set({ digest: changedAt(digest, place) })
+        .where(ofApplication);
       forgetApplications();
-      expect(`${place} ${await listsFor(serverHeaders(application))}`).toBe(`${place} ${NO_CREDENTIALS}`);
+      for (const applicationsecret of [secret, console.secret]) {
+        expect(`${place} ${await listsFor({ applicationid, applicationsecret })}`).toBe(`${place} ${NO_CREDENTIALS}`);
+      }
     }
-  });
-
-  it("no person with such a secret either (contract sections 9 and 19)", async () => {
-    const application = await createApplication();
-    const { row, secret } = await makeConsoleSecret();
-    for (const place of [0, 21, 42]) {
-      const near = { ...row, digest: changedAt(row.digest, place), name: `Ann ${place}` };
-      await drizzle(homeDatabase())
-        .insert(consoleSecret)
-        .values({ ...near, applicationId: application.id, createdAt: 0 });
-    }
-    expect(await listsFor({ applicationid: application.id, applicationsecret: secret })).toBe(NO_CREDENTIALS);
   });
 });
 
@@ -194,21 +99,20 @@ describe("what an administrator changes (contract section 9)", () => {
     await update("disabled_at = 1", application);
     forgetApplications();
     expect(await outcomes(headers, invitation)).toEqual(NOTHING_GRANTED);
-    expect(await outcomes({ ...headers, applicationsecret: "wrong" }, invitation)).toEqual(NOTHING_GRANTED);
+    // Doors still check what it signed.
+    expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
     await update("disabled_at = NULL", application);
     passOneSecond();
     expect(await outcomes(headers, invitation)).toEqual(GRANTED);
   });
 
-  it("a secret that is newer than the cached application is refused if the application was disabled since", async () => {
-    const application = await createApplication();
-    expect(await listsFor(serverHeaders(application))).toBe("200");
-    const { secret } = await addSecret(application);
-    await update("disabled_at = 1", application);
-    expect(await listsFor({ applicationid: application.id, applicationsecret: secret })).toBe(NO_CREDENTIALS);
-  });
+  it("no newer secret or setting lifts a refusal if the application was disabled, or a secret required, since", async () => {
+    const known = await createApplication();
+    expect(await listsFor(serverHeaders(known))).toBe("200");
+    const { secret } = await addSecret(known);
+    await update("disabled_at = 1", known);
+    expect(await listsFor({ applicationid: known.id, applicationsecret: secret })).toBe(NO_CREDENTIALS);
 
-  it("no newer setting lifts a refusal if the application was disabled, or a secret required, since", async () => {
     const proving = await createApplication({ requireProof: true });
     const logIn = async () => outcome(await requestBadge(proving, "phone", { userId: "user" }));
     expect(await logIn()).toBe("401 INVALID_PROOF");
@@ -217,32 +121,12 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await logIn()).toBe("401 INVALID_PROOF");
 
     const limited = await createApplication({ newBadgesPerHour: 1 });
-    const [method, path, body] = CALLS.invite("");
     const headers = { applicationid: limited.id, udid: CREATOR };
-    const invite = async () => outcome(await call(method, path, { headers, body }));
+    const invite = async () => outcome(await call("POST", INVITE.path, { headers, body: INVITE.body }));
     expect([await invite(), await invite()]).toEqual(["201", "429 RATE_LIMITED"]);
     await update("require_secret = 1, new_badges_per_hour = NULL", limited);
     passOneSecond();
     expect(await invite()).toBe(NO_CREDENTIALS);
-  });
-
-  it.each([
-    ["503 NUMBERS_EXHAUSTED", { size: 1 }, "last_number = last_number + 1"],
-    ["429 RATE_LIMITED", { newBadgesPerHour: 1 }, "new_badges_per_hour = NULL"],
-    ["401 INVALID_PROOF", { requireProof: true }, "require_proof = 0"],
-  ])("%s is lifted a second after an administrator has changed the setting", async (refused, columns, assignment) => {
-    const application = await createApplication(columns);
-    const logIn = async (udid: string) => outcome(await requestBadge(application, udid, { userId: "user" }));
-    await logIn("phone");
-    expect(await logIn("tablet")).toBe(refused);
-    await update(assignment, application);
-    passOneSecond();
-    expect(await logIn("tablet")).toBe("201");
-  });
-
-  it("a disabled application keeps its key set: doors still check what it signed", async () => {
-    const application = await createApplication({ disabledAt: 1 });
-    expect(outcome(await call("GET", `/v1/applications/${application.id}/jwks.json`))).toBe("200");
   });
 
   it("an added secret works at once besides the other, also after wrong ones; a retired one stops once caches have expired", async () => {
@@ -253,12 +137,8 @@ describe("what an administrator changes (contract section 9)", () => {
     const { row, secret } = await addSecret(application);
     const young = { ...old, applicationsecret: secret };
     for (const headers of [young, old]) expect(await outcomes(headers, invitation)).toEqual(GRANTED);
-    await homeDatabase().batch([
-      homeDatabase()
-        .prepare("DELETE FROM application_secret WHERE application_id = ? AND role = 'current'")
-        .bind(application.id),
-      homeDatabase().prepare("UPDATE application_secret SET role = 'current' WHERE id = ?").bind(row.id),
-    ]);
+    await runSql("DELETE FROM application_secret WHERE application_id = ? AND role = 'current'", application.id);
+    await runSql("UPDATE application_secret SET role = 'current' WHERE id = ?", row.id);
     forgetApplications();
     expect(await outcomes(old, invitation)).toEqual(DEVICE_ONLY);
     expect(await outcomes(young, invitation)).toEqual(GRANTED);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { issueTo } from "../../badges/life-support.ts";
 import { createApplication } from "../../support/application.ts";
-import { type Answer, call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders, sign } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import {
   CREATOR,
@@ -38,32 +39,19 @@ describe("what belongs to another application (contract sections 3 to 5)", () =>
     for (const headers of revokers) expect(outcome(await revoke(unknown, headers))).toBe("404 UNKNOWN_INVITATION");
   });
 
-  it("is neither listed, found by user, signed for nor reached by a cursor", async () => {
+  it("is neither listed, found by user, signed for, blocked nor reached by a cursor", async () => {
     const [owner, stranger] = [await createApplication(), await createApplication()];
-    for (const udid of ["phone", "tablet"])
-      await requestBadge(owner, udid, { userId: "user", metadata: { os: "secret" } });
+    for (const udid of ["phone", "tablet"]) await issueTo(owner, udid, "user");
     const get = (path: string) => callServer(stranger, "GET", path);
-    const sign = (udid: string) =>
-      call("POST", "/v1/badge/sign", { headers: { applicationid: stranger.id, udid }, body: { base64: "AAAA" } });
-    const first = await callServer(owner, "GET", "/v1/badges?per_page=1");
-    const cursor = first.headers.get("pagination-cursor");
+    const signOf = (udid: string) => sign(stranger, udid, { base64: "AAAA" });
+    const cursor = (await callServer(owner, "GET", "/v1/badges?per_page=1")).headers.get("pagination-cursor");
     expect(cursor).not.toBeNull();
     expect(seen(await get("/v1/users/user/badges"))).toEqual(seen(await get("/v1/users/nobody/badges")));
-    expect(seen(await sign("phone"))).toEqual(seen(await sign("no such phone")));
+    expect(seen(await signOf("phone"))).toEqual(seen(await signOf("no such phone")));
     for (const path of ["/v1/badges", `/v1/badges?cursor=${cursor}`, `/v1/users/user/badges?cursor=${cursor}`]) {
       expect(await get(path)).toMatchObject({ status: 200, body: { badges: [] } });
     }
-  });
-
-  it("cannot be told from an unknown application by its lists", async () => {
-    const [owner, stranger] = [await createApplication(), await createApplication()];
-    const list = (applicationid: string) =>
-      call("GET", "/v1/badges", { headers: { applicationid, applicationsecret: stranger.secret } });
-    const disabled = await createApplication({ disabledAt: 1 });
-    const unknown = seen(await list("app_00000000000000000000"));
-    expect(seen(await list(owner.id))).toEqual(unknown);
-    expect(seen(await list(disabled.id))).toEqual(unknown);
-    const ofDisabled = await callServer(disabled, "GET", "/v1/badges");
-    expect(seen(ofDisabled)).toEqual(unknown);
+    expect(await callServer(stranger, "PATCH", "/v1/users/user/block")).toMatchObject({ body: { revoked: [] } });
+    expect((await requestBadge(owner, "phone", { userId: "user" })).status).toBe(200);
   });
 });

@@ -31,45 +31,32 @@ const READ_ONLY_PATH = "/v1/invitation";
 /** A path with something in the place of its parameters. */
 const filled = (path: string) => path.replace(/:\w+/g, "something");
 
-/** What the service answers when it grants, refuses and does not know: each kind of answer on each kind of route. */
+/** What the service answers when it grants, refuses and does not know, and on every route to somebody who may not call it. */
 async function answersOf(application: TestApplication, headers: Record<string, string>): Promise<[string, Answer][]> {
   const device = { applicationid: application.id, udid: "phone", ...headers };
   const server = { ...serverHeaders(application), ...headers };
-  const { id } = await invite(application);
-  const calls: [string, string, Parameters<typeof call>[2]][] = [
-    ["POST", "/v1/badge", { headers: device, body: { userId: "user" } }],
-    ["POST", "/v1/badge", { headers }],
-    ["POST", "/v1/badge", { headers: device, body: "not JSON" }],
-    ["POST", "/v1/badge", { headers: device, body: "x".repeat(20_000) }],
-    ["DELETE", "/v1/badge", { headers }],
-    ["OPTIONS", "/v1/badge", { headers: { "access-control-request-method": "POST", ...headers } }],
-    ["POST", "/v1/badge/sign", { headers: device, body: { base64: "AAAA" } }],
-    ["POST", "/v1/badge/sign", { headers: { ...device, udid: "no badge" }, body: { base64: "AAAA" } }],
-    ["GET", "/v1/user/badges", { headers: device }],
-    ["PATCH", "/v1/user/badges/17/suspend", { headers: device }],
-    ["GET", "/v1/badges", { headers: server }],
-    ["HEAD", "/v1/badges", { headers: server }],
-    ["GET", "/v1/badges?per_page=0", { headers: server }],
-    ["GET", "/v1/users/user/badges", { headers: server }],
-    ["GET", "/v1/invitation", { headers: { ...device, invitationtoken: id } }],
-    ["GET", "/v1/invitation", { headers: { ...device, invitationtoken: "inv_unknown" } }],
-    ["POST", "/v1/invitation", { headers: device, body: { expiresAt: hoursAhead(1) } }],
-    ["POST", "/v1/invitation", { headers: device }],
-    ["PATCH", `/v1/invitation/${id}/revoke`, { headers: server }],
-    ["PATCH", "/v1/invitation/unknown/revoke", { headers: server }],
-    ["GET", `/v1/applications/${application.id}/jwks.json`, { headers }],
-    ["GET", "/v1/applications/unknown/jwks.json", { headers }],
-    ["GET", "/health", { headers }],
-    ["GET", "/unknown", { headers }],
-    // And every route when somebody calls it who may not.
-    ...ROUTES.filter(({ by }) => by !== null).map((route): (typeof calls)[number] => [
-      route.method,
-      requestOf(route, NOTHING).path,
-      { headers },
-    ]),
+  const { id: invitationtoken } = await invite(application);
+  const keySet = `/v1/applications/${application.id}/jwks.json`;
+  const calls: [string, Record<string, string>, unknown?][] = [
+    ["POST /v1/badge", device, { userId: "user" }],
+    ["POST /v1/badge", device, "not JSON"],
+    ["POST /v1/badge", device, "x".repeat(20_000)],
+    ["OPTIONS /v1/badge", { "access-control-request-method": "POST", ...headers }],
+    ["POST /v1/badge/sign", device, { base64: "AAAA" }],
+    ["GET /v1/badges?per_page=0", server],
+    ["GET /v1/invitation", { ...device, invitationtoken }],
+    ["POST /v1/invitation", device, { expiresAt: hoursAhead(1) }],
+    [`PATCH /v1/invitation/${invitationtoken}/revoke`, server],
   ];
+  const routes = ROUTES.filter(({ by }) => by !== null).map((one) => `${one.method} ${requestOf(one, NOTHING).path}`);
+  const others = ["DELETE /v1/badge", "GET /v1/applications/unknown/jwks.json", "GET /health", "GET /unknown"];
+  for (const name of [...routes, ...others, `GET ${keySet}`]) calls.push([name, headers]);
+  for (const name of ["GET /v1/badges", "HEAD /v1/badges"]) calls.push([name, server]);
   const answers: [string, Answer][] = [];
-  for (const [method, path, options] of calls) answers.push([`${method} ${path}`, await call(method, path, options)]);
+  for (const [name, sent, body] of calls) {
+    const [method = "", path = ""] = name.split(" ");
+    answers.push([name, await call(method, path, { headers: sent, body })]);
+  }
   return answers;
 }
 
@@ -81,13 +68,7 @@ describe("every response (contract section 6)", () => {
     answers = await answersOf(application, ORIGIN);
   });
 
-  it("every response has a request ID of its own", () => {
-    const ids = answers.map(([, { headers }]) => headers.get("x-request-id"));
-    for (const id of ids) expect(id).toMatch(/^[\w-]{16,}$/);
-    expect(new Set(ids).size).toBe(ids.length);
-  });
-
-  it("a response has the caller's request ID if that is one word and caches may not store the response", async () => {
+  it("a response has the caller's request ID if that is one word, and one of the service's own, also logged, if caches may store it", async () => {
     for (const [name, { headers }] of await answersOf(application, TRACE)) {
       if (headers.get("cache-control") !== "no-store") continue;
       expect(`${name} ${headers.get("x-request-id")}`).toBe(`${name} trace-1_A=`);
@@ -96,22 +77,20 @@ describe("every response (contract section 6)", () => {
       const { headers } = await call("GET", "/health", { headers: { "x-request-id": useless } });
       expect(headers.get("x-request-id")).toMatch(/^[\w-]{36}$/);
     }
-  });
-
-  it("a response has a request ID of the service's own, also logged, if caches may store it", async () => {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
-    const keySet = `/v1/applications/${application.id}/jwks.json`;
-    const statusList = `/v1/applications/${application.id}/status/0`;
-    for (const path of [keySet, statusList, "/openapi.json", "/docs", "/docs/scalar.js"]) {
-      lines.mockClear();
+    const publicPath = `/v1/applications/${application.id}`;
+    for (const path of [
+      `${publicPath}/jwks.json`,
+      `${publicPath}/status/0`,
+      "/openapi.json",
+      "/docs",
+      "/docs/scalar.js",
+    ]) {
       const answer = await call("GET", path, { headers: TRACE });
-      expect([path, answer.status]).toEqual([path, 200]);
-      const id = answer.headers.get("x-request-id");
-      expect([path, id]).toEqual([path, expect.stringMatching(/^[\w-]{36}$/)]);
-      expect(linesOf(lines)).toContainEqual(expect.objectContaining({ event: "request", requestId: id }));
+      const requestId = answer.headers.get("x-request-id");
+      expect([path, answer.status, requestId]).toEqual([path, 200, expect.stringMatching(/^[\w-]{36}$/)]);
+      expect(linesOf(lines)).toContainEqual(expect.objectContaining({ event: "request", requestId }));
     }
-    const { headers } = await call("GET", `${keySet}x`, { headers: TRACE });
-    expect(headers.get("x-request-id")).toBe("trace-1_A=");
   });
 
   it("every response is JSON that caches do not store, except the key set, and an error has its code and nothing else", () => {
@@ -125,8 +104,11 @@ describe("every response (contract section 6)", () => {
     }
   });
 
-  it("every response has the security headers, and does not reveal the service's software", () => {
+  it("every response has a request ID of its own and the security headers, and does not reveal the service's software", () => {
+    const ids = answers.map(([, { headers }]) => headers.get("x-request-id"));
+    expect(new Set(ids).size).toBe(ids.length);
     for (const [name, { headers }] of answers) {
+      expect(headers.get("x-request-id")).toMatch(/^[\w-]{16,}$/);
       expect(`${name} ${headers.get("strict-transport-security")}`).toMatch(/ max-age=[1-9]\d{6,}/);
       expect(`${name} ${headers.get("x-content-type-options")}`).toBe(`${name} nosniff`);
       expect(`${name} ${headers.get("x-frame-options")}`).toBe(`${name} SAMEORIGIN`);
@@ -158,81 +140,64 @@ describe("every response (contract section 6)", () => {
   });
 });
 
-describe("unknown paths (contract section 6)", () => {
-  const near = [
-    "/v1/badge/",
-    "//v1/badge",
-    "/V1/badge",
-    "/v1/badges/17/any",
-    "/v1/users//badges",
-    "/v1/users/a/b/badges",
-  ];
-  const others = ["/", "/v1", "/v2/badge", "/v1/applications", "/v1/invitation//revoke", "/favicon.ico", "/%", "/%zz"];
+describe("unknown paths and methods (contract section 6)", () => {
+  it("a path that no route has is not found, by any method", async () => {
+    const near = [
+      "/v1/badge/",
+      "//v1/badge",
+      "/V1/badge",
+      "/v1/badges/17/any",
+      "/v1/users//badges",
+      "/v1/users/a/b/badges",
+    ];
+    const others = ["/", "/v2/badge", "/v1/applications", "/v1/invitation//revoke", "/favicon.ico", "/%", "/%zz"];
+    for (const path of [...near, ...others]) {
+      for (const method of ["GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"]) {
+        expect(`${method} ${path} ${outcome(await call(method, path))}`).toBe(`${method} ${path} 404 NOT_FOUND`);
+      }
+    }
+  });
 
-  it.each([...near, ...others])("%s is not found, by any method", async (path) => {
-    for (const method of ["GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"]) {
-      expect(`${method} ${outcome(await call(method, path))}`).toBe(`${method} 404 NOT_FOUND`);
+  it("other methods of a path are not allowed, and Allow names those that are", async () => {
+    expect([...KNOWN_PATHS.keys()]).toEqual(expect.arrayContaining(ROUTES.map(({ path }) => pattern(path))));
+    for (const [path, methods] of KNOWN_PATHS) {
+      const isOpen = OPEN_PATHS.includes(path);
+      const allowed = [...methods, ...(methods.has("GET") ? ["HEAD"] : []), ...(isOpen ? ["OPTIONS"] : [])];
+      const others = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
+      for (const method of others.filter((other) => !allowed.includes(other))) {
+        const { status, body, headers } = await call(method, filled(path));
+        expect(`${method} ${path} ${status}`).toBe(`${method} ${path} 405`);
+        expect(headers.get("allow")?.split(", ").toSorted()).toEqual(allowed.toSorted());
+        expect(headers.has("access-control-allow-origin")).toBe(isOpen);
+        if (method !== "HEAD") expect(body).toEqual({ error: "METHOD_NOT_ALLOWED" });
+      }
     }
   });
 });
 
-describe("other methods of known paths (contract section 6)", () => {
-  it("other methods are tried on every route of /openapi.json", () => {
-    expect([...KNOWN_PATHS.keys()]).toEqual(expect.arrayContaining(ROUTES.map(({ path }) => pattern(path))));
-  });
-
-  it.each([...KNOWN_PATHS])(
-    "other methods are not allowed on %s, and Allow names those that are",
-    async (path, methods) => {
-      const allowed = [
-        ...methods,
-        ...(methods.has("GET") ? ["HEAD"] : []),
-        ...(OPEN_PATHS.includes(path) ? ["OPTIONS"] : []),
-      ];
-      const others = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
-      for (const method of others.filter((other) => !allowed.includes(other))) {
-        const { status, body, headers } = await call(method, filled(path));
-        expect(`${method} ${status}`).toBe(`${method} 405`);
-        expect(headers.get("allow")?.split(", ").toSorted()).toEqual(allowed.toSorted());
-        expect(headers.has("access-control-allow-origin")).toBe(OPEN_PATHS.includes(path));
-        if (method !== "HEAD") expect(body).toEqual({ error: "METHOD_NOT_ALLOWED" });
-      }
-    },
-  );
-});
-
 describe("web pages of other origins (contract sections 6, 15 and 22)", () => {
-  it("web pages of other origins may read an invitation after a preflight, which lets none of them create one", async () => {
-    const preflight = await call("OPTIONS", READ_ONLY_PATH, {
-      headers: { ...ORIGIN, "access-control-request-method": "GET" },
-    });
-    expect(preflight.status).toBe(204);
-    expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
-    expect(preflight.headers.get("access-control-allow-methods")).toBe("GET");
-    // A POST needs `udid`: without it here, browsers send none (Fetch, CORS-preflight fetch).
-    const allowed = "applicationid,invitationtoken,x-request-id";
-    expect(preflight.headers.get("access-control-allow-headers")).toBe(allowed);
-  });
-
-  it.each(OPEN_PATHS.filter((path) => path !== READ_ONLY_PATH))("may call %s, after a preflight too", async (path) => {
-    const [method = ""] = KNOWN_PATHS.get(path) ?? [];
-    const preflight = await call("OPTIONS", filled(path), {
-      headers: {
-        ...ORIGIN,
-        "access-control-request-method": method,
-        "access-control-request-headers": "applicationid,content-type,udid",
-      },
-    });
-    expect(preflight.status).toBe(204);
-    const listOf = (name: string) => preflight.headers.get(name)?.split(",") ?? [];
-    expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
-    expect(listOf("access-control-allow-methods")).toContain(method);
-    const allowed = ["applicationid", "udid", "content-type", "authorization", "dpop", "bookmark"];
-    expect(listOf("access-control-allow-headers")).toEqual(expect.arrayContaining(allowed));
-    // A secret has no place in a web page.
-    expect(listOf("access-control-allow-headers")).not.toContain("applicationsecret");
-    expect(preflight.headers.has("access-control-allow-credentials")).toBe(false);
-    // A browser asks once a day, not before each login.
-    expect(preflight.headers.get("access-control-max-age")).toBe("86400");
+  it("web pages of other origins may call the open routes after a preflight, with no secret, and read an invitation without creating one", async () => {
+    for (const path of OPEN_PATHS) {
+      const preflight = await call("OPTIONS", filled(path), {
+        headers: { ...ORIGIN, "access-control-request-method": "POST" },
+      });
+      const listOf = (name: string) => preflight.headers.get(`access-control-${name}`)?.split(",") ?? [];
+      expect([path, preflight.status, ...listOf("allow-origin")]).toEqual([path, 204, "*"]);
+      const allowed = listOf("allow-headers");
+      if (path === READ_ONLY_PATH) {
+        // A POST needs `udid`: without it here, browsers send none (Fetch, CORS-preflight fetch).
+        expect(listOf("allow-methods")).toEqual(["GET"]);
+        expect(allowed).toEqual(["applicationid", "invitationtoken", "x-request-id"]);
+        continue;
+      }
+      expect(listOf("allow-methods")).toEqual(expect.arrayContaining([...(KNOWN_PATHS.get(path) ?? [])]));
+      const needed = ["applicationid", "udid", "content-type", "authorization", "dpop", "bookmark"];
+      expect(allowed).toEqual(expect.arrayContaining(needed));
+      // A secret has no place in a web page.
+      expect(allowed).not.toContain("applicationsecret");
+      expect(preflight.headers.has("access-control-allow-credentials")).toBe(false);
+      // A browser asks once a day, not before each login.
+      expect(listOf("max-age")).toEqual(["86400"]);
+    }
   });
 });

@@ -1,389 +1,570 @@
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import contract from "../../../docs/contract.md?raw";
 import { PUBLIC_ERRORS } from "../../../src/shared/error-table.ts";
+import { FEED_CURSOR } from "../../../src/worker/badges/changes.ts";
+import { block, issueTo, setEnd, takeStep } from "../../badges/life-support.ts";
+import { newPhone } from "../../bound/support.ts";
+import { RECORDED_EVENTS, readRows } from "../../invitations/support/storage.ts";
+import { addDoor } from "../../live/support.ts";
 import { createApplication, type TestApplication } from "../../support/application.ts";
-import { type Answer, call, requestBadge, serverHeaders } from "../../support/http.ts";
-import { useProviders } from "../../users/provider.ts";
-import { inParallel, outcome } from "../support/draft.ts";
+import { type Answer, call, callServer, requestBadge, serverHeaders } from "../../support/http.ts";
+import { everythingStored } from "../../support/stored.ts";
+import { newProviderKey, type Provider, useProviders } from "../../users/provider.ts";
+import { logIn } from "../../users/support.ts";
+import { inParallel, outcome, times } from "../support/draft.ts";
 import {
   CREATOR,
   claimedInvitation,
   expiredInvitation,
   hoursAhead,
+  type Invitation,
   invite,
   revokedInvitation,
 } from "../support/invitations.ts";
-
-/** A call being prepared. Tests start from one that the service grants, break it in places, and send it. */
-interface Draft {
-  method: string;
-  path: string;
-  query: Record<string, string>;
-  headers: Record<string, string>;
-  /** Sent as JSON; a string is sent as it is. */
-  body: Record<string, unknown> | string | undefined;
-}
-
-type Change = (draft: Draft) => Draft;
-
-/** @param value null takes the header away */
-function withHeader(name: string, value: string | null): Change {
-  return (draft) => {
-    const { [name]: _, ...others } = draft.headers;
-    return { ...draft, headers: value === null ? others : { ...others, [name]: value } };
-  };
-}
-
-function send({ method, path, query, headers, body }: Draft): Promise<Answer> {
-  const search = new URLSearchParams(query).toString();
-  return call(method, search === "" ? path : `${path}?${search}`, { headers, ...(body !== undefined && { body }) });
-}
-
-/** @param value undefined takes the field away */
-function withField(name: string, value: unknown): Change {
-  return (draft) => ({ ...draft, body: { ...(typeof draft.body === "object" && draft.body), [name]: value } });
-}
-
-function withBody(body: string): Change {
-  return (draft) => ({ ...draft, body });
-}
-
-function withQuery(name: string, value: string): Change {
-  return (draft) => ({ ...draft, query: { ...draft.query, [name]: value } });
-}
-
-function withPath(path: string): Change {
-  return (draft) => ({ ...draft, path });
-}
+import { signIn } from "../support/people.ts";
+import { NOTHING, ROUTES, type Route, requestOf, type Subjects } from "../support/routes.ts";
 
 /**
- * Something wrong with a call. `parts` are the pieces of the call it touches, "body.userId" for a field and "body" for all of
- * it: two faults of one piece exclude each other, all others can come together.
+ * Every status and code that /openapi.json lists for a route is brought about here. That a route gives no others is
+ * checked by every call of every test (`test/support/documented.ts`).
  */
-interface Fault {
-  name: string;
-  parts: readonly string[];
-  /** Status and code, as `outcome` writes them. */
-  answer: string;
-  /** The ways to make this mistake. The first stands for all of them where faults come in pairs. */
-  variants: readonly [Change, ...Change[]];
+
+/** Where they are brought about: unavailable.test.ts, rate-limit.test.ts, allocator/decide/users.test.ts and bound/. */
+const ELSEWHERE = ["INTERNAL_ERROR", "UNAVAILABLE", "RATE_LIMITED", "TOO_MANY_BADGES", "USE_DPOP_NONCE"];
+
+const UNKNOWN = "app_00000000000000000000";
+
+/** What is different from a call that is granted. */
+interface Change {
+  method?: string;
+  /** null takes a header away. */
+  headers?: Record<string, string | null>;
+  query?: string;
+  subjects?: Partial<Subjects>;
+  /** Fields that replace the granted ones, or a whole body as it is sent. */
+  body?: Record<string, unknown> | string;
 }
 
-/** A header that is missing, in each of the ways that count as that (contract section 2). */
-function missingHeader(name: string, answer: string, parts: readonly string[] = [name]): Fault {
-  const variants = [withHeader(name, null), withHeader(name, ""), withHeader(name, " \t ")] as const;
-  return { name: `no ${name}`, parts, answer, variants };
+/** One that is made anew for each call. */
+type Way = Change | (() => Promise<Change>);
+
+/** A status and code, as `outcome` writes them, and the ways to get it. The first stands for all where faults come in pairs. */
+type Fault = [answer: string, ...ways: Way[]];
+
+const header = (name: string, ...values: (string | null)[]): Change[] =>
+  values.map((value) => ({ headers: { [name]: value } }));
+const field = (name: string, ...values: unknown[]): Change[] => values.map((value) => ({ body: { [name]: value } }));
+const query = (...queries: string[]): Change[] => queries.map((one) => ({ query: one }));
+const bodies = (...values: string[]): Change[] => values.map((body) => ({ body }));
+
+/** In each of the ways that count as missing (contract section 2). */
+const noHeader = (name: string) => header(name, null, "", " \t ");
+const noField = (name: string) => field(name, undefined, null, "", " \t\n");
+
+const FAULTY_BODY: Fault = ["400 INVALID_JSON", ...bodies("[]", '{"userId":', '"text"', "null")];
+const FAULTY_UDID: Fault = ["422 INVALID_UDID", ...header("udid", "bell \u0007", "u".repeat(256))];
+const FAULTY_PROOF: Fault = ["401 INVALID_PROOF", ...header("dpop", "none")];
+
+let application: TestApplication;
+let foreign: TestApplication;
+let disabled: TestApplication;
+let requiring: TestApplication;
+let proving: TestApplication;
+let exhausted: TestApplication;
+let provider: Provider;
+let personal: TestApplication;
+/** `Authorization` of nobody in the application whose users are verified. */
+let wrongTokens: string[];
+
+const newProvider = useProviders();
+
+/** More than one, since each may call 60 times a minute. */
+const PHONES = times(4).map((place) => `phone ${place}`);
+
+beforeAll(async () => {
+  provider = await newProvider();
+  application = await createApplication();
+  foreign = await createApplication();
+  disabled = await createApplication({ disabledAt: 1 });
+  requiring = await createApplication({ requireSecret: true });
+  proving = await createApplication({ requireProof: true });
+  exhausted = await createApplication({ size: 1 });
+  personal = await createApplication(provider.columns);
+  const forged = `Bearer ${await provider.token("user", {}, { key: await newProviderKey("ES256", provider.key.jwk.kid) })}`;
+  wrongTokens = ["Basic dTpw", "Bearer nonsense", `Bearer ${personal.secret}`, forged];
+  for (const wrong of [{ exp: 1 }, { aud: "another-app" }, { iss: "https://else.example" }]) {
+    wrongTokens.push(await bearer("user", wrong));
+  }
+  await issueTo(exhausted, "first", "first");
+  for (const phone of PHONES) await issueTo(application, phone, "user");
+  expect((await block(application, "blocked user")).status).toBe(200);
+  // Their objects read what they have of D1 with the first call.
+  for (const one of [requiring, proving, personal]) expect((await block(one, "nobody")).status).toBe(200);
+});
+
+const bearer = async (user: string, more = {}) => `Bearer ${await provider.token(user, more)}`;
+
+let devices = 0;
+
+/** Headers of somebody who may make the call. Each call that changes something is by another device. */
+async function grantedHeaders({ by, method, path, name }: Route): Promise<Change["headers"]> {
+  if (path.startsWith("/v1/user/")) return { applicationid: personal.id, authorization: await bearer("user") };
+  if (by === null) return {};
+  const headers = by === "device" ? { applicationid: application.id } : serverHeaders(application);
+  const udid = name === "POST /v1/badge/sign" ? PHONES[devices++ % PHONES.length] : `device ${devices++}`;
+  return method === "POST" ? { ...headers, udid: udid ?? "" } : headers;
 }
 
-/** A field that is missing, in each of the ways that count as that (contract section 2). */
-function missingField(name: string, answer: string): Fault {
-  const [absent, ...counted] = [undefined, null, "", " \t\n"].map((value) => withField(name, value));
-  return { name: `no ${name}`, parts: [`body.${name}`], answer, variants: [absent ?? withBody("{}"), ...counted] };
+/** The route's call, as it is granted but for these changes. */
+async function send(route: Route, ...ways: Way[]): Promise<Answer> {
+  const changes = await Promise.all(ways.map((way) => (typeof way === "function" ? way() : way)));
+  const whole = Object.assign({}, ...changes);
+  const merged = (part: "headers" | "subjects") => Object.assign({}, ...changes.map((change) => change[part]));
+  const subjects = { ...NOTHING, application: application.id, ...merged("subjects") };
+  const { path, body: granted } = requestOf(route, subjects);
+  const search = changes.flatMap(({ query = [] }) => query).join("&");
+  const headers = Object.entries<string | null>({ ...(await grantedHeaders(route)), ...merged("headers") });
+  const bodies = [granted, ...changes.map(({ body }) => body)].filter((body) => body !== undefined);
+  const fields = bodies.length > 0 ? Object.assign({}, ...bodies) : undefined;
+  return call(whole.method ?? route.method, path + (search && `${path.includes("?") ? "&" : "?"}${search}`), {
+    headers: Object.fromEntries(headers.flatMap(([name, value]) => (value === null ? [] : [[name, value]]))),
+    body: bodies.find((body) => typeof body === "string") ?? fields,
+  });
 }
 
-function faultyHeader(name: string, [first, ...others]: readonly [string, ...string[]], answer: string): Fault {
-  const variants = [withHeader(name, first), ...others.map((value) => withHeader(name, value))] as const;
-  return { name: `${name} ${first.slice(0, 20)}`, parts: [name], answer, variants };
-}
+/** The pieces of a call that a change touches. Two faults of one piece exclude each other, all others can come together. */
+const partsOf = ({ headers = {}, query = "", subjects = {}, body = {} }: Change): string[] => [
+  ...[...Object.keys(headers), ...new URLSearchParams(query).keys(), ...Object.keys(subjects)],
+  ...(typeof body === "string" ? ["body"] : Object.keys(body).map((name) => `body.${name}`)),
+];
 
-function faultyField(name: string, [first, ...others]: readonly [unknown, ...unknown[]], answer: string): Fault {
-  const variants = [withField(name, first), ...others.map((value) => withField(name, value))] as const;
-  return { name: `${name} ${JSON.stringify(first).slice(0, 40)}`, parts: [`body.${name}`], answer, variants };
-}
-
-function faultyQuery(name: string, [first, ...others]: readonly [string, ...string[]], answer: string): Fault {
-  const variants = [withQuery(name, first), ...others.map((value) => withQuery(name, value))] as const;
-  return { name: `${name}=${first}`, parts: [name], answer, variants };
-}
-
-function faultyPath(name: string, path: string, answer: string): Fault {
-  return { name, parts: ["path"], answer, variants: [withPath(path)] };
-}
-
-/** Bodies that are not a JSON object. */
-const FAULTY_BODY: Fault = {
-  name: "body not an object",
-  parts: ["body"],
-  answer: "400 INVALID_JSON",
-  variants: [withBody("[]"), withBody('{"userId":'), withBody('"text"'), withBody("null")],
-};
-
-const FAULTY_UDID: Fault = faultyHeader("udid", ["bell \u0007", "u".repeat(256)], "422 INVALID_UDID");
-
-function canMeet(one: Fault, other: Fault): boolean {
+function canMeet(one: Way, other: Way): boolean {
+  if (typeof one === "function" || typeof other === "function") return false;
   const isWithin = (part: string, whole: string) => part === whole || part.startsWith(`${whole}.`);
-  return !one.parts.some((part) => other.parts.some((place) => isWithin(part, place) || isWithin(place, part)));
-}
-
-/** Each fault alone answers its own code; each pair that can come together answers the code of the earlier one. */
-async function expectInOrder(grantedCall: () => Draft, faults: readonly Fault[]): Promise<void> {
-  const alone = faults.flatMap(({ name, answer, variants }) =>
-    variants.map((change, place) => ({ name: `${name} (${place + 1})`, draft: change(grantedCall()), answer })),
-  );
-  const pairs = faults.flatMap((first, place) =>
-    faults
-      .slice(place + 1)
-      .filter((second) => canMeet(first, second))
-      .map((second) => ({
-        name: `${first.name} + ${second.name}`,
-        draft: second.variants[0](first.variants[0](grantedCall())),
-        answer: first.answer,
-      })),
-  );
-  const cases = [...alone, ...pairs];
-  const answers = await inParallel(cases, async ({ name, draft }) => `${name}: ${outcome(await send(draft))}`);
-  expect(answers).toEqual(cases.map(({ name, answer }) => `${name}: ${answer}`));
+  return !partsOf(one).some((part) => partsOf(other).some((place) => isWithin(part, place) || isWithin(place, part)));
 }
 
 /** An `applicationid` that is there but of no use. */
-async function uselessApplication(answer: string): Promise<Fault> {
-  const disabled = await createApplication({ disabledAt: 1 });
-  return faultyHeader("applicationid", ["app_00000000000000000000", "not an application ID", disabled.id], answer);
+function uselessApplication(): Change[] {
+  const near = [application.id.toUpperCase(), `${application.id}x`];
+  return header("applicationid", UNKNOWN, "no application ID", disabled.id, ...near);
 }
 
-/** The call is another application's, whose server has to show its secret. */
-function noRequiredSecret(requiring: { id: string }): Fault {
-  const other = withHeader("applicationid", requiring.id);
-  return {
-    name: "no required secret",
-    parts: ["applicationid", "applicationsecret"],
-    answer: "401 INVALID_CREDENTIALS",
-    variants: [
-      other,
-      (draft) => withHeader("applicationsecret", "")(other(draft)),
-      (draft) => withHeader("applicationsecret", " \t ")(other(draft)),
-    ],
-  };
-}
-
-/** The call is another application's, whose only number is taken. */
-async function noNumberLeft(parts: readonly string[]): Promise<Fault> {
-  const exhausted = await createApplication({ size: 1 });
-  expect((await requestBadge(exhausted, "first", { userId: "first" })).status).toBe(201);
-  const variants = [withHeader("applicationid", exhausted.id)] as const;
-  return { name: "no number left", parts: ["applicationid", ...parts], answer: "503 NUMBERS_EXHAUSTED", variants };
-}
-
-/** The call is another application's, where devices have to prove their keys. */
-const noRequiredProof = ({ id }: { id: string }): Fault => ({
-  name: "no required proof",
-  parts: ["applicationid", "dpop"],
-  answer: "401 INVALID_PROOF",
-  variants: [withHeader("applicationid", id)],
-});
-
-const FAULTY_PROOF = faultyHeader("dpop", ["none"], "401 INVALID_PROOF");
-
-/** Any number of calls. Each POST is by a device of its own unless the headers name one. */
-function callsOf(method: string, path: string, headers: Record<string, string>, body?: Draft["body"]): () => Draft {
-  let devices = 0;
-  return () => {
-    const device = method === "POST" ? { udid: `device ${devices++}` } : {};
-    return { method, path, query: {}, headers: { ...device, ...headers }, body };
-  };
-}
-
-async function expectGranted(grantedCall: () => Draft, status: string): Promise<void> {
-  expect(outcome(await send(grantedCall()))).toBe(status);
-}
-
-/** The error table of contract section 6: the codes of each status. */
-const CODES_OF_STATUS: [status: number, ...codes: string[]][] = [
-  [400, "INVALID_JSON"],
-  [401, "INVALID_APPLICATIONID", "INVALID_CREDENTIALS", "INVALID_PROOF", "USE_DPOP_NONCE", "INVALID_USERTOKEN"],
-  [403, "SUSPENDED_BADGE", "REVOKED_BADGE", "EXPIRED_BADGE", "EARLY_BADGE", "BLOCKED_USER", "READ_ONLY", "WRONG_USER"],
-  [403, "DOOR_ONLY"],
-  [404, "NOT_FOUND", "UNKNOWN_APPLICATION", "UNKNOWN_BADGE", "UNKNOWN_INVITATION", "UNKNOWN_EVENT"],
-  [404, "UNKNOWN_STATUSLIST"],
-  [405, "METHOD_NOT_ALLOWED"],
-  [409, "CLAIMED_INVITATION", "ENDED_BADGE", "TOO_MANY_BADGES"],
-  [410, "EXPIRED_INVITATION", "REVOKED_INVITATION", "EXPIRED_CURSOR"],
-  [412, "CHANGED_BADGE"],
-  [413, "PAYLOAD_TOO_LARGE"],
-  [422, "UNDEFINED_APPLICATIONID", "UNDEFINED_UDID", "UNDEFINED_USERID", "UNDEFINED_BASE64", "UNDEFINED_EXPIRESAT"],
-  [422, "INVALID_UDID", "INVALID_USERID", "INVALID_METADATA", "INVALID_BASE64", "INVALID_EXPIRESAT"],
-  [422, "INVALID_BADGEEXPIRESAT", "INVALID_STARTSAT", "INVALID_IDEMPOTENCYKEY", "INVALID_ACTOR"],
-  [422, "INVALID_INVITATIONS", "INVALID_NAME", "INVALID_STATE", "INVALID_INVITATIONTOKEN"],
-  [422, "INVALID_PER_PAGE", "INVALID_CURSOR"],
-  [429, "RATE_LIMITED"],
-  [500, "INTERNAL_ERROR"],
-  [501, "NOT_IMPLEMENTED"],
-  [503, "NUMBERS_EXHAUSTED", "UNAVAILABLE"],
+const noApplication = (missing: string, useless = missing): Fault[] => [
+  [missing, ...noHeader("applicationid")],
+  [useless, ...uselessApplication()],
 ];
 
-const STATUS_OF_CODE: ReadonlyMap<string, number> = new Map(
-  CODES_OF_STATUS.flatMap(([status, ...codes]) => codes.map((code) => [code, status])),
-);
+/** The call is another application's, whose server has to show its secret. */
+const noRequiredSecret = (): Change[] =>
+  [null, "", " \t "].map((applicationsecret) => ({ headers: { applicationid: requiring.id, applicationsecret } }));
 
-describe("the error table (contract section 6)", () => {
-  it("the error table decides the service's responses", () => {
-    const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
-    expect(new Map(entries)).toEqual(STATUS_OF_CODE);
-  });
-});
+/** The call is another application's, whose only number is taken. */
+const noNumberLeft = (more: Change["headers"] = {}): Change => {
+  return { headers: { applicationid: exhausted.id, ...more }, body: { invitationToken: null } };
+};
 
-describe("faults of POST /v1/badge (contract sections 2, 15 and 22) are reported in the contract's order", () => {
-  const newProvider = useProviders();
+/** Up to the INVALID_ codes. */
+const badgeForm = (): Fault[] => [
+  ...noApplication("422 UNDEFINED_APPLICATIONID", "401 INVALID_APPLICATIONID"),
+  ["422 UNDEFINED_UDID", ...noHeader("udid")],
+  FAULTY_BODY,
+  ["422 UNDEFINED_USERID", ...noField("userId")],
+  FAULTY_UDID,
+  ["422 INVALID_USERID", ...field("userId", 17, "u".repeat(256), "..")],
+  ["422 INVALID_METADATA", ...field("metadata", { os: 17 }, "text")],
+  ["422 INVALID_INVITATIONTOKEN", ...field("invitationToken", 17, {}, [], true)],
+];
 
-  /** Up to the INVALID_ codes. */
-  const ofForm = async (): Promise<Fault[]> => [
-    missingHeader("applicationid", "422 UNDEFINED_APPLICATIONID"),
-    await uselessApplication("401 INVALID_APPLICATIONID"),
-    missingHeader("udid", "422 UNDEFINED_UDID"),
-    FAULTY_BODY,
-    missingField("userId", "422 UNDEFINED_USERID"),
-    FAULTY_UDID,
-    faultyField("userId", [17, "u".repeat(256), ".."], "422 INVALID_USERID"),
-    faultyField("metadata", [{ os: 17 }, "text"], "422 INVALID_METADATA"),
-    faultyField("invitationToken", [17, {}, [], true], "422 INVALID_INVITATIONTOKEN"),
+function listFaults(): Fault[] {
+  const { id, secret } = application;
+  const wrong = ["wrong", foreign.secret, id, secret.slice(0, -1), `${secret}x`, secret.toLowerCase()];
+  return [
+    ...noApplication("401 INVALID_CREDENTIALS"),
+    ["401 INVALID_CREDENTIALS", ...noHeader("applicationsecret")],
+    ["401 INVALID_CREDENTIALS", ...header("applicationsecret", ...wrong, `${secret},${secret}`)],
+    ["422 INVALID_PER_PAGE", ...query("per_page=0", "per_page=ten")],
+    ["422 INVALID_CURSOR", ...query("cursor=!")],
   ];
+}
 
-  it("of faults of POST /v1/badge, those of an application ID and a udid alone come in the contract's order", async () => {
-    const application = await createApplication();
-    const foreign = await createApplication();
-    const token = ({ id }: { id: string }, answer: string) => faultyField("invitationToken", [id], answer);
-    const body = { userId: "user", metadata: { os: "iOS" } };
-    const grantedCall = callsOf("POST", "/v1/badge", { applicationid: application.id }, body);
-    await expectGranted(grantedCall, "201");
-    await expectInOrder(grantedCall, [
-      ...(await ofForm()),
-      FAULTY_PROOF,
-      noRequiredProof(await createApplication({ requireProof: true })),
-      token({ id: "inv_unknown" }, "404 UNKNOWN_INVITATION"),
-      token(await invite(foreign), "404 UNKNOWN_INVITATION"),
-      token(await claimedInvitation(application), "409 CLAIMED_INVITATION"),
-      token(await revokedInvitation(application), "410 REVOKED_INVITATION"),
-      token(await expiredInvitation(application), "410 EXPIRED_INVITATION"),
-      await noNumberLeft(["body.invitationToken"]),
-    ]);
-  });
+/** One whose expiry the service has recorded. */
+async function lapsedInvitation(): Promise<Invitation> {
+  const made = await expiredInvitation(application);
+  const body = { userId: "user", invitationToken: made.id };
+  expect(outcome(await requestBadge(application, "late", body))).toBe("410 EXPIRED_INVITATION");
+  return made;
+}
 
-  it("faults of POST /v1/badge are reported in the contract's order where users are verified", async () => {
-    const provider = await newProvider();
-    const application = await createApplication(provider.columns);
-    const authorization = `Bearer ${await provider.token("user")}`;
-    const headers = { applicationid: application.id, authorization };
-    const grantedCall = callsOf("POST", "/v1/badge", headers, { userId: "user" });
-    await expectGranted(grantedCall, "201");
-    const wrong = [await provider.token("other"), await provider.token("user", { exp: 1 }), "nonsense"];
-    const tokens = ["", "Basic dTpw", ...wrong.map((one) => `Bearer ${one}`)] as const;
-    await expectInOrder(grantedCall, [
-      ...(await ofForm()),
-      faultyHeader("authorization", tokens, "401 INVALID_USERTOKEN"),
-      FAULTY_PROOF,
-      faultyField("invitationToken", ["inv_unknown"], "404 UNKNOWN_INVITATION"),
-    ]);
-  });
+const token = async (made: Promise<Invitation>): Promise<Change> => ({ body: { invitationToken: (await made).id } });
+const ofInvitation = async (made: Promise<Invitation>): Promise<Change> => ({
+  subjects: { invitation: (await made).id },
 });
 
-describe("faults of POST /v1/badge/sign (contract sections 3 and 15)", () => {
-  it("faults of POST /v1/badge/sign are reported in the contract's order", async () => {
-    const application = await createApplication();
-    expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
-    const headers = { applicationid: application.id, udid: "phone" };
-    const grantedCall = callsOf("POST", "/v1/badge/sign", headers, { base64: "aGVsbG8=" });
-    await expectGranted(grantedCall, "200");
-    await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
-      await uselessApplication("401 INVALID_APPLICATIONID"),
-      missingHeader("udid", "422 UNDEFINED_UDID"),
+const revokeFaults = async (): Promise<Fault[]> => [
+  ["404 UNKNOWN_INVITATION", { subjects: { invitation: "inv_unknown" } }],
+  ["404 UNKNOWN_INVITATION", await ofInvitation(invite(foreign))],
+  ["409 CLAIMED_INVITATION", await ofInvitation(claimedInvitation(application))],
+  ["410 EXPIRED_INVITATION", await ofInvitation(lapsedInvitation())],
+];
+
+interface Ordered {
+  route: string;
+  /** In which way the call is granted, unless in the route's usual one. */
+  granted?: Way;
+  faults: () => Promise<Fault[]>;
+}
+
+/** The routes for which the contract has an order of checks. */
+const ORDERED: Ordered[] = [
+  {
+    route: "POST /v1/badge",
+    faults: async () => [
+      ...badgeForm(),
+      FAULTY_PROOF,
+      ["401 INVALID_PROOF", { headers: { applicationid: proving.id, dpop: null } }],
+      ["404 UNKNOWN_INVITATION", ...field("invitationToken", "inv_unknown", (await invite(foreign)).id)],
+      ["409 CLAIMED_INVITATION", await token(claimedInvitation(application))],
+      ["410 REVOKED_INVITATION", await token(revokedInvitation(application))],
+      ["410 EXPIRED_INVITATION", await token(lapsedInvitation())],
+      ["503 NUMBERS_EXHAUSTED", noNumberLeft()],
+    ],
+  },
+  {
+    route: "POST /v1/badge",
+    granted: async () => ({ headers: { applicationid: personal.id, authorization: await bearer("user") } }),
+    faults: async () => [
+      ...badgeForm(),
+      ["401 INVALID_USERTOKEN", ...header("authorization", "", ...wrongTokens, await bearer("other"))],
+      FAULTY_PROOF,
+      ["404 UNKNOWN_INVITATION", ...field("invitationToken", "inv_unknown")],
+    ],
+  },
+  {
+    route: "POST /v1/badge/sign",
+    faults: async () => [
+      ...noApplication("401 INVALID_APPLICATIONID"),
+      ["422 UNDEFINED_UDID", ...noHeader("udid")],
       FAULTY_BODY,
-      missingField("base64", "422 UNDEFINED_BASE64"),
+      ["422 UNDEFINED_BASE64", ...noField("base64")],
       FAULTY_UDID,
-      faultyField("base64", ["aGVsbG8", 17], "422 INVALID_BASE64"),
+      ["422 INVALID_BASE64", ...field("base64", "aGVsbG8", 17)],
       FAULTY_PROOF,
-      noRequiredProof(await createApplication({ requireProof: true })),
-      faultyHeader("udid", ["a phone without a badge"], "404 UNKNOWN_BADGE"),
-    ]);
-  });
-});
+      ["401 INVALID_PROOF", { headers: { applicationid: proving.id, dpop: null } }],
+      ["404 UNKNOWN_BADGE", ...header("udid", "a phone without a badge")],
+    ],
+  },
+  { route: "GET /v1/badges", faults: async () => listFaults() },
+  { route: "GET /v1/users/{id}/badges", faults: async () => listFaults() },
+  {
+    route: "GET /v1/invitation",
+    granted: async () => ({ headers: { invitationtoken: (await invite(application)).id } }),
+    faults: async () => [
+      ...noApplication("401 INVALID_APPLICATIONID"),
+      ["422 INVALID_INVITATIONTOKEN", ...noHeader("invitationtoken")],
+      ["404 UNKNOWN_INVITATION", ...header("invitationtoken", "inv_unknown", (await invite(foreign)).id)],
+    ],
+  },
+  {
+    route: "POST /v1/invitation",
+    granted: async () => ({ headers: { applicationsecret: null } }),
+    faults: async () => [
+      ...noApplication("401 INVALID_APPLICATIONID"),
+      ["401 INVALID_CREDENTIALS", ...header("applicationsecret", "wrong")],
+      ["401 INVALID_CREDENTIALS", ...noRequiredSecret()],
+      ["422 UNDEFINED_UDID", ...noHeader("udid")],
+      FAULTY_BODY,
+      ["422 UNDEFINED_EXPIRESAT", ...noField("expiresAt")],
+      FAULTY_UDID,
+      ["422 INVALID_EXPIRESAT", ...field("expiresAt", "2000-01-01T00:00:00Z", 17)],
+      ["503 NUMBERS_EXHAUSTED", noNumberLeft({ applicationsecret: null })],
+    ],
+  },
+  {
+    route: "PATCH /v1/invitation/{id}/revoke",
+    granted: async () => ({
+      headers: { applicationsecret: null, udid: CREATOR },
+      ...(await ofInvitation(invite(application))),
+    }),
+    faults: async () => [
+      ...noApplication("401 INVALID_APPLICATIONID"),
+      ["401 INVALID_CREDENTIALS", ...header("applicationsecret", "wrong")],
+      ["401 INVALID_CREDENTIALS", ...noRequiredSecret()],
+      ["401 INVALID_CREDENTIALS", { headers: { udid: null, applicationsecret: null } }],
+      ["404 UNKNOWN_INVITATION", ...header("udid", "another device", "u".repeat(256))],
+      ...(await revokeFaults()),
+    ],
+  },
+  {
+    route: "PATCH /v1/invitation/{id}/revoke",
+    granted: () => ofInvitation(invite(application)),
+    faults: async () => [
+      ...noApplication("401 INVALID_APPLICATIONID"),
+      ["401 INVALID_CREDENTIALS", ...header("applicationsecret", "wrong", null)],
+      ...(await revokeFaults()),
+    ],
+  },
+];
 
-describe("faults of the lists (contract section 4)", () => {
-  it.each(["/v1/badges", "/v1/users/somebody/badges"])(
-    "faults of lists are reported in the contract's order by %s",
-    async (path) => {
-      const application = await createApplication();
-      const foreign = await createApplication();
-      const grantedCall = callsOf("GET", path, serverHeaders(application));
-      await expectGranted(grantedCall, "200");
-      await expectInOrder(grantedCall, [
-        missingHeader("applicationid", "401 INVALID_CREDENTIALS"),
-        await uselessApplication("401 INVALID_CREDENTIALS"),
-        missingHeader("applicationsecret", "401 INVALID_CREDENTIALS"),
-        faultyHeader("applicationsecret", ["wrong", foreign.secret], "401 INVALID_CREDENTIALS"),
-        faultyQuery("per_page", ["0", "ten"], "422 INVALID_PER_PAGE"),
-        faultyQuery("cursor", ["!"], "422 INVALID_CURSOR"),
-      ]);
+/** A device whose badge is of a user of its own. */
+async function badgeHolder(): Promise<{ udid: string; userId: string; id: string }> {
+  const name = `holder-${devices++}`;
+  return { udid: name, userId: name, id: await issueTo(application, name, name) };
+}
+
+const ofBadge = async (badge: string): Promise<Change> => ({ subjects: { badge } });
+
+/** A badge whose place an invitation's has taken. */
+async function replacedBadge(): Promise<Change> {
+  const { udid, userId, id } = await badgeHolder();
+  const invitationToken = (await invite(application)).id;
+  expect((await requestBadge(application, udid, { userId, invitationToken })).status).toBe(201);
+  return ofBadge(id);
+}
+
+/** With the change number that the badge had before another change. */
+async function changedBadge(): Promise<Change> {
+  const { id } = await badgeHolder();
+  expect((await setEnd(application, id, hoursAhead(1))).status).toBe(200);
+  return { ...(await ofBadge(id)), headers: { "if-match": '"1"' } };
+}
+
+/** The call of a device after its application's server has done something to its badge. */
+const after = (act: (id: string) => Promise<Answer>) => async (): Promise<Change> => {
+  const { udid, userId, id } = await badgeHolder();
+  expect((await act(id)).status).toBe(200);
+  return { headers: { udid }, body: { userId } };
+};
+async function wrongUser(): Promise<Change> {
+  const body = { expiresAt: hoursAhead(1), userId: "somebody else" };
+  const { id } = (await callServer(application, "POST", "/v1/invitation", body, { udid: CREATOR })).body;
+  return { body: { invitationToken: id } };
+}
+
+/** The event of a badge of an application that has a webhook URL. */
+async function replayable(): Promise<Change> {
+  const recording = await createApplication(RECORDED_EVENTS);
+  await issueTo(recording, "phone", "user");
+  const [event] = (await readRows(recording)).events;
+  return { headers: serverHeaders(recording), subjects: { event: event?.id ?? "" } };
+}
+
+/** The badge of a person who has logged in. */
+async function ownBadge(): Promise<Change> {
+  const issued = await logIn(personal, await provider.token("user"), { userId: "user" });
+  return ofBadge(String(issued.body.badgeId));
+}
+
+async function endedOwn(): Promise<Change> {
+  const own = await ownBadge();
+  expect((await takeStep(personal, own.subjects?.badge ?? "", "revoke")).status).toBe(200);
+  return own;
+}
+
+/** A person's token is bound to a key. */
+async function unprovedToken(): Promise<Change> {
+  const jkt = await (await newPhone(personal)).thumbprint();
+  return { headers: { authorization: await bearer("user", { cnf: { jkt } }), dpop: "none" } };
+}
+
+/** The ways to get an answer, by status and code. */
+type Ways = Record<string, (route: Route) => Way[]>;
+
+const withLists = async () => serverHeaders(await createApplication({ statusList: true }));
+const newInvitation = () => ofInvitation(invite(application));
+const queried = (one: string) => () => query(one);
+
+/** What routes answer that have no order of checks. */
+const COMMON: Ways = {
+  "200": ({ name }) => [name.startsWith("PATCH /v1/badges/") ? async () => ofBadge((await badgeHolder()).id) : {}],
+  "400 INVALID_JSON": () => bodies("[]"),
+  "401 INVALID_APPLICATIONID": () => [...noHeader("applicationid"), ...uselessApplication()],
+  "401 INVALID_CREDENTIALS": ({ method }) => [
+    ...header("applicationid", null, UNKNOWN, foreign.id),
+    ...header("applicationsecret", null, "", foreign.secret),
+    { headers: { applicationsecret: null, authorization: `Bearer ${application.secret}` } },
+    { headers: serverHeaders(disabled) },
+    // Whatever else is wrong.
+    { headers: { applicationsecret: null }, query: "state=none&per_page=0", ...(method !== "GET" && { body: "{" }) },
+  ],
+  // Of a person.
+  "401 INVALID_USERTOKEN": () => [
+    ...[...noHeader("authorization"), ...header("authorization", ...wrongTokens)],
+    // Whose application names no issuer.
+    ...header("applicationid", application.id),
+  ],
+  "401 INVALID_PROOF": () => [unprovedToken],
+  "403 DOOR_ONLY": ({ name }) => [async () => ({ headers: await addDoor(application, name) })],
+  "403 READ_ONLY": () => [
+    async () => ({ headers: await signIn(application, "viewer") }),
+    async () => ({ headers: await signIn(application, "viewer"), body: "{" }),
+  ],
+  "403 SUSPENDED_BADGE": () => [after((id) => takeStep(application, id, "suspend"))],
+  "403 REVOKED_BADGE": () => [after((id) => takeStep(application, id, "revoke"))],
+  "403 EXPIRED_BADGE": () => [after((id) => setEnd(application, id, hoursAhead(-1)))],
+  "404 UNKNOWN_BADGE": ({ name }) => [{}, async () => ofBadge(await issueTo(foreign, name, "user"))],
+  "404 UNKNOWN_INVITATION": () => [{}, () => ofInvitation(invite(foreign))],
+  "405 METHOD_NOT_ALLOWED": () => [{ method: "PUT" }],
+  "409 ENDED_BADGE": () => [replacedBadge],
+  "412 CHANGED_BADGE": () => [changedBadge],
+  // Many invitations may have 256 KiB.
+  "413 PAYLOAD_TOO_LARGE": () => bodies(" ".repeat(256 * 1024 + 1)),
+  "422 INVALID_ACTOR": () => header("actor", "%", "%ff", "%0A", "%20", "%E3%80%80%C2%A0", "%C3%A4".repeat(101)),
+  "422 INVALID_CURSOR": queried("cursor=none"),
+  "422 INVALID_IDEMPOTENCYKEY": () => header("idempotency-key", "x".repeat(256)),
+  "422 INVALID_NAME": queried("q=a"),
+  "422 INVALID_PER_PAGE": queried("per_page=none"),
+  "422 INVALID_STATE": queried("state=none"),
+  "422 INVALID_UDID": () => header("udid", "x".repeat(256)),
+  "422 INVALID_USERID": () => [{ subjects: { user: encodeURIComponent("\u{1f600}".repeat(129)) } }],
+  "422 UNDEFINED_UDID": () => noHeader("udid"),
+};
+
+/** What only this route answers, or in a way of its own. */
+const OWN: Record<string, Ways> = {
+  "POST /v1/badge": {
+    "200": () => header("udid", "phone 0"),
+    "201": () => [{}],
+    "403 BLOCKED_USER": () => field("userId", "blocked user"),
+    "403 WRONG_USER": () => [wrongUser],
+  },
+  "POST /v1/badge/sign": {
+    "403 EARLY_BADGE": () => [
+      after((id) => callServer(application, "PATCH", `/v1/badges/${id}`, { startsAt: hoursAhead(1) })),
+    ],
+  },
+  "GET /v1/user/badges": {
+    // fetch sends no body with GET.
+    "413 PAYLOAD_TOO_LARGE": () => header("content-length", "16385"),
+  },
+  "PATCH /v1/user/badges/{id}/suspend": {
+    "200": () => [ownBadge],
+    "409 ENDED_BADGE": () => [endedOwn],
+  },
+  "GET /v1/badges": { "422 INVALID_EXPIRESAT": queried("endsBefore=soon") },
+  "GET /v1/badges/{id}": { "200": () => [async () => ofBadge((await badgeHolder()).id)] },
+  "PATCH /v1/badges/{id}": {
+    "422 UNDEFINED_EXPIRESAT": () => bodies("{}"),
+    "422 INVALID_EXPIRESAT": () => field("expiresAt", "soon"),
+    "422 INVALID_STARTSAT": () => field("startsAt", "soon"),
+  },
+  "GET /v1/live": {
+    "200": () => [async () => ({ headers: await withLists() })],
+    "404 UNKNOWN_STATUSLIST": queried("have=1"),
+    "422 INVALID_CURSOR": queried("have=none"),
+  },
+  "GET /v1/history": {
+    "404 UNKNOWN_BADGE": queried("badge=none"),
+    "422 INVALID_USERID": queried("user=a&user=b"),
+    "422 INVALID_EXPIRESAT": queried("since=yesterday"),
+    "422 INVALID_STATE": queried("action=none"),
+  },
+  "GET /v1/changes": {
+    "410 EXPIRED_CURSOR": queried(`cursor=${FEED_CURSOR.encode({ epoch: "", change: 1_000_000_000 })}`),
+  },
+  "GET /v1/invitations": { "422 INVALID_EXPIRESAT": queried("from=today") },
+  "GET /v1/access": { "403 READ_ONLY": () => [async () => ({ headers: await signIn(application, "reception") })] },
+  "POST /v1/events/{id}/replay": {
+    "202": () => [replayable],
+    "404 UNKNOWN_EVENT": () => [{}, async () => ({ subjects: (await replayable()).subjects ?? {} })],
+  },
+  "GET /v1/invitation": {
+    "200": () => [async () => ({ headers: { invitationtoken: (await invite(application)).id } })],
+  },
+  "POST /v1/invitation": {
+    "201": () => [{}],
+    "422 INVALID_BADGEEXPIRESAT": () => field("badgeExpiresAt", "soon"),
+    "422 INVALID_STARTSAT": () => field("badgeStartsAt", "soon"),
+    "422 INVALID_NAME": () => field("name", "x".repeat(101)),
+    "422 INVALID_USERID": () => field("userId", "..", "\u{1f600}".repeat(129)),
+  },
+  "POST /v1/invitations": {
+    "200": () => field("invitations", [{ expiresAt: hoursAhead(1), name: "Ann" }, {}]),
+    "422 INVALID_INVITATIONS": () => field("invitations", []),
+  },
+  "PATCH /v1/invitation/{id}/erase": { "200": () => [newInvitation] },
+  "PATCH /v1/invitation/{id}/revoke": { "200": () => [newInvitation] },
+  "GET /v1/applications/{applicationId}/jwks.json": {
+    "404 UNKNOWN_APPLICATION": () => [{ subjects: { application: UNKNOWN } }],
+  },
+  "GET /v1/applications/{applicationId}/status/{n}": {
+    "200": () => [async () => ({ subjects: { application: (await withLists()).applicationid ?? "" } })],
+    "404 UNKNOWN_STATUSLIST": () => [{}],
+    "501 NOT_IMPLEMENTED": queried("time=1800000000"),
+  },
+};
+
+/** What the document has to list for every route of a kind. */
+function neededOf({ name, method, by }: Route): string[] {
+  const isOfServer = by === "server" || by === "either";
+  const ofChange = ["413 PAYLOAD_TOO_LARGE", ...(isOfServer ? ["403 READ_ONLY"] : [])];
+  const ofServer = [
+    "401 INVALID_CREDENTIALS",
+    ...(name === "GET /v1/live" ? [] : ["403 DOOR_ONLY", "422 INVALID_ACTOR"]),
+  ];
+  const ofAny = ["405 METHOD_NOT_ALLOWED", ...(by === "device" ? ["401 INVALID_APPLICATIONID"] : [])];
+  return [...ofAny, ...(isOfServer ? ofServer : []), ...(method === "GET" ? [] : ofChange)];
+}
+
+interface Case {
+  answer: string;
+  ways: Way[];
+}
+
+/** Each fault alone; and each pair that can come together, which answers the code of the earlier one. */
+function casesInOrder(faults: readonly Fault[], granted: Way): Case[] {
+  const alone = faults.flatMap(([answer, ...ways]) => ways.map((way) => ({ answer, ways: [granted, way] })));
+  const pairs = faults.flatMap(([answer, way], place) => {
+    const later = faults.slice(place + 1).flatMap(([, other]) => (way && other && canMeet(way, other) ? [other] : []));
+    return later.map((other) => ({ answer, ways: [granted, way ?? {}, other] }));
+  });
+  return [...alone, ...pairs];
+}
+
+describe("what routes refuse, in the contract's order (contract sections 2 to 6, 12 to 15, 19, 22 to 24 and 27)", () => {
+  it.each(ROUTES)(
+    "$name gives each status and code that /openapi.json lists for it, in the contract's order",
+    async (route) => {
+      const cases: Case[] = [];
+      for (const { granted = {}, faults } of ORDERED.filter((one) => one.route === route.name)) {
+        const once = typeof granted === "function" ? await granted() : granted;
+        cases.push(...casesInOrder(await faults(), once));
+      }
+      const listed = route.answers.filter((answer) => !ELSEWHERE.some((code) => answer.endsWith(code)));
+      expect(listed).toEqual(expect.arrayContaining(neededOf(route)));
+      for (const answer of listed) {
+        const isTried = cases.some((one) => one.answer === answer);
+        const ways = OWN[route.name]?.[answer]?.(route) ?? (isTried ? [] : COMMON[answer]?.(route)) ?? [];
+        cases.push(...ways.map((way) => ({ answer, ways: [way] })));
+      }
+      expect(listed.filter((answer) => !cases.some((one) => one.answer === answer))).toEqual([]);
+      const isStatic = ({ answer, ways }: Case) => answer >= "400" && ways.every((way) => typeof way !== "function");
+      const applications = [application, requiring, proving, exhausted, personal];
+      const before = await everythingStored(applications);
+      await expectAnswers(route, cases.filter(isStatic));
+      expect(await everythingStored(applications), "what is refused changes nothing").toEqual(before);
+      await expectAnswers(
+        route,
+        cases.filter((one) => !isStatic(one)),
+      );
     },
   );
 });
 
-describe("faults of GET /v1/invitation (contract section 27)", () => {
-  it("faults of GET /v1/invitation are reported in the order of the other device routes", async () => {
-    const application = await createApplication();
-    const foreign = await createApplication();
-    const { id: invitationtoken } = await invite(application);
-    const grantedCall = callsOf("GET", "/v1/invitation", { applicationid: application.id, invitationtoken });
-    await expectGranted(grantedCall, "200");
-    await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
-      await uselessApplication("401 INVALID_APPLICATIONID"),
-      missingHeader("invitationtoken", "422 INVALID_INVITATIONTOKEN"),
-      faultyHeader("invitationtoken", ["inv_unknown", (await invite(foreign)).id], "404 UNKNOWN_INVITATION"),
-    ]);
-  });
-});
+async function expectAnswers(route: Route, cases: readonly Case[]): Promise<void> {
+  const textOf = ({ ways }: Case, answer: string) => `${JSON.stringify(ways).slice(0, 200)} ${answer}`;
+  const found = await inParallel(cases, async (one) => textOf(one, outcome(await send(route, ...one.ways))));
+  expect(found).toEqual(cases.map((one) => textOf(one, one.answer)));
+}
 
-describe("faults of POST /v1/invitation (contract section 5)", () => {
-  it("faults of POST /v1/invitation are reported in the contract's order", async () => {
-    const application = await createApplication();
-    const headers = { applicationid: application.id };
-    const grantedCall = callsOf("POST", "/v1/invitation", headers, { expiresAt: hoursAhead(1) });
-    await expectGranted(grantedCall, "201");
-    await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
-      await uselessApplication("401 INVALID_APPLICATIONID"),
-      faultyHeader("applicationsecret", ["wrong"], "401 INVALID_CREDENTIALS"),
-      noRequiredSecret(await createApplication({ requireSecret: true })),
-      missingHeader("udid", "422 UNDEFINED_UDID"),
-      FAULTY_BODY,
-      missingField("expiresAt", "422 UNDEFINED_EXPIRESAT"),
-      FAULTY_UDID,
-      faultyField("expiresAt", ["2000-01-01T00:00:00Z", 17], "422 INVALID_EXPIRESAT"),
-      await noNumberLeft(["applicationsecret"]),
-    ]);
-  });
-});
-
-describe("faults of PATCH /v1/invitation/:id/revoke (contract section 5)", () => {
-  const ofDevice = async (): Promise<Fault[]> => [
-    noRequiredSecret(await createApplication({ requireSecret: true })),
-    missingHeader("udid", "401 INVALID_CREDENTIALS", ["udid", "applicationsecret"]),
-    faultyHeader("udid", ["another device", "u".repeat(256)], "404 UNKNOWN_INVITATION"),
-  ];
-
-  it.each<[string, (application: TestApplication) => Record<string, string>, () => Promise<Fault[]>]>([
-    ["the udid that created the invitation", ({ id }) => ({ applicationid: id, udid: CREATOR }), ofDevice],
-    [
-      "the application's server",
-      serverHeaders,
-      async () => [missingHeader("applicationsecret", "401 INVALID_CREDENTIALS")],
-    ],
-  ])("are reported in the contract's order to %s", async (_, headersOf, ofCaller) => {
-    const application = await createApplication();
-    const pathOf = ({ id }: { id: string }) => `/v1/invitation/${id}/revoke`;
-    const useless = (name: string, invitation: { id: string }, answer: string) =>
-      faultyPath(name, pathOf(invitation), answer);
-    const grantedCall = callsOf("PATCH", pathOf(await invite(application)), headersOf(application));
-    await expectInOrder(grantedCall, [
-      missingHeader("applicationid", "401 INVALID_APPLICATIONID"),
-      await uselessApplication("401 INVALID_APPLICATIONID"),
-      faultyHeader("applicationsecret", ["wrong"], "401 INVALID_CREDENTIALS"),
-      ...(await ofCaller()),
-      useless("unknown", { id: "inv_unknown" }, "404 UNKNOWN_INVITATION"),
-      useless("another application's", await invite(await createApplication()), "404 UNKNOWN_INVITATION"),
-      useless("claimed", await claimedInvitation(application), "409 CLAIMED_INVITATION"),
-      useless("expired", await expiredInvitation(application), "410 EXPIRED_INVITATION"),
-    ]);
-    await expectGranted(grantedCall, "200");
+describe("the error table (contract section 6)", () => {
+  it("the error table of the contract decides the service's responses", () => {
+    const section = contract.slice(contract.indexOf("\n## 6."), contract.indexOf("\n## 7."));
+    const expected = [...section.matchAll(/^\| (\d{3}) \|(.*)$/gm)].flatMap(([, status, codes = ""]) =>
+      (codes.match(/\b[A-Z][A-Z_0-9]{5,}\b/g) ?? []).map((code) => [code, Number(status)] as const),
+    );
+    const entries = Object.entries(PUBLIC_ERRORS).map(([code, { status }]) => [code, status] as const);
+    expect(new Map(entries)).toEqual(new Map(expected));
+    expect(expected).toHaveLength(entries.length);
   });
 });

@@ -10,11 +10,13 @@ export interface Route {
   path: string;
   /** Who calls it, as its header parameters say; null: anybody, without naming an application in a header. */
   by: "device" | "server" | "either" | null;
+  /** The status and code of each answer that is listed, as `outcome` writes them. */
+  answers: string[];
 }
 
 /** The one table of routes: a test that promises something of every route goes through it. */
 export const ROUTES: readonly Route[] = Object.entries(openApiDocument(Date.now()).paths).flatMap(([path, item]) =>
-  Object.entries(item).map(([method, { parameters = [] }]) => {
+  Object.entries(item).map(([method, { parameters = [], responses }]) => {
     const secret = parameters.find(({ name }) => name === "applicationsecret");
     const callers = { server: secret?.required === true, either: secret !== undefined };
     const isOfApplication = parameters.some(({ name }) => name === "applicationid");
@@ -24,6 +26,10 @@ export const ROUTES: readonly Route[] = Object.entries(openApiDocument(Date.now(
       method: method.toUpperCase(),
       path: path + query.map(({ name, example }) => `?${name}=${String(example)}`).join(""),
       by: isOfApplication ? (callers.server ? "server" : callers.either ? "either" : "device") : null,
+      answers: Object.entries(responses).flatMap(([status, { content }]) => {
+        const codes = Object.keys(content?.["application/json"]?.examples ?? {});
+        return Number(status) < 400 ? [status] : codes.map((code) => `${status} ${code}`);
+      }),
     };
   }),
 );

@@ -10,7 +10,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
   [/worker\/scheduling\//, RESTORED, "homes/ storage/retention badges/script webhooks/"],
-  [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/list-filters live/ users/"],
+  [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/lists live/ users/"],
   [/worker\/homes/, "homes/"],
   [
     /worker\/storage\/(heartbeat|sealed|number-ranges|command-rows|retention)/,
