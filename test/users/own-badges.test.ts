@@ -118,7 +118,7 @@ describe("PATCH /v1/user/badges/{id}/suspend (contract section 22)", () => {
   });
 });
 
-// Who may make them: test/http/authorization/users.test.ts.
+// Who may make them: test/http/errors/order.test.ts.
 describe("both calls (contract section 22)", () => {
   const LIST = ["GET", "/v1/user/badges", "200"] as const;
   const SUSPEND = ["PATCH", "/v1/user/badges/1/suspend", "404 UNKNOWN_BADGE"] as const;

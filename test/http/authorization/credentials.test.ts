@@ -171,3 +171,19 @@ describe("what an administrator changes (contract section 9)", () => {
     expect(await outcomes(device, invitation)).toMatchObject({ invite: "201", revoke: "200" });
   });
 });
+
+describe("a setting that has changed (contract section 10)", () => {
+  it.each([
+    ["503 NUMBERS_EXHAUSTED", { size: 1 }, "last_number = last_number + 1"],
+    ["429 RATE_LIMITED", { newBadgesPerHour: 1 }, "new_badges_per_hour = NULL"],
+    ["401 INVALID_PROOF", { requireProof: true }, "require_proof = 0"],
+  ])("%s is lifted a second after an administrator has changed the setting", async (refused, columns, assignment) => {
+    const application = await createApplication(columns);
+    const logIn = async (udid: string) => outcome(await requestBadge(application, udid, { userId: "user" }));
+    await logIn("phone");
+    expect(await logIn("tablet")).toBe(refused);
+    await runSql(`UPDATE application SET ${assignment} WHERE id = ?`, application.id);
+    passOneSecond();
+    expect(await logIn("tablet")).toBe("201");
+  });
+});

@@ -1,7 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import wrangler from "../../../wrangler.toml?raw";
+import { newPhone } from "../../bound/support.ts";
 import { createApplication } from "../../support/application.ts";
 import { callWith, countedLimit, UNLIMITED } from "../../support/bindings.ts";
+import { runSql } from "../../support/home.ts";
 import { type Answer, serverHeaders } from "../../support/http.ts";
 import { outcome, times } from "../support/draft.ts";
 import { hoursAhead } from "../support/invitations.ts";
@@ -117,5 +119,20 @@ describe("the platform's limits (contract section 7)", () => {
     const found = [...wrangler.matchAll(new RegExp(binding, "g"))];
     expect(found.map(([, , simple]) => simple)).toEqual(Array(2).fill(`limit = ${limit}, period = 60`));
     expect(new Set(found.map(([, namespace]) => namespace)).size).toBe(2);
+  });
+
+  it.each([
+    ["for a new badge", {}],
+    ["with a made-up invitation token", { invitationToken: "inv_made_up" }],
+  ])("a call %s over its client IP's limit is refused even if a setting has just changed", async (_, more) => {
+    const of = await createApplication();
+    const phone = await newPhone(of);
+    const attempt = async () => outcome(await phone.logInTo({ CLIENT_IP_LIMIT: countedLimit(0) }, { more }));
+    expect(await attempt()).toBe(LIMITED);
+    await runSql("UPDATE application SET reuse_after_seconds = 7200 WHERE id = ?", of.id);
+    // Before a refusal, settings are read again that are a second old.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await attempt()).toBe(LIMITED);
   });
 });
