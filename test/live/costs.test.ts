@@ -92,4 +92,19 @@ describe("what connected doors cost (contract section 26, docs/scale.md)", () =>
     await ringLive(application);
     await Promise.all(next);
   });
+
+  it("calls with a change number of their own ask D1 nothing: the next comparison for all doors serves them", async () => {
+    const { application, have, doors, listen, measure } = await open();
+    const earlier = doors.map((door) => listen(door, have));
+    await untilHeld(application, DOORS);
+    const made: ReturnType<typeof listen>[] = [];
+    const asked = await measure(async () => {
+      made.push(...doors.map((door) => listen(door, Number.MAX_SAFE_INTEGER)));
+      await Promise.all(earlier);
+      await untilHeld(application, DOORS);
+    });
+    expect(asked.d1RoundTrips).toBe(0);
+    await ringLive(application);
+    for (const { status } of await Promise.all(made)) expect(status).toBe(200);
+  });
 });

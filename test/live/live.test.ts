@@ -1,7 +1,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { drizzle } from "drizzle-orm/d1";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
+import { makeSigningKey } from "../../src/shared/credentials.ts";
+import { LIVE_HOLD_MILLISECONDS } from "../../src/shared/limits/live-limits.ts";
+import { signingKey } from "../../src/shared/schema.ts";
 import { Live } from "../../src/worker/live/live.ts";
 import { reconcile } from "../allocator/support.ts";
 import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
@@ -9,7 +13,7 @@ import { claimsOf, getList, holder, keysOf } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { wake } from "../support/allocator.ts";
-import { createApplication, type TestApplication } from "../support/application.ts";
+import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer, serverHeaders } from "../support/http.ts";
@@ -364,5 +368,47 @@ describe("doors and a restored D1 (contract sections 21 and 26)", () => {
     const last = deltaOf(await listen(door, `have=${earlier}`));
     expect(last).toMatchObject({ since: earlier, change: first.change + 1 });
     expect(last.entries.map(([, , status]) => status).sort()).toEqual([1, 2]);
+  });
+});
+
+describe("a held call and a new key (contract section 26)", () => {
+  it("a held call that ends without a change is signed by the key of new badges, also one that is new since the call began", async () => {
+    const timers = new StandingTimers();
+    onTestFinished(() => timers.stop());
+    const { application, have } = await withBadge();
+    const door = await addDoor(application, "North");
+    // With this call, the Worker knows the door and the application for a minute.
+    await listen(door);
+    await timers.pass(15_000);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    const key = await makeSigningKey(await testSealer(), application.id);
+    await drizzle(homeDatabase())
+      .insert(signingKey)
+      .values({ ...key, applicationId: application.id, createdAt: Date.now() });
+    await timers.pass(LIVE_HOLD_MILLISECONDS, () => timers.pending > 0);
+    const answer = await held;
+    expect(deltaOf(answer)).toMatchObject({ change: have, entries: [] });
+    expect(decodeProtectedHeader(answer.text).kid).toBe(key.kid);
+  });
+});
+
+describe("changes that come together (contract section 26)", () => {
+  it("a change is sent 250 ms after the first of several, and later ones of that time do not delay it", async () => {
+    const { application, number, held } = await withHeldDoor();
+    const { woken, first, second } = await runInDurableObject(liveOf(application), async (live, { storage }) => {
+      const woken = Date.now();
+      await live.wake();
+      const first = Number(await storage.getAlarm());
+      while (Date.now() === woken) await scheduler.wait(1);
+      await live.wake();
+      return { woken, first, second: Number(await storage.getAlarm()) };
+    });
+    expect(second).toBe(first);
+    expect(first - woken).toBeGreaterThanOrEqual(250);
+    // Sooner than the comparison that needs no wake-up.
+    expect(first - woken).toBeLessThan(30_000);
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await held).entries).toHaveLength(1);
   });
 });
