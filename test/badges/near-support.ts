@@ -10,6 +10,7 @@ import { bindDatabase, homeDatabase } from "../support/home.ts";
 import type { Answer } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
 import { objectsSendTo, queueThat } from "../support/queue.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
 
 export const BADGE = "/v1/badge";
 export const SIGN = "/v1/badge/sign";
@@ -106,3 +107,22 @@ export async function phoneWithBadge(options: Parameters<typeof createApplicatio
 /** The status and the code, or the badge. */
 export const outcome = ({ status, body }: Answer): string =>
   `${status} ${body.error ?? body.badgeId ?? (typeof body.signature === "string" ? "signature" : "")}`;
+
+/**
+ * Calls where the copy does not respond, and passes almost the second for which the service waits.
+ *
+ * @param then ends the wait; passes the rest of the second unless given
+ */
+export async function waitForCopy<T>(d1: FarD1, act: () => Promise<T>, then?: () => Promise<void>): Promise<T> {
+  const timers = new StandingTimers();
+  try {
+    const before = d1.copyTrips;
+    const answer = act();
+    await timers.pass(999, () => d1.copyTrips > before);
+    expect(await isSettled(answer)).toBe(false);
+    await (then === undefined ? timers.pass(1) : then());
+    return await answer;
+  } finally {
+    timers.stop();
+  }
+}

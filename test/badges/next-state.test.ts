@@ -57,30 +57,30 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
   const other = state === "active" ? "suspended" : "active";
   const [toOther, toOwn] = state === "active" ? [SUSPEND, RESUME] : [RESUME, SUSPEND];
 
-  it.each(ENDS_AHEAD)(
-    "is in that state until its end, and takes the step to the other one, with the end: %s",
-    (end) => {
+  it("before its end a badge is in that state, takes the step to the other one, and ends at once by an end that is not ahead", () => {
+    for (const end of ENDS_AHEAD) {
       expect(stateAt(badge(state, end), NOW)).toBe(state);
       expect(take(state, end, toOther)).toEqual(changed(other, ENDS[end].expiresAt, null, other));
       for (const step of [toOwn, NOTE]) expect(take(state, end, step)).toEqual(UNCHANGED);
-    },
-  );
-
-  it.each(ENDS_PAST)("is expired from its end on, and then neither suspended nor resumed, with the end: %s", (end) => {
-    expect(stateAt(badge(state, end), NOW)).toBe("expired");
-    for (const step of [SUSPEND, RESUME]) expect(take(state, end, step)).toEqual(REFUSED);
-  });
-
-  it("a badge is expired once the expiry is recorded, even if the clock is behind", () => {
-    expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
-  });
-
-  it("a badge's expiry is recorded once, as of its end", () => {
-    for (const end of ["past", "this very moment"] as const) {
-      const { expiresAt } = ENDS[end];
-      expect(take(state, end, NOTE)).toEqual(changed(state, expiresAt, expiresAt, "expired"));
+      for (const expiresAt of [LATER, end === "none" ? LATER : null]) {
+        expect(take(state, end, setEnd(expiresAt))).toEqual(changed(state, expiresAt, null, null));
+      }
+      for (const expiresAt of [PAST, NOW]) {
+        expect(take(state, end, setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
+      }
     }
-    expect(take(state, "past and noted", NOTE)).toEqual(UNCHANGED);
+  });
+
+  it("from its end on a badge is expired, which is recorded once, and neither suspended nor resumed", () => {
+    for (const end of ENDS_PAST) {
+      const { expiresAt, isNoted } = ENDS[end];
+      expect(stateAt(badge(state, end), NOW)).toBe("expired");
+      for (const step of [SUSPEND, RESUME]) expect(take(state, end, step)).toEqual(REFUSED);
+      const recorded = isNoted ? UNCHANGED : changed(state, expiresAt, expiresAt, "expired");
+      expect(take(state, end, NOTE)).toEqual(recorded);
+    }
+    // Even if the clock is behind.
+    expect(stateAt({ state, expiresAt: AHEAD, endedAt: NOTED }, NOW)).toBe("expired");
   });
 
   it.each(ALL_ENDS)("is revoked for good, and its present end again changes nothing: %s", (end) => {
@@ -89,19 +89,7 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
     expect(take(state, end, setEnd(expiresAt))).toEqual(UNCHANGED);
   });
 
-  it.each(ENDS_AHEAD)(
-    "stays so with another end ahead, and ends at once by one that is not, with the end: %s",
-    (end) => {
-      for (const expiresAt of [LATER, end === "none" ? LATER : null]) {
-        expect(take(state, end, setEnd(expiresAt))).toEqual(changed(state, expiresAt, null, null));
-      }
-      for (const expiresAt of [PAST, NOW]) {
-        expect(take(state, end, setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
-      }
-    },
-  );
-
-  it("a later end puts an expired badge back into its former state, and sends an event only if the expiry sent one", () => {
+  it("a later end puts an expired badge back into its former state, an earlier one leaves it expired; the expiry sends one event, and the return only if it did", () => {
     for (const expiresAt of [AHEAD, null]) {
       const step = setEnd(expiresAt);
       expect(take(state, "past and noted", step)).toEqual(changed(state, expiresAt, null, state));
@@ -109,12 +97,9 @@ describe.each(LIVE)("a badge that is stored as %s (contract section 12)", (state
         expect(take(state, end, step)).toEqual(changed(state, expiresAt, null, null));
       }
     }
-  });
-
-  it("an earlier end in the past leaves an expired badge expired, and the expiry sends one event", () => {
-    const expiresAt = PAST - 1;
-    expect(take(state, "past", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOW, "expired"));
-    expect(take(state, "past and noted", setEnd(expiresAt))).toEqual(changed(state, expiresAt, NOTED, null));
+    const earlier = PAST - 1;
+    expect(take(state, "past", setEnd(earlier))).toEqual(changed(state, earlier, NOW, "expired"));
+    expect(take(state, "past and noted", setEnd(earlier))).toEqual(changed(state, earlier, NOTED, null));
   });
 });
 

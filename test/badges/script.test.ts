@@ -16,7 +16,12 @@ async function carryOut(application: TestApplication, command: AllocatorCommand)
   return scriptResult.parse(await resultOf(commandId));
 }
 
-const historyOf = async (application: TestApplication) => (await callServer(application, "GET", "/v1/history")).body;
+const page = z.object({ history: z.array(z.object({ action: z.string(), actor: z.unknown() })) });
+
+const historyOf = async (application: TestApplication) =>
+  page.parse((await callServer(application, "GET", "/v1/history")).body).history;
+
+const TOM = { kind: "administrator", name: "Tom" };
 
 describe("a command of the administration script (contract section 21)", () => {
   it("a repeated script command does no harm, and a refused one has its route's code", async () => {
@@ -28,9 +33,8 @@ describe("a command of the administration script (contract section 21)", () => {
     const free = application.lastNumber;
     const unknown = { kind: "refused", code: "UNKNOWN_BADGE" };
     expect(await carryOut(application, { kind: "suspend", number: free })).toEqual(unknown);
-    const { history } = z.object({ history: z.array(z.unknown()) }).parse(await historyOf(application));
-    expect(history, "one row for the one change").toHaveLength(1);
-    expect(history).toMatchObject([{ action: "badge:revoked", actor: { kind: "administrator", name: "Tom" } }]);
+    // One row for the one change.
+    expect(await historyOf(application)).toEqual([{ action: "badge:revoked", actor: TOM }]);
   });
 
   it("a command that has been carried out leaves another application's waiting", async () => {
@@ -48,13 +52,10 @@ describe("a command of the administration script (contract section 21)", () => {
       numbers: numbers.map(Number),
     });
     expect(await carryOut(application, { kind: "unblock", userId: "alice" })).toMatchObject({ numbers: [] });
-    expect(await historyOf(application)).toMatchObject({
-      history: expect.arrayContaining(
-        ["user:blocked", "user:unblocked"].map((action) =>
-          expect.objectContaining({ action, actor: { kind: "administrator", name: "Tom" }, userId: "alice" }),
-        ),
-      ),
-    });
+    const history = await historyOf(application);
+    const actions = ["badge:revoked", "badge:revoked", "user:blocked", "user:unblocked"];
+    expect(history.map(({ action }) => action).toSorted()).toEqual(actions);
+    for (const { actor } of history) expect(actor).toEqual(TOM);
     const erased = await carryOut(application, { kind: "erase", userId: "alice" });
     expect(erased).toEqual({ kind: "erased", userId: expect.stringMatching(/^erased:/), erased: 2 });
     expect(await carryOut(application, { kind: "erase", userId: "alice" })).toMatchObject({ erased: 0 });

@@ -34,15 +34,3 @@ export function numberOf({ body }: Answer): number {
   expect(body.badgeId, JSON.stringify(body)).toMatch(/^[1-9]\d*$/);
   return Number(body.badgeId);
 }
-
-/** The numbers of as many granted requests, all of them different and in the application's range. */
-export function expectDifferent(
-  answers: readonly Answer[],
-  { firstNumber, lastNumber }: { firstNumber: number; lastNumber: number },
-): number[] {
-  expect(countStatuses(answers)).toEqual({ 201: answers.length });
-  const numbers = answers.map(numberOf);
-  expect(new Set(numbers).size).toBe(answers.length);
-  expect(numbers.every((number) => number >= firstNumber && number <= lastNumber)).toBe(true);
-  return numbers;
-}

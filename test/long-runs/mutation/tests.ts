@@ -1,5 +1,5 @@
 /** Parts of the paths of tests, as vitest takes them: folders, and files where the whole folder would take too long. */
-const BADGES = "badges/issue badges/round-trips badges/faults";
+const BADGES = "badges/issue badges/faults";
 const LIFE = "badges/next-state badges/life badges/users badges/changes badges/script";
 const INVITATIONS = "invitations/claim invitations/invitations invitations/describe";
 const RESTORED = "allocator/restores allocator/unknown-results";
@@ -19,7 +19,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   ],
   [/worker\/storage\/invitation/, INVITATIONS, "http/list storage/"],
   [/worker\/storage\/(application|known|statistics)/, "applications/", DOOR, "http/overview storage/", RESTORED],
-  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status- badges/hour-", "http/pages"],
+  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status-", "http/pages"],
   [/worker\/invitations\//, INVITATIONS, "http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/ http/lists http/overview history/erase"],
   [/worker\/users\/|storage\/observed/, "users/ http/authorization"],
