@@ -14,16 +14,10 @@ describe("a nonce (contract section 15)", () => {
     expect(next).not.toBe(nonce);
   });
 
-  it("a nonce may be reused for 300 s, and no longer", async () => {
+  it("a nonce may be reused for 300 s, and by a machine whose clock is some seconds behind, but not if a clock was far ahead", async () => {
     const nonce = await makeNonce(NONCE_KEY, now + 500);
-    for (const later of [0, 1000, 300_000, 300_999]) expect(await checkNonce(NONCE_KEY, nonce, now + later)).toBe(true);
-    for (const later of [301_000, 3_600_000]) expect(await checkNonce(NONCE_KEY, nonce, now + later)).toBe(false);
-  });
-
-  it("a nonce is accepted by a machine whose clock is some seconds behind, but not if a clock was far ahead", async () => {
-    const nonce = await makeNonce(NONCE_KEY, now);
-    expect(await checkNonce(NONCE_KEY, nonce, now - 10_000)).toBe(true);
-    expect(await checkNonce(NONCE_KEY, nonce, now - 11_000)).toBe(false);
+    for (const later of [-10_000, 0, 300_999]) expect(await checkNonce(NONCE_KEY, nonce, now + later)).toBe(true);
+    for (const later of [-11_000, 301_000]) expect(await checkNonce(NONCE_KEY, nonce, now + later)).toBe(false);
   });
 
   it("a nonce is the same in each release, because two releases serve a deployment", async () => {
@@ -31,25 +25,18 @@ describe("a nonce (contract section 15)", () => {
     expect(await makeNonce(NONCE_KEY, now)).toBe(`${NOW_SECONDS}.${base64Url(mac.subarray(0, 16))}`);
   });
 
-  it("a nonce of one application is invalid for another", async () => {
-    expect(await checkNonce(await newNonceKey(), await makeNonce(NONCE_KEY, now), now)).toBe(false);
-  });
-
-  it("a nonce cannot be made from another: every changed character is refused", async () => {
+  it("a nonce cannot be made from another: every changed character is refused, and it is none of another application", async () => {
     const nonce = await makeNonce(NONCE_KEY, now);
+    expect(await checkNonce(await newNonceKey(), nonce, now)).toBe(false);
     for (let index = 0; index < nonce.length; index++) {
       const changed = nonce.slice(0, index) + (nonce[index] === "1" ? "2" : "1") + nonce.slice(index + 1);
       expect(await checkNonce(NONCE_KEY, changed, now)).toBe(false);
     }
   });
 
-  it.each(["", ".", "0", "x".repeat(4000)])("%j is not a nonce", async (text) => {
-    expect(await checkNonce(NONCE_KEY, text, now)).toBe(false);
-  });
-
   it("a nonce has exactly one encoding", async () => {
     const nonce = await makeNonce(NONCE_KEY, now);
-    for (const other of [`0${nonce}`, ` ${nonce}`, `${nonce}\n`, `${nonce}=`, `+${nonce}`, nonce.replace(".", "..")]) {
+    for (const other of ["", ".", "0", `0${nonce}`, ` ${nonce}`, `${nonce}=`, nonce.replace(".", "..")]) {
       expect(await checkNonce(NONCE_KEY, other, now)).toBe(false);
     }
   });
