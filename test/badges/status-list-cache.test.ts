@@ -1,11 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { StatusListCache } from "../../src/worker/badges/status-lists/cache.ts";
 import { StatusIndexes } from "../../src/worker/badges/status-lists/list-index.ts";
 import { readStatusList } from "../../src/worker/badges/status-lists/read.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { saveStatusList } from "../../src/worker/storage/status-lists.ts";
-import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
-import { useQuietLog } from "../invitations/support/log.ts";
 import { newAddress } from "../support/address.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { billOf } from "../support/bill.ts";
@@ -13,13 +11,25 @@ import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
-import { takeStep, withBadge } from "./life-support.ts";
+import { isSettled, StandingTimers } from "../support/timers.ts";
+import { issueTo, takeStep, withBadge } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn, inflate } from "./status-support.ts";
 
-useQuietLog();
-useStandingClock();
+/** The half second that a cache has passes when a test says so. */
+let timers: StandingTimers;
 
-const passSeconds = (seconds: number) => moveClock(seconds * SECOND);
+beforeEach(() => {
+  vi.spyOn(console, "log").mockImplementation(() => {});
+  timers = new StandingTimers();
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  timers.stop();
+});
+
+/** Of the clock: what the service waits for has all the time it needs. */
+const passSeconds = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
 
 /** An isolate that has just started, in this data centre unless it is given another cache; its queries of lists are counted. */
 async function newIsolate(
@@ -50,8 +60,13 @@ async function newIsolate(
   };
 }
 
-/** A cache of another data centre, which keeps nothing. */
-const EMPTY_CACHE: Cache = { match: async () => undefined, put: async () => {}, delete: async () => false };
+/** A cache of another data centre, of which `behave` decides what it does. */
+const cacheThat = (behave: Partial<Pick<Cache, "match" | "put">>): Cache => ({
+  match: async () => undefined,
+  put: async () => {},
+  delete: async () => false,
+  ...behave,
+});
 
 /** An application with one badge, and what a list says of it. */
 async function tenant() {
@@ -61,21 +76,53 @@ async function tenant() {
 }
 
 describe("a list is at most 30 seconds old when it is sent (contract section 14)", () => {
-  it("the age of a list counts from when it was built, in the isolate and in the data centre's cache, and none from the future is sent", async () => {
+  it("an isolate sends a list that it built for at most 30 seconds", async () => {
+    const { application, number, valueIn } = await tenant();
+    const isolate = await newIsolate(application);
+    expect(await valueIn(await isolate.read())).toBe(0);
+    await takeStep(application, number, "suspend");
+    passSeconds(10);
+    expect(await valueIn(await isolate.read())).toBe(0);
+    expect(isolate.builds()).toBe(1);
+    passSeconds(20);
+    expect(await valueIn(await isolate.read())).toBe(2);
+    expect(isolate.builds()).toBe(2);
+  });
+
+  it("the age of a list from the data centre's cache counts from when it was built", async () => {
     const { application, number, valueIn } = await tenant();
     const [builder, taker] = [await newIsolate(application), await newIsolate(application)];
     const first = await builder.read();
     await takeStep(application, number, "revoke");
     passSeconds(15);
-    for (const isolate of [builder, taker]) expect(await isolate.read()).toBe(first);
-    expect([builder.builds(), taker.builds()]).toEqual([1, 0]);
+    expect(await taker.read()).toBe(first);
+    expect(taker.builds()).toBe(0);
     passSeconds(15);
     expect(await valueIn(await taker.read())).toBe(1);
-    expect(await valueIn(await builder.read())).toBe(1);
-    expect([builder.builds(), taker.builds()]).toEqual([1, 1]);
+    expect(taker.builds()).toBe(1);
+  });
+
+  it("a list that the cache keeps for too long is not sent", async () => {
+    const { application, number, valueIn } = await tenant();
+    const kept = new Map<unknown, Response>();
+    const edgeCache = cacheThat({
+      match: async (uri) => kept.get(uri)?.clone(),
+      put: async (uri, response) => void kept.set(uri, response),
+    });
+    await (await newIsolate(application, { edgeCache })).read();
+    expect(kept.size).toBe(1);
+    await takeStep(application, number, "revoke");
+    passSeconds(30);
+    expect(await valueIn(await (await newIsolate(application, { edgeCache })).read())).toBe(1);
+  });
+
+  it("a cached list from the future is not used after the clock jumped back", async () => {
+    const { application, number, valueIn } = await tenant();
+    const isolate = await newIsolate(application);
+    await isolate.read();
+    await takeStep(application, number, "revoke");
     passSeconds(-3600);
-    await taker.read();
-    expect(taker.builds()).toBe(2);
+    expect(await valueIn(await isolate.read())).toBe(1);
   });
 
   it("the iat of a list is from before D1 was read", async () => {
@@ -110,6 +157,85 @@ describe("copies of lists", () => {
     expect(await poll()).toBe(2);
     passSeconds(1);
     expect(await poll()).toBe(3);
+  });
+
+  it("a missing list is looked up again after the clock jumped back", async () => {
+    const { application } = await tenant();
+    const isolate = await newIsolate(application);
+    await isolate.read();
+    await expect(isolate.read(1)).rejects.toMatchObject({ code: "UNKNOWN_STATUSLIST" });
+    expect(isolate.builds()).toBe(1);
+    passSeconds(-3600);
+    await runSql("UPDATE badge SET ordinal = 131073 WHERE application_id = ?", application.id);
+    expect(claimsOf(await isolate.read(1)).sub).toMatch(/\/status\/1$/);
+  });
+
+  it("cached lists are kept by address: no application gets another's, and no list another's", async () => {
+    const [one, other] = [await tenant(), await tenant()];
+    await takeStep(one.application, one.number, "revoke");
+    await runSql("UPDATE badge SET ordinal = 131072 WHERE number = ?", Number(other.number));
+    const isolates = [
+      await newIsolate(one.application),
+      await newIsolate(other.application),
+      await newIsolate(other.application),
+    ];
+    const lists = await Promise.all(isolates.map((isolate, index) => isolate.read(index === 2 ? 1 : 0)));
+    expect(lists.map((jwt) => claimsOf(jwt).sub)).toEqual(
+      [`${one.application.id}/status/0`, `${other.application.id}/status/0`, `${other.application.id}/status/1`].map(
+        (path) => `http://localhost:8787/v1/applications/${path}`,
+      ),
+    );
+    for (const [index, isolate] of isolates.entries())
+      expect(await isolate.read(index === 2 ? 1 : 0)).toBe(lists[index]);
+    expect(isolates.map((isolate) => isolate.builds())).toEqual([1, 1, 1]);
+  });
+
+  it("each list has its own order of entries, whichever list an isolate has built before", async () => {
+    const { application } = await tenant();
+    const second = await issueTo(application, "tablet", "bob");
+    await takeStep(application, second, "suspend");
+    await runSql("UPDATE badge SET ordinal = 131073 WHERE number = ?", Number(second));
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({}) });
+    await isolate.read(0);
+    const other = await newIsolate(application, { edgeCache: cacheThat({}) });
+    const entries = async (jwt: string) => inflate(claimsOf(jwt).status_list.lst);
+    const found = await entries(await isolate.read(1));
+    expect(found.filter((byte) => byte !== 0)).toHaveLength(1);
+    expect(found).toEqual(await entries(await other.read(1)));
+  });
+
+  it.each([
+    ["fails", cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) })],
+    ["has something else", cacheThat({ match: async () => new Response("something else") })],
+  ])("a list is built when the data centre's cache %s", async (_, edgeCache) => {
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    const { application, valueIn } = await tenant();
+    const isolate = await newIsolate(application, { edgeCache });
+    expect(await valueIn(await isolate.read())).toBe(0);
+    expect(isolate.builds()).toBe(1);
+  });
+
+  it("a list is built after half a second when the data centre's cache never responds", async () => {
+    const { application, valueIn } = await tenant();
+    const hang = vi.fn(() => new Promise<never>(() => {}));
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({ match: hang, put: hang }) });
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    const reading = isolate.read();
+    await timers.pass(499, () => hang.mock.calls.length === 1);
+    expect([await isSettled(reading), isolate.builds()]).toEqual([false, 0]);
+    await timers.pass(1);
+    await timers.pass(500, () => hang.mock.calls.length === 2);
+    expect(await valueIn(await reading)).toBe(0);
+    expect(isolate.builds()).toBe(1);
+  });
+
+  it("the next call builds the list when D1 failed the first one", async () => {
+    const { application, valueIn } = await tenant();
+    let failures = 1;
+    const around: AroundTrip = (_, send) => (failures-- > 0 ? Promise.reject(new Error("D1 is overloaded")) : send());
+    const isolate = await newIsolate(application, { around });
+    await expect(isolate.read()).rejects.toThrow("D1 is unavailable");
+    expect(await valueIn(await isolate.read())).toBe(0);
   });
 });
 
@@ -146,47 +272,55 @@ describe("building a list reads what has changed, not what there is (contract se
       rowsRead += (await billOf(statements, result)).rowsRead;
       return result;
     };
-    return async () => {
+    const build = async (list = 0) => {
       rowsRead = 0;
-      const isolate = await newIsolate(application, { around, edgeCache: EMPTY_CACHE });
-      const bytes = await inflate(claimsOf(await isolate.read()).status_list.lst);
-      const suspendedIn = (byte: number) => [0, 2, 4, 6].filter((at) => (byte >> at) & 2).length;
-      return { rowsRead, suspended: bytes.reduce((sum, byte) => sum + suspendedIn(byte), 0) };
+      const isolate = await newIsolate(application, { around, edgeCache: cacheThat({}) });
+      const { lst } = claimsOf(await isolate.read(list)).status_list;
+      const suspended = (await inflate(lst)).reduce(
+        (sum, byte) => sum + [0, 2, 4, 6].filter((at) => (byte >> at) & 2).length,
+        0,
+      );
+      return { rowsRead, suspended };
     };
+    return build;
   }
 
   it("a list with thousands of changes is read once in the whole service, and then only its latest changes", async () => {
-    const application = await createApplication({ statusList: true });
-    const other = await createApplication({ statusList: true });
-    await fill(application, 1, 20_000);
-    await fill(other, 1, 2000);
-    await expire(other, 1000);
+    const [application, other] = [
+      await createApplication({ statusList: true }),
+      await createApplication({ statusList: true }),
+    ];
+    await fill(application, 1, 60_000);
+    await fill(other, 1, 20_000);
+    await expire(other, 10_000);
     const build = await meter(application);
-    expect(await build()).toMatchObject({ suspended: 200 });
+    expect(await build()).toMatchObject({ suspended: 600 });
     // What is saved, the last ordinals of live and of ended badges, and a row after each range.
     const UNCHANGED = 8;
     const again = await build();
-    expect(again.suspended).toBe(200);
+    expect(again.suspended).toBe(600);
     expect(again.rowsRead).toBeLessThanOrEqual(UNCHANGED);
-    await fill(application, 20_001, 21_000);
+    await fill(application, 60_001, 61_000);
     const changed = await build();
-    expect(changed.suspended).toBe(210);
+    expect(changed.suspended).toBe(610);
     expect(changed.rowsRead).toBeLessThanOrEqual(UNCHANGED + 10);
-    await expire(application, 20_950);
+    await expire(application, 60_950);
     const expired = await build();
     // The suspended ones among them have expired too.
-    expect(expired.suspended).toBe(210 + 50 - 1);
+    expect(expired.suspended).toBe(610 + 50 - 1);
     expect(expired.rowsRead).toBeLessThanOrEqual(UNCHANGED + 10 + 50);
   });
 
   it("a list with more changes than one statement reads is built in steps", async () => {
     const application = await createApplication({ statusList: true });
-    await fill(application, 1, 12_000);
-    const all = "UPDATE badge SET state = 'suspended', status_change = change WHERE application_id = ?";
-    await runSql(all, application.id);
+    await fill(application, 1, 25_000);
+    await runSql(
+      "UPDATE badge SET state = 'suspended', status_change = change WHERE application_id = ?",
+      application.id,
+    );
     const build = await meter(application);
-    expect(await build()).toMatchObject({ suspended: 12_000 });
-    expect((await build()).rowsRead).toBeLessThan(100);
+    expect(await build()).toMatchObject({ suspended: 25_000 });
+    expect((await build()).rowsRead).toBeLessThan(5010);
   });
 
   it("a saved list is never replaced by an older one, or by one of a state that D1 has lost", async () => {
@@ -195,10 +329,14 @@ describe("building a list reads what has changed, not what there is (contract se
     const db = new Database(homeDatabase());
     const of = { applicationId: application.id, list: 0 };
     const saved = () =>
-      homeDatabase().prepare("SELECT lst FROM status_list WHERE application_id = ?").bind(application.id).first("lst");
+      homeDatabase()
+        .prepare("SELECT through, lst FROM status_list WHERE application_id = ?")
+        .bind(application.id)
+        .first();
     await saveStatusList(db, { ...of, through: 200, lst: "newer" });
     await saveStatusList(db, { ...of, through: 100, lst: "older" });
+    expect(await saved()).toEqual({ through: 200, lst: "newer" });
     await saveStatusList(db, { ...of, through: 300, lst: "lost" });
-    expect(await saved()).toBe("newer");
+    expect(await saved()).toEqual({ through: 200, lst: "newer" });
   });
 });
