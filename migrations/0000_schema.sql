@@ -163,6 +163,7 @@ CREATE TABLE `history` (
 --> statement-breakpoint
 CREATE INDEX `history_badge` ON `history` (`application_id`,`badge`,`id`) WHERE badge IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `history_user` ON `history` (`application_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `history_actor` ON `history` (`application_id`,`actor_name`,`id`) WHERE actor_name IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `invitation` (
 	`digest` text PRIMARY KEY NOT NULL,
 	`number` integer NOT NULL,

@@ -502,6 +502,8 @@ export const history = sqliteTable(
     // GET /v1/history of a badge, and of a user.
     index("history_badge").on(table.applicationId, table.badge, table.id).where(sql`badge IS NOT NULL`),
     index("history_user").on(table.applicationId, table.userId, table.id).where(sql`user_id IS NOT NULL`),
+    // Erasing a user: what have they done themselves?
+    index("history_actor").on(table.applicationId, table.actorName, table.id).where(sql`actor_name IS NOT NULL`),
   ],
 );
 

@@ -132,7 +132,7 @@ export function appendSearch(
     const { counters } = requireHead(log);
     // The newest entry is kept for good: it must not name the user.
     const last = next === null ? [{ counters, changes: NO_CHANGES }] : [];
-    append(log, [{ counters, changes }, ...last], [], now);
+    append(log, [...(changes ? [{ counters, changes }] : []), ...last], [], now);
   });
 }
 

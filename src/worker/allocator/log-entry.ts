@@ -60,7 +60,7 @@ export interface Erasure {
   isDone?: true;
 }
 
-/** D1's events, or its history, between two IDs are searched for an erased user. */
+/** D1's events between two are searched for an erased user. */
 export interface Chunk {
   after: string;
   through: string;
@@ -84,7 +84,7 @@ export interface EntryChanges {
   history: NewHistory[];
   events: NewEvent[];
   erasures: Erasure[];
-  searches: Chunk[];
+  eventSearches: Chunk[];
   erasedHistory: ErasedHistory[];
   /** Results of the script's commands: their IDs, and JSON. */
   results: { id: string; result: string }[];
@@ -123,7 +123,7 @@ export const NO_CHANGES: EntryChanges = {
   history: [],
   events: [],
   erasures: [],
-  searches: [],
+  eventSearches: [],
   erasedHistory: [],
   results: [],
   keys: [],

@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
 import { webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
-import { columnName, orm, type Placeholders, statement } from "../../storage/statement.ts";
+import { orm, type Placeholders, statement } from "../../storage/statement.ts";
 import type { Chunk } from "../log-entry.ts";
 
 /** Rows of an application that are looked through at once, by their IDs. */
@@ -25,7 +25,7 @@ const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
 
 /** Deliveries of a person who is erased go on, without the person. */
 export const ERASE_EVENTS = statement<SearchedChunk, ReturnType<typeof sql>>((p) => {
-  const [payload, response] = [webhookEvent.payload, webhookEvent.lastResponse].map(columnName);
+  const [payload, response] = [webhookEvent.payload, webhookEvent.lastResponse].map(({ name }) => sql.identifier(name));
   return sql`UPDATE ${webhookEvent} SET ${response} = NULL,
       ${payload} = json_set(json_remove(${payload}, '$.data.metadata', '$.data.name'), '$.data.userId', ${p.alias})
     WHERE ${isInChunk(p)} AND ${payload} ->> '$.data.userId' = ${p.userId}`;

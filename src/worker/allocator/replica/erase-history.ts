@@ -1,24 +1,34 @@
-import { type Column, type Placeholder, type SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
+import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS, ERASE_MENTIONS } from "../../../shared/limits/allocator-limits.ts";
 import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
-import { columnName, eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
+import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
 import type { ErasedHistory } from "../log-entry.ts";
 import { withoutUser } from "../text-without-user.ts";
 import type { SearchedChunk } from "./erase-events.ts";
 
+export interface ErasureValues {
+  applicationId: ApplicationId;
+  userId: string;
+  alias: string;
+}
+
+/** Erases the person from history of what was done to them. Without INDEXED BY SQLite would read all of it. */
+export const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  return sql`UPDATE ${history} INDEXED BY history_user SET ${sql.identifier(history.userId.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL,
+      ${sql.identifier(history.detail.name)} = NULL
+    WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.userId.name)} = ${userId}`;
+});
+
+/** Erases the person from history of what they did themselves. */
+export const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
+  return sql`UPDATE ${history} INDEXED BY history_actor SET ${sql.identifier(history.actorName.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL
+    WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.actorName.name)} = ${userId}`;
+});
+
 const isInChunk = (p: Placeholders<SearchedChunk>) =>
   sql`${history.applicationId} = ${p.applicationId} AND ${history.id} > ${p.after} AND ${history.id} <= ${p.through}`;
-
-/** Erases the person from history of what was done to them, and of what they did themselves. */
-export const ERASE_HISTORY = statement<SearchedChunk, SQL>((p) => {
-  const set = (column: Column, value: SQL | Placeholder, of: Column) =>
-    sql`${columnName(column)} = iif(${of} = ${p.userId}, ${value}, ${column})`;
-  const { userId, actorName, reason, detail } = history;
-  return sql`UPDATE ${history} SET ${set(userId, p.alias, userId)}, ${set(detail, sql`NULL`, userId)},
-      ${set(actorName, p.alias, actorName)}, ${columnName(reason)} = NULL
-    WHERE ${isInChunk(p)} AND (${userId} = ${p.userId} OR ${actorName} = ${p.userId})`;
-});
 
 /** The last row of a chunk; none if it is the last chunk. */
 const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
@@ -34,14 +44,13 @@ const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
 /** Rows that are read at once. A short user ID is a part of many words. */
 const READ_MENTIONS = 5 * ERASE_MENTIONS;
 
-/** Rows that `ERASE_HISTORY` leaves the user ID in, perhaps as a part of a word. */
+/** Rows in which the user ID stands, perhaps as a part of a word. */
 const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
   orm
     .select({ id: history.id, actorName: history.actorName, reason: history.reason })
     .from(history)
     .where(
-      sql`${isInChunk(p)} AND ${history.actorName} IS NOT ${p.userId} AND (instr(${history.actorName}, ${p.userId}) > 0
-        OR ${history.userId} IS NOT ${p.userId} AND instr(${history.reason}, ${p.userId}) > 0)`,
+      sql`${isInChunk(p)} AND (instr(${history.actorName}, ${p.userId}) > 0 OR instr(${history.reason}, ${p.userId}) > 0)`,
     )
     .orderBy(history.id)
     .limit(READ_MENTIONS),
@@ -49,7 +58,7 @@ const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
 
 /** Each row names its application, because SQLite would otherwise read the whole history for every row. */
 const ERASE_MENTIONED = statement<{ rows: readonly object[] }, SQL>(({ rows }) => {
-  const [actorName, reason] = [history.actorName, history.reason].map(columnName);
+  const [actorName, reason] = [history.actorName, history.reason].map(({ name }) => sql.identifier(name));
   const field = (name: string) => sql`row.value ->> ${sql.raw(`'${name}'`)}`;
   return sql`UPDATE ${history} SET ${actorName} = ${field("actorName")}, ${reason} = ${field("reason")}
     FROM ${eachOf(rows)} AS row WHERE ${history.applicationId} = ${field("applicationId")} AND ${history.id} = ${field("id")}`;

@@ -9,15 +9,15 @@ import { findMentions } from "./erase-history.ts";
 const HISTORY = "his_";
 
 export interface SearchStep {
-  /** What D1 is to change. */
-  changes: EntryChanges;
+  /** What D1 is to change; null: nothing. */
+  changes: EntryChanges | null;
   /** Where the search goes on; null: it ends with this step. */
   next: string | null;
 }
 
 /**
- * No index finds a user in the bodies of webhook events, nor in what others wrote into the history, and a user may have a million
- * rows. So for an erased user both are looked through in chunks, beside other work. What a chunk changes is an entry of the log, so a restored D1 is known to lack it.
+ * No index finds a user in the bodies of webhook events, nor in what others wrote into the history. So for an erased user both are
+ * looked through in chunks, beside other work. What a chunk changes is an entry of the log, so a restored D1 is known to lack it.
  * Two round trips at most.
  *
  * @throws Unavailable
@@ -30,12 +30,12 @@ export async function searchChunk(
   const chunk = { applicationId, after, userId, alias };
   if (!after.startsWith(HISTORY)) {
     const end = await endOfEvents(db, { ...chunk, through: throughEvent });
-    const searches = [{ after, through: end ?? throughEvent, userId, alias }];
-    return { changes: { ...NO_CHANGES, searches }, next: end ?? HISTORY };
+    const eventSearches = [{ after, through: end ?? throughEvent, userId, alias }];
+    return { changes: { ...NO_CHANGES, eventSearches }, next: end ?? HISTORY };
   }
   const through = HISTORY + throughEvent.slice(HISTORY.length);
   const { mentions, end } = await findMentions(db, { ...chunk, through });
   const erasures = end === undefined ? [{ userId, alias, throughEvent, isDone: true as const }] : [];
-  const searches = [{ after, through: end ?? through, userId, alias }];
-  return { changes: { ...NO_CHANGES, searches, erasedHistory: mentions, erasures }, next: end ?? null };
+  const isEmpty = mentions.length + erasures.length === 0;
+  return { changes: isEmpty ? null : { ...NO_CHANGES, erasedHistory: mentions, erasures }, next: end ?? null };
 }

@@ -1,5 +1,4 @@
 import { and, asc, desc, eq, gt, gte, lte, sql } from "drizzle-orm";
-import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import type { CallResult } from "../commands.ts";
 import { type Counters, countersOf, type Mark } from "../counters.ts";
 import { type EntryChanges, type Erasure, fromStored, NO_CHANGES, toStored } from "../log-entry.ts";
@@ -26,8 +25,7 @@ export class Log {
 
   constructor(orm: Orm) {
     this.#orm = orm;
-    const last = (column: SQLiteColumn) =>
-      sql`coalesce(${orm.select({ column }).from(entry).orderBy(desc(entry.sequence)).limit(1)}, 0)`;
+    const lastBytes = orm.select({ bytes: entry.loggedBytes }).from(entry).orderBy(desc(entry.sequence)).limit(1);
     this.#insert = orm
       .insert(entry)
       .values({
@@ -43,8 +41,8 @@ export class Log {
         statistics: sql.placeholder("statistics"),
         changes: sql.placeholder("changes"),
         calls: sql.placeholder("calls"),
-        loggedBytes: sql`${last(entry.loggedBytes)} + ${sql.placeholder("bytes")}`,
-        keptAt: sql`max(${last(entry.keptAt)}, ${sql.placeholder("keptAt")})`,
+        loggedBytes: sql`coalesce(${lastBytes}, 0) + ${sql.placeholder("bytes")}`,
+        keptAt: sql.placeholder("keptAt"),
       })
       .prepare();
     this.#newest = orm
@@ -98,11 +96,7 @@ export class Log {
   renewAfter(sequence: number, now: number): void {
     // One statement: each rewrites the entries, which may be gigabytes.
     const isAgain = sql`${entry.isAgain} OR ${entry.sequence} > ${sequence}`;
-    this.#orm
-      .update(entry)
-      .set({ keptAt: sql`max(${entry.keptAt}, ${now})`, isAgain })
-      .where(gte(entry.sequence, sequence))
-      .run();
+    this.#orm.update(entry).set({ keptAt: now, isAgain }).where(gte(entry.sequence, sequence)).run();
   }
 
   /**
@@ -161,7 +155,7 @@ export class Log {
     return this.#ofOldest()?.until ?? null;
   }
 
-  /** When the newest entry was kept, in milliseconds: nothing that the log has is newer, wherever the clock was. */
+  /** When the newest entry was kept, in milliseconds. */
   newest(): number | null {
     const columns = { keptAt: entry.keptAt };
     return this.#orm.select(columns).from(entry).orderBy(desc(entry.sequence)).limit(1).get()?.keptAt ?? null;

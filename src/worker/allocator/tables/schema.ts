@@ -66,7 +66,7 @@ export const entry = sqliteTable("entry", {
   calls: text("calls", { mode: "json" }).$type<CallResult[]>().notNull(),
   /** Bytes of this entry and of all entries before it, deleted ones included: two entries' difference is what lies between. */
   loggedBytes: integer("logged_bytes").notNull().default(0),
-  /** When it was logged, or sent again, in milliseconds, and never before an earlier entry: it is kept 31 days from then. */
+  /** When it was logged, or sent again, in milliseconds: it is kept 31 days from then. */
   keptAt: integer("kept_at").notNull(),
   /** Whether D1 may have had it and lost it since. */
   isAgain: integer("is_again", { mode: "boolean" }).notNull().default(false),
