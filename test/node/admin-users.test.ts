@@ -69,4 +69,13 @@ describe("verified users in the administration script (contract section 22)", ()
     expect(await json("stats", id)).toMatchObject({ logins: { withToken: 2, withoutToken: 21, withWrongToken: 301 } });
     expect((await admin("stats", id)).stdout).toMatch(/without a token +21\b/);
   });
+
+  it("the options of verified users are replaced together", async () => {
+    const { applicationId: id } = await create("--user-issuer", issuer, "--user-audience", "phone-app", "--observe");
+    const options = ["--user-issuer", issuer, "--user-audience", "app"];
+    const changed = { userIssuer: issuer, userAudience: "app", userObserve: false };
+    const claimed = await json("application", "update", id, ...options, "--user-claim", "email");
+    expect(claimed).toMatchObject({ ...changed, userClaim: "email" });
+    expect(await json("application", "update", id, ...options)).toMatchObject({ ...changed, userClaim: "sub" });
+  });
 });

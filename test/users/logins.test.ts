@@ -48,6 +48,8 @@ describe("a login to an application that has its users verified (contract sectio
       expect(line).toMatchObject({ code: "INVALID_USERTOKEN", detail });
       expect(JSON.stringify(line)).not.toContain(token);
     }
+    const without = await logIn(application, null, undefined, {});
+    expect(without.headers.get("www-authenticate")).toBe("Bearer");
   });
 
   it("the user is in the claim that the application sets", async () => {
@@ -90,6 +92,8 @@ describe("an invitation (contract section 22)", () => {
       call("POST", "/v1/invitation", { headers, body: { expiresAt: hoursAhead(1) } });
     expect(outcome(await create(device))).toBe("401 INVALID_CREDENTIALS");
     expect(outcome(await create({ ...device, applicationsecret: application.secret }))).toBe("201");
+    const observed = await createApplication({ ...provider.columns, userObserve: true });
+    expect(outcome(await create({ ...device, applicationid: observed.id }))).toBe("401 INVALID_CREDENTIALS");
     const revoked = await call("PATCH", "/v1/invitation/inv_x/revoke", { headers: device });
     expect(outcome(revoked)).toBe("401 INVALID_CREDENTIALS");
     const shown = await callServer(application, "GET", "/v1/application");

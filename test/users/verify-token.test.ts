@@ -99,6 +99,7 @@ describe("the claims of a user token (contract section 22)", () => {
     ["other-issuer", { iss: `${provider.issuer}/` }],
     ["token-claims", { iss: undefined }],
     ["other-audience", { aud: "another-app" }],
+    ["other-audience", { aud: ["another-app"] }],
     ["token-claims", { aud: undefined }],
     ["alice", { aud: ["another-app", AUDIENCE] }],
     ["token-claims", { exp: undefined }],
