@@ -72,7 +72,7 @@ export function objectPlace({ number, place }: Pick<Home, "number" | "place">): 
   throw new Error(`HOME_${number} is neither location=… nor jurisdiction=…`);
 }
 
-/** A new stub of a home's object, which the first call makes in the home's place. */
+/** A new stub of a home's object. The object's first call decides where it is made: in the home's place. */
 export function objectOf<Class extends Rpc.DurableObjectBranded>(
   namespace: DurableObjectNamespace<Class>,
   home: Pick<Home, "number" | "place">,

@@ -1,9 +1,11 @@
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { ENTRY } from "../allocator/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
+import { callWith } from "../support/bindings.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { LOCKED } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
@@ -60,5 +62,17 @@ describe("a platform call that never settles (contract section 11)", () => {
     expect(await isSettled(Promise.race(others))).toBe(false);
     await timers.pass(1);
     for (const other of others) expect((await other).status).toBe(201);
+  });
+
+  it("/health responds with 503 after 3 s when D1 hangs", async () => {
+    timers = new StandingTimers();
+    // The isolate may have asked D1 a moment ago.
+    await timers.pass(1000);
+    const held = new HeldTrips();
+    const refused = callWith({ DB: aroundD1(env.DB, held.around) }, new Request("https://badges.example/health"));
+    await timers.pass(2_999, () => held.count === 1);
+    expect(await isSettled(refused)).toBe(false);
+    await timers.pass(1);
+    expect(outcome(await refused)).toBe("503 UNAVAILABLE");
   });
 });

@@ -90,7 +90,7 @@ describe("a request that fails half-way and is retried by the client (contract s
     async ({ moment, kind }) => {
       const { application, body, number } = await prepareClaim();
       const fail = failing(kind, moment);
-      // With the way to it breaks whatever it had in memory.
+      // The object loses what it had in memory.
       const ALLOCATOR = aroundAllocators(async (_, call) => {
         try {
           return await fail(call);

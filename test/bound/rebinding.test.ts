@@ -54,7 +54,7 @@ describe("--bind-until (contract section 15)", () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);
-    // It takes effect when it is set, whatever settings are cached.
+    // It takes effect at once, also where older settings are cached.
     const bindUntil = Date.now() + 1500;
     await runSql("UPDATE application SET bind_until = ? WHERE id = ?", bindUntil, application.id);
     setClock(bindUntil);
@@ -80,7 +80,7 @@ describe("--require-proof (contract section 15)", () => {
     expect(outcome(await phone.sign())).toBe("404 UNKNOWN_BADGE");
   });
 
-  it("--require-proof refuses an unbound badge, whatever the proof, until rebind lets it be bound or the server's invitation replaces it", async () => {
+  it("--require-proof refuses an unbound badge, even with a valid proof, until rebind lets it be bound or an invitation of the server replaces it", async () => {
     const application = await createApplication();
     const phone = await newPhone(application);
     const badgeId = String((await phone.logInUnproved()).body.badgeId);

@@ -198,6 +198,25 @@ describe("queries of lists (contract sections 4, 6, 19, 23 and 24)", () => {
       }
     }
   });
+
+  it.each([
+    ["/v1/badges", ["badges", 1], "200"],
+    ["/v1/badges?order=newest", ["newest-badges", 1], "200"],
+    ["/v1/users?state=blocked", ["blocked-users", { userId: "alice", blockedAt: 1 }], "200"],
+    ["/v1/invitations", ["invitations", { at: 1, rowid: 1 }], "200"],
+    ["/v1/invitations?from=2030-01-01T00:00:00Z", ["visits", { at: 1, rowid: 1 }], "200"],
+    ["/v1/access", ["access", "Ann"], "200"],
+    ["/v1/doors", ["doors", "North"], "200"],
+    ["/v1/events", ["events", "evt_1"], "200"],
+    ["/v1/history", ["history", "his_1"], "200"],
+    ["/v1/changes", ["changes", { epoch: "0".repeat(32), change: 1 }], "410 EXPIRED_CURSOR"],
+  ])(
+    "a cursor of %s that one release made is known in the next, since two serve a deployment",
+    async (list, position, expected) => {
+      const path = `${list}${list.includes("?") ? "&" : "?"}cursor=${base64url.encode(JSON.stringify(position))}`;
+      expect(outcome(await callServer(await createApplication(), "GET", path))).toBe(expected);
+    },
+  );
 });
 
 describe("GET /v1/users?state=blocked (contract section 24)", () => {
@@ -291,6 +310,19 @@ describe("GET /v1/events (contract section 19)", () => {
     const shown = z.array(z.object({ badgeId: z.string().optional(), data: z.object({ id: z.string() }).optional() }));
     const ids = shown.parse(pages.flat()).map(({ badgeId, data }) => badgeId ?? data?.id);
     expect(ids.toSorted()).toEqual(made.toSorted());
+  });
+
+  it("a listed event has no next attempt while the endpoint's settings prevent one", async () => {
+    const { application } = await withBadge(RECORDED_EVENTS);
+    expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
+    const set = (sql: string) => runSql(sql, application.id);
+    const dueAt = Date.now() + HOUR;
+    await set(`UPDATE webhook_event SET state = 'pending', due_at = ${dueAt} WHERE application_id = ?`);
+    expect(await listedBy(application, "/v1/events")).toMatchObject([{ state: "pending", nextAttemptAt: null }]);
+    await set("UPDATE application SET webhook_held_at = NULL WHERE id = ?");
+    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: ahead(HOUR) }]);
+    await set("UPDATE application SET webhook_url = NULL WHERE id = ?");
+    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: null }]);
   });
 });
 
@@ -444,41 +476,5 @@ describe("GET /v1/history?since=&until=&actor=&action= (contract section 23)", (
       const found = (await follow(application, `/v1/history?${query}`, 1)).flat();
       expect([query, found.map(({ action }) => action)]).toEqual([query, expected]);
     }
-  });
-});
-
-describe("cursors of two releases (contract section 24)", () => {
-  it.each([
-    ["/v1/badges", ["badges", 1], "200"],
-    ["/v1/badges?order=newest", ["newest-badges", 1], "200"],
-    ["/v1/users?state=blocked", ["blocked-users", { userId: "alice", blockedAt: 1 }], "200"],
-    ["/v1/invitations", ["invitations", { at: 1, rowid: 1 }], "200"],
-    ["/v1/invitations?from=2030-01-01T00:00:00Z", ["visits", { at: 1, rowid: 1 }], "200"],
-    ["/v1/access", ["access", "Ann"], "200"],
-    ["/v1/doors", ["doors", "North"], "200"],
-    ["/v1/events", ["events", "evt_1"], "200"],
-    ["/v1/history", ["history", "his_1"], "200"],
-    ["/v1/changes", ["changes", { epoch: "0".repeat(32), change: 1 }], "410 EXPIRED_CURSOR"],
-  ])(
-    "a cursor of %s that one release made is known in the next, since two serve a deployment",
-    async (list, position, expected) => {
-      const path = `${list}${list.includes("?") ? "&" : "?"}cursor=${base64url.encode(JSON.stringify(position))}`;
-      expect(outcome(await callServer(await createApplication(), "GET", path))).toBe(expected);
-    },
-  );
-});
-
-describe("a listed event of a held endpoint (contract section 19)", () => {
-  it("a listed event has no next attempt while the endpoint's settings prevent one", async () => {
-    const { application } = await withBadge(RECORDED_EVENTS);
-    expect(await listedBy(application, "/v1/events?state=held")).toMatchObject([{ nextAttemptAt: null }]);
-    const set = (sql: string) => runSql(sql, application.id);
-    const dueAt = Date.now() + HOUR;
-    await set(`UPDATE webhook_event SET state = 'pending', due_at = ${dueAt} WHERE application_id = ?`);
-    expect(await listedBy(application, "/v1/events")).toMatchObject([{ state: "pending", nextAttemptAt: null }]);
-    await set("UPDATE application SET webhook_held_at = NULL WHERE id = ?");
-    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: ahead(HOUR) }]);
-    await set("UPDATE application SET webhook_url = NULL WHERE id = ?");
-    expect(await listedBy(application, "/v1/events")).toMatchObject([{ nextAttemptAt: null }]);
   });
 });

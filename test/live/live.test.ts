@@ -12,7 +12,7 @@ import { issueTo, setEnd, takeStep } from "../badges/life-support.ts";
 import { claimsOf, getList, holder, keysOf } from "../badges/status-support.ts";
 import { signIn } from "../http/support/people.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { wake } from "../support/allocator.ts";
+import { loseStorage, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication, testSealer } from "../support/application.ts";
 import { byEffort } from "../support/effort.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
@@ -151,6 +151,13 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(outcomeOf(await listen(serverHeaders(without), "have=1"))).toBe("404 UNKNOWN_STATUSLIST");
   });
 
+  it("a door's secret opens no other application, even where the isolate knows it", async () => {
+    const [application, other] = [await withLists(), await withLists()];
+    const doors = [await addDoor(application, "North"), await addDoor(other, "South")] as const;
+    for (const door of doors) expect((await listen(door)).status).toBe(200);
+    expect(outcomeOf(await listen({ ...doors[0], applicationid: other.id }))).toBe("401 INVALID_CREDENTIALS");
+  });
+
   it("a door that lacks more than 2,000 changes, or has one that D1 lost, is told that it needs the lists", async () => {
     const { application, have } = await withBadge();
     const door = await addDoor(application, "North");
@@ -164,6 +171,44 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await listen(door, "have=3001"))).toMatchObject({ since: 3000, change: 3000, entries: [] });
     expect(deltaOf(await listen(door, `have=${have}`))).toMatchObject({ since: 3000, change: 3000, entries: [] });
     expect(deltaOf(await listen(door, "have=1000")).entries).toHaveLength(2000);
+  });
+
+  it("a held call that ends without a change is signed by the key of new badges, also one that is new since the call began", async () => {
+    const timers = new StandingTimers();
+    onTestFinished(() => timers.stop());
+    const { application, have } = await withBadge();
+    const door = await addDoor(application, "North");
+    // With this call, the Worker knows the door and the application for a minute.
+    await listen(door);
+    await timers.pass(15_000);
+    const held = listen(door, `have=${have}`);
+    await untilHeld(application, 1);
+    const key = await makeSigningKey(await testSealer(), application.id);
+    await drizzle(homeDatabase())
+      .insert(signingKey)
+      .values({ ...key, applicationId: application.id, createdAt: Date.now() });
+    await timers.pass(LIVE_HOLD_MILLISECONDS, () => timers.pending > 0);
+    const answer = await held;
+    expect(deltaOf(answer)).toMatchObject({ change: have, entries: [] });
+    expect(decodeProtectedHeader(answer.text).kid).toBe(key.kid);
+  });
+
+  it("a change is sent 250 ms after the first of several, and later ones of that time do not delay it", async () => {
+    const { application, number, held } = await withHeldDoor();
+    const { woken, first, second } = await runInDurableObject(liveOf(application), async (live, { storage }) => {
+      const woken = Date.now();
+      await live.wake();
+      const first = Number(await storage.getAlarm());
+      while (Date.now() === woken) await scheduler.wait(1);
+      await live.wake();
+      return { woken, first, second: Number(await storage.getAlarm()) };
+    });
+    expect(second).toBe(first);
+    expect(first - woken).toBeGreaterThanOrEqual(250);
+    // Sooner than the comparison that needs no wake-up.
+    expect(first - woken).toBeLessThan(30_000);
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await held).entries).toHaveLength(1);
   });
 });
 
@@ -322,6 +367,25 @@ describe("doors whose object ends, as in a deployment or a restart (contract sec
 });
 
 describe("doors and `reconcile --republish` (contract sections 21 and 26)", () => {
+  it.each(["a republication", "the loss of its storage"])(
+    "a door whose first call comes after %s is told that it needs the lists, whatever lists it has",
+    async (what) => {
+      const application = await withLists();
+      await takeStep(application, await issueTo(application, "phone", "alice"), "suspend");
+      // Asked once, because lists are cached.
+      const have = await changeOf(application);
+      if (what === "a republication") await reconcile(application, { republish: true });
+      else {
+        await loseStorage(application);
+        await wake(application);
+      }
+      const door = await addDoor(application, "North");
+      for (const query of [`have=${have}`, ""]) {
+        expect(deltaOf(await listen(door, query))).toMatchObject({ since: have + 1, entries: [] });
+      }
+    },
+  );
+
   it("doors are told at once that they need the lists, and are then held again", async () => {
     const { application, have, door, held } = await withHeldDoor();
     // Nobody rings the alarm that compares twice a minute.
@@ -368,47 +432,5 @@ describe("doors and a restored D1 (contract sections 21 and 26)", () => {
     const last = deltaOf(await listen(door, `have=${earlier}`));
     expect(last).toMatchObject({ since: earlier, change: first.change + 1 });
     expect(last.entries.map(([, , status]) => status).sort()).toEqual([1, 2]);
-  });
-});
-
-describe("a held call and a new key (contract section 26)", () => {
-  it("a held call that ends without a change is signed by the key of new badges, also one that is new since the call began", async () => {
-    const timers = new StandingTimers();
-    onTestFinished(() => timers.stop());
-    const { application, have } = await withBadge();
-    const door = await addDoor(application, "North");
-    // With this call, the Worker knows the door and the application for a minute.
-    await listen(door);
-    await timers.pass(15_000);
-    const held = listen(door, `have=${have}`);
-    await untilHeld(application, 1);
-    const key = await makeSigningKey(await testSealer(), application.id);
-    await drizzle(homeDatabase())
-      .insert(signingKey)
-      .values({ ...key, applicationId: application.id, createdAt: Date.now() });
-    await timers.pass(LIVE_HOLD_MILLISECONDS, () => timers.pending > 0);
-    const answer = await held;
-    expect(deltaOf(answer)).toMatchObject({ change: have, entries: [] });
-    expect(decodeProtectedHeader(answer.text).kid).toBe(key.kid);
-  });
-});
-
-describe("changes that come together (contract section 26)", () => {
-  it("a change is sent 250 ms after the first of several, and later ones of that time do not delay it", async () => {
-    const { application, number, held } = await withHeldDoor();
-    const { woken, first, second } = await runInDurableObject(liveOf(application), async (live, { storage }) => {
-      const woken = Date.now();
-      await live.wake();
-      const first = Number(await storage.getAlarm());
-      while (Date.now() === woken) await scheduler.wait(1);
-      await live.wake();
-      return { woken, first, second: Number(await storage.getAlarm()) };
-    });
-    expect(second).toBe(first);
-    expect(first - woken).toBeGreaterThanOrEqual(250);
-    // Sooner than the comparison that needs no wake-up.
-    expect(first - woken).toBeLessThan(30_000);
-    await takeStep(application, number, "suspend");
-    expect(deltaOf(await held).entries).toHaveLength(1);
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { and, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { setDisabled } from "../../src/admin/application/commands.ts";
 import { listEvents } from "../../src/admin/webhook/commands.ts";
@@ -84,6 +84,16 @@ describe("webhook replay (contract section 10)", () => {
       expect(await find(id)).toMatchObject({ state: "pending", attempts: 0, dueAt: -1, deliveredAt: null });
     },
   );
+
+  it("webhook replay --all-exhausted makes even thousands of events due", async () => {
+    const applicationId = await create();
+    await database.run((orm) =>
+      orm.run(sql`WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1201)
+        INSERT INTO webhook_event (application_id, id, event, payload, state, due_at, created_at)
+        SELECT ${applicationId}, 'evt_' || printf('%026d', n), 'badge:created', '{}', 'exhausted', 0, 1 FROM place`),
+    );
+    expect(await replayExhausted(database, applicationId)).toMatchObject({ replayed: 1201 });
+  });
 
   it("webhook replay --all-exhausted makes all exhausted events of an application due at once, oldest first", async () => {
     const applicationId = await create();

@@ -597,6 +597,36 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
     expect(await ended).toBe(0);
     expect(said.out).toBe("closed: malformed\nclosed: malformed\n");
   });
+
+  it("door.py calls again after any number of failures (section 26)", async () => {
+    const failing = `
+import pathlib, sys, time, urllib.error
+sys.path.append(sys.argv[1])
+import door
+failures = iter([OSError("no network"), urllib.error.HTTPError("", 503, "", None, None)] * 550 + [SystemExit(7)])
+def fail(self):
+    raise next(failures)
+door.Door._listen_once = fail
+time.sleep = lambda seconds: None
+door.Door("https://badges.example", "app", pathlib.Path("missing.json"), 60, "secret").listen()`;
+    const { ended } = run(python ?? "", "-B", "-c", failing, EXAMPLES);
+    expect(await ended).toBe(7);
+  });
+
+  it("door.py makes its folder durable after it has replaced its file", async () => {
+    const watched = `
+import os, runpy, stat, sys
+fsync = os.fsync
+def watch(file):
+    print("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file", flush=True)
+    fsync(file)
+os.fsync = watch
+runpy.run_path(sys.argv.pop(1), run_name="__main__")`;
+    const [command = "", flag = "", program = ""] = DOOR_PY;
+    await withService(async () => {
+      expect((await printed([command, flag, "-c", watched, program])).out).toBe("file\nfolder\n");
+    });
+  });
 });
 
 describe("src/examples/door.ts on a port of this computer", () => {
@@ -682,37 +712,5 @@ describe("the programs of a door", () => {
     const { said, ended } = run(process.execPath, `${EXAMPLES}door-bench.ts`, "50");
     expect(await ended).toBe(0);
     expect(said.out).toMatch(/of 50: median \d+\.\d+ ms/);
-  });
-});
-
-describe("door.py without the service (contract section 26)", () => {
-  it("door.py calls again after any number of failures (section 26)", async () => {
-    const failing = `
-import pathlib, sys, time, urllib.error
-sys.path.append(sys.argv[1])
-import door
-failures = iter([OSError("no network"), urllib.error.HTTPError("", 503, "", None, None)] * 550 + [SystemExit(7)])
-def fail(self):
-    raise next(failures)
-door.Door._listen_once = fail
-time.sleep = lambda seconds: None
-door.Door("https://badges.example", "app", pathlib.Path("missing.json"), 60, "secret").listen()`;
-    const { ended } = run(python ?? "", "-B", "-c", failing, EXAMPLES);
-    expect(await ended).toBe(7);
-  });
-
-  it("door.py makes its folder durable after it has replaced its file", async () => {
-    const watched = `
-import os, runpy, stat, sys
-fsync = os.fsync
-def watch(file):
-    print("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file", flush=True)
-    fsync(file)
-os.fsync = watch
-runpy.run_path(sys.argv.pop(1), run_name="__main__")`;
-    const [command = "", flag = "", program = ""] = DOOR_PY;
-    await withService(async () => {
-      expect((await printed([command, flag, "-c", watched, program])).out).toBe("file\nfolder\n");
-    });
   });
 });

@@ -407,8 +407,8 @@ const COMMON: Ways = {
   "405 METHOD_NOT_ALLOWED": () => [{ method: "PUT" }],
   "409 ENDED_BADGE": () => [replacedBadge],
   "412 CHANGED_BADGE": () => [changedBadge],
-  // Many invitations may have 256 KiB.
-  "413 PAYLOAD_TOO_LARGE": () => bodies(" ".repeat(256 * 1024 + 1)),
+  // A list of invitations may have 256 KiB.
+  "413 PAYLOAD_TOO_LARGE": ({ name }) => bodies(" ".repeat((name === "POST /v1/invitations" ? 256 : 16) * 1024 + 1)),
   "422 INVALID_ACTOR": () => header("actor", "%", "%ff", "%0A", "%20", "%E3%80%80%C2%A0", "%C3%A4".repeat(101)),
   "422 INVALID_CURSOR": queried("cursor=none"),
   "422 INVALID_IDEMPOTENCYKEY": () => header("idempotency-key", "x".repeat(256)),

@@ -14,7 +14,7 @@ import {
 } from "../../../shared/schema.ts";
 import { isGivenUp } from "../../storage/command-rows.ts";
 import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
-import { byShape, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
+import { byShape, columnName, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../log-entry.ts";
 import { ERASE_EVENTS } from "./erase-events.ts";
 import { ERASE_ACTOR, ERASE_HISTORY, type ErasureValues, eraseMentions } from "./erase-history.ts";
@@ -40,8 +40,6 @@ const each = (rows: unknown): SQL => sql`json_each(${sql.param(rows, AS_JSON)}) 
 /** Column `index` of a row that is a JSON array. */
 const value = (index: number): SQL => sql`row.value ->> ${sql.raw(`'$[${index}]'`)}`;
 
-const identifier = (column: { name: string }): SQL => sql`${sql.identifier(column.name)}`;
-
 /** The statement for rows of one shape, built once for each. */
 const rowStatement = byShape(
   ({ op, table, columns }: { op: RowWrite["op"]; table: RowTable; columns: string }): RowStatement =>
@@ -51,11 +49,11 @@ const rowStatement = byShape(
       const names = columns.split(",").map((name) => {
         const column = known[name];
         if (!column) throw new Error(`${getTableName(target)} has no column ${name}`);
-        return identifier(column);
+        return columnName(column);
       });
       const key = sql`${sql.identifier(getTableName(target))}.${names[0]}`;
       // The plus sign keeps SQLite from searching by application, which would read all of its rows. Blocks have no other key.
-      const owner = identifier(target.applicationId);
+      const owner = columnName(target.applicationId);
       const isOwn = table === "blockedUser" ? sql`${owner} = ${applicationId}` : sql`+${owner} = ${applicationId}`;
       switch (op) {
         case "insert":
@@ -82,11 +80,11 @@ const rowStatement = byShape(
  */
 function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown): SQL {
   const target = ROW_TABLES[table];
-  const key = table === "blockedUser" ? sql`${identifier(target.applicationId)}, ${names[0]}` : sql`${names[0]}`;
+  const key = table === "blockedUser" ? sql`${columnName(target.applicationId)}, ${names[0]}` : sql`${names[0]}`;
   const changed = names.slice(1).map((name) => sql`${name} = excluded.${name}`);
   if (changed.length === 0) return sql`ON CONFLICT (${key}) DO NOTHING`;
   return sql`ON CONFLICT (${key}) DO UPDATE SET ${sql.join(changed, sql`, `)}
-    WHERE ${sql.identifier(getTableName(target))}.${identifier(target.applicationId)} = ${applicationId}`;
+    WHERE ${sql.identifier(getTableName(target))}.${columnName(target.applicationId)} = ${applicationId}`;
 }
 
 /** Invitations and freed numbers are stored only where the number is not another application's. */
@@ -113,10 +111,10 @@ const NOTE_REFUSED = statement<RowValues, Returning<{ refused: typeof applicatio
     WHERE ${held.applicationId} <> ${applicationId}`;
     return query(
       { refused: head.refused },
-      (columns) => sql`UPDATE ${head} SET ${identifier(head.refused)} = (
+      (columns) => sql`UPDATE ${head} SET ${columnName(head.refused)} = (
       SELECT json_group_array(one) FROM (
-        SELECT value AS one FROM json_each(${identifier(head.refused)}) UNION ${foreign}))
-    WHERE ${identifier(head.applicationId)} = ${applicationId} AND EXISTS (${foreign})
+        SELECT value AS one FROM json_each(${columnName(head.refused)}) UNION ${foreign}))
+    WHERE ${columnName(head.applicationId)} = ${applicationId} AND EXISTS (${foreign})
     RETURNING ${columns}`,
     );
   },
@@ -124,10 +122,10 @@ const NOTE_REFUSED = statement<RowValues, Returning<{ refused: typeof applicatio
 
 const NOTE_WITHDRAWN = statement<RowValues, SQL>(({ applicationId, rows }) => {
   const head = applicationHead;
-  return sql`UPDATE ${head} SET ${identifier(head.refused)} = (
-      SELECT json_group_array(value) FROM json_each(${identifier(head.refused)})
+  return sql`UPDATE ${head} SET ${columnName(head.refused)} = (
+      SELECT json_group_array(value) FROM json_each(${columnName(head.refused)})
       WHERE value NOT IN (SELECT row.value FROM ${each(rows)}))
-    WHERE ${identifier(head.applicationId)} = ${applicationId}`;
+    WHERE ${columnName(head.applicationId)} = ${applicationId}`;
 });
 
 /** A field of a row that is a JSON object; an object in it becomes JSON text. */
@@ -147,8 +145,8 @@ const HISTORY_FIELDS = [
 ] as const;
 
 const INSERT_HISTORY = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const columns = HISTORY_FIELDS.map((name) => identifier(history[name]));
-  return sql`INSERT INTO ${history} (${identifier(history.applicationId)}, ${sql.join(columns, sql`, `)})
+  const columns = HISTORY_FIELDS.map((name) => columnName(history[name]));
+  return sql`INSERT INTO ${history} (${columnName(history.applicationId)}, ${sql.join(columns, sql`, `)})
     SELECT ${applicationId}, ${sql.join(HISTORY_FIELDS.map(field), sql`, `)} FROM ${each(rows)}
     WHERE true ON CONFLICT DO NOTHING`;
 });
@@ -176,7 +174,7 @@ const insertEvents = (isAgain: boolean) =>
       const isHeld = sql`(${url} IS NULL OR ${application.webhookHeldAt} IS NOT NULL)`;
       return query(
         { id: event.id },
-        (columns) => sql`INSERT INTO ${event} (${sql.join(names.map(identifier), sql`, `)})
+        (columns) => sql`INSERT INTO ${event} (${sql.join(names.map(columnName), sql`, `)})
         SELECT ${applicationId}, ${field("payload.id")}, ${field("payload.event")}, ${field("payload")}, iif(${isHeld}, 'held', 'pending'),
           ${isAgain ? sql`${now}` : dueIfLate(now)}, ${field("createdAt")}
         FROM ${each(rows)} JOIN ${application} ON ${application.id} = ${applicationId}
@@ -199,52 +197,52 @@ const INSERT_EVENTS_AGAIN = insertEvents(true);
 const ENSURE_KEYS = statement<RowValues, SQL>(({ applicationId, rows }) => {
   const key = signingKey;
   const fields = ["id", "kid", "publicKey", "sealed", "sealingVersion", "createdAt", "signsFrom"] as const;
-  const columns = fields.map((name) => identifier(key[name]));
-  return sql`INSERT INTO ${key} (${identifier(key.applicationId)}, ${sql.join(columns, sql`, `)})
+  const columns = fields.map((name) => columnName(key[name]));
+  return sql`INSERT INTO ${key} (${columnName(key.applicationId)}, ${sql.join(columns, sql`, `)})
     SELECT ${applicationId}, ${sql.join(fields.map(field), sql`, `)} FROM ${each(rows)} WHERE true ON CONFLICT DO NOTHING`;
 });
 
 const GROW_RANGE = statement<{ applicationId: ApplicationId; lastNumber: number }, SQL>(
   ({ applicationId, lastNumber }) => {
-    const last = identifier(application.lastNumber);
+    const last = columnName(application.lastNumber);
     return sql`UPDATE ${application} SET ${last} = max(${last}, ${lastNumber})
-      WHERE ${identifier(application.id)} = ${applicationId}`;
+      WHERE ${columnName(application.id)} = ${applicationId}`;
   },
 );
 
 /** Drops days older than the 90 shown. */
 const STORE_ENDED_DAY = statement<RowValues, SQL>(({ applicationId, rows }) => {
-  const days = identifier(applicationHead.pastDays);
+  const days = columnName(applicationHead.pastDays);
   const shown = sql.raw(String(STATISTICS_DAYS));
   return sql`UPDATE ${applicationHead} SET ${days} = (
       SELECT json_group_object(past.key, past.value)
       FROM json_each(json_set(${days}, '$."' || (${field("day")}) || '"', ${field("count")})) AS past
       WHERE CAST(past.key AS INTEGER) > (${field("day")}) - ${shown})
-    FROM ${each(rows)} WHERE ${identifier(applicationHead.applicationId)} = ${applicationId}`;
+    FROM ${each(rows)} WHERE ${columnName(applicationHead.applicationId)} = ${applicationId}`;
 });
 
 const STORE_RESULTS = statement<{ rows: readonly unknown[]; applicationId: ApplicationId }, SQL>(
   ({ applicationId, rows }) => {
     const command = scriptCommand;
-    return sql`UPDATE ${command} SET ${identifier(command.result)} = ${field("result")} FROM ${each(rows)}
+    return sql`UPDATE ${command} SET ${columnName(command.result)} = ${field("result")} FROM ${each(rows)}
       WHERE ${command.id} = ${field("id")} AND ${command.recipient} = ${applicationId}`;
   },
 );
 
 /** Erases the person as the author of script commands. */
 const ERASE_COMMANDER = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  const command = identifier(scriptCommand.command);
+  const command = columnName(scriptCommand.command);
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.actor.name', ${alias})
-    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId} AND ${command} ->> '$.actor.name' = ${userId}`;
+    WHERE ${columnName(scriptCommand.recipient)} = ${applicationId} AND ${command} ->> '$.actor.name' = ${userId}`;
 });
 
 /** Erases the person from script commands that are completed, the erasing one included, or too old to be carried out. */
 const ERASE_COMMANDS = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  const [command, result] = [identifier(scriptCommand.command), identifier(scriptCommand.result)];
+  const [command, result] = [columnName(scriptCommand.command), columnName(scriptCommand.result)];
   return sql`UPDATE ${scriptCommand} SET ${command} = json_replace(${command}, '$.command.userId', ${alias}),
       ${result} = json_remove(json_replace(${result}, '$.userId', ${alias}, '$.badge.userId', ${alias}),
         '$.badge.metadata', '$.badge.name')
-    WHERE ${identifier(scriptCommand.recipient)} = ${applicationId}
+    WHERE ${columnName(scriptCommand.recipient)} = ${applicationId}
       AND (${result} IS NOT NULL OR ${isGivenUp})
       AND ${userId} IN (${command} ->> '$.command.userId', ${result} ->> '$.badge.userId')`;
 });

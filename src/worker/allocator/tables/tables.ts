@@ -43,7 +43,7 @@ const END_RANK = sql`(CASE WHEN ${badge.state} = 'revoked' OR ${badge.state} = '
 const HAS_OPEN_END = sql`${badge.expiresAt} IS NOT NULL AND ${badge.endedAt} IS NULL`;
 const IS_PENDING = sql`${invitation.state} = 'pending'`;
 
-/** The allocator's rows, read one by one as decisions need them. The queries of every call and group are prepared once. */
+/** The allocator's rows, read one by one as decisions need them. The queries that every call or group makes are prepared once. */
 export class Tables {
   readonly orm: Orm;
   readonly #badgeOf;
