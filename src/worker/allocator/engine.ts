@@ -275,7 +275,7 @@ export class Engine {
       const live = calls.filter((waiting) => !this.#giveUpIfLate(waiting, now()));
       this.#group = decideGroup(tables, log, this.#calls, live, {
         now: now(),
-        newestAt: log.newest(),
+        latestAt: log.latest(),
         numberAt,
         randomBelow,
       });

@@ -29,8 +29,8 @@ import { withoutUser } from "./text-without-user.ts";
 export interface Sources {
   /** Milliseconds. */
   now: number;
-  /** When the newest entry was logged, in milliseconds. */
-  newestAt?: number | null;
+  /** The latest time at which anything was logged, in milliseconds. */
+  latestAt?: number;
   /** The number at an index of a part of the range (permutation.ts); without it no number can be taken. */
   numberAt?(segment: RangeSegment, index: number): number;
   /** A whole number from 0 to `limit - 1`, each equally likely. */
@@ -237,7 +237,7 @@ export class Transaction {
       eraseFromHistory(changes.history, userId, alias);
     }
     // If the clock went back, earlier events have later IDs than this moment's.
-    const through = Math.max(this.now, this.sources.newestAt ?? 0) + 1;
+    const through = Math.max(this.now, this.sources.latestAt ?? 0) + 1;
     const done = { userId, alias, throughEvent: eventIdPrefix(through) };
     this.#draft.erasures.push(done);
     if (goesOn) this.tables.extendErasure(done);

@@ -65,7 +65,7 @@ export function newBadgesEntry(badges: readonly NewBadge[]): Record<string, stri
     ...{ id: "0".repeat(16), until, result: { kind: "created", number, keyThumbprint: null } },
   }));
   return {
-    ...{ id: "0".repeat(16), kept_at: until, logged_bytes: COUNTED * 1000, epoch: "0".repeat(16) },
+    ...{ id: "0".repeat(16), kept_at: until, latest_at: until, logged_bytes: COUNTED * 1000, epoch: "0".repeat(16) },
     range_segments: JSON.stringify([{ first: 1_000_000_000, size: DEFAULT_RANGE_SIZE, used: COUNTED }]),
     ...{ last_ordinal: COUNTED, last_change: COUNTED, last_signing_key: SIGNING_KEY_ID, hour: 489_925, hour_used: 100 },
     statistics: String(applicationHead.statistics.mapToDriverValue(STATISTICS)),

@@ -25,7 +25,8 @@ export class Log {
 
   constructor(orm: Orm) {
     this.#orm = orm;
-    const lastBytes = orm.select({ bytes: entry.loggedBytes }).from(entry).orderBy(desc(entry.sequence)).limit(1);
+    const ofLast = <Column extends typeof entry.loggedBytes | typeof entry.latestAt>(column: Column) =>
+      orm.select({ value: column }).from(entry).orderBy(desc(entry.sequence)).limit(1);
     this.#insert = orm
       .insert(entry)
       .values({
@@ -41,8 +42,9 @@ export class Log {
         statistics: sql.placeholder("statistics"),
         changes: sql.placeholder("changes"),
         calls: sql.placeholder("calls"),
-        loggedBytes: sql`coalesce(${lastBytes}, 0) + ${sql.placeholder("bytes")}`,
+        loggedBytes: sql`coalesce(${ofLast(entry.loggedBytes)}, 0) + ${sql.placeholder("bytes")}`,
         keptAt: sql.placeholder("keptAt"),
+        latestAt: sql`max(coalesce(${ofLast(entry.latestAt)}, 0), ${sql.placeholder("keptAt")})`,
       })
       .prepare();
     this.#newest = orm
@@ -159,6 +161,12 @@ export class Log {
   newest(): number | null {
     const columns = { keptAt: entry.keptAt };
     return this.#orm.select(columns).from(entry).orderBy(desc(entry.sequence)).limit(1).get()?.keptAt ?? null;
+  }
+
+  /** The latest time at which anything was logged, in milliseconds. */
+  latest(): number {
+    const columns = { latestAt: entry.latestAt };
+    return this.#orm.select(columns).from(entry).orderBy(desc(entry.sequence)).limit(1).get()?.latestAt ?? 0;
   }
 
   #ofOldest(): { from: number; until: number } | null {

@@ -1,0 +1,1 @@
+ALTER TABLE `entry` ADD `latest_at` integer DEFAULT 0 NOT NULL;
