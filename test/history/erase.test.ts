@@ -112,6 +112,30 @@ describe("a person who is erased (contract section 24)", () => {
     vi.useRealTimers();
     expect(await tablesWith(user)).toEqual([]);
   });
+
+  it("an event of a person who has come back stays theirs, though the clock was ahead and D1 is searched again", async () => {
+    const application = await createApplication({ webhookUrl: "https://hooks.example/x", webhookHeldAt: 1 });
+    const user = `${crypto.randomUUID()}@example.com`;
+    const metadata = { deviceModel: MODEL };
+    const now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: now + 3_600_000 });
+    await requestBadge(application, "phone", { userId: user, metadata });
+    vi.setSystemTime(now);
+    await requestBadge(application, "phone", { userId: "carol" });
+    const before = await takeSnapshot(application);
+    expect((await erase(application, user)).body.erased).toBe(1);
+    const { body } = await requestBadge(application, "phone", { userId: user, metadata });
+    vi.useRealTimers();
+    await restore(application, before);
+    await wake(application, true);
+    await ring(application);
+    await ring(application);
+    const stored = "SELECT payload ->> '$.data' AS data FROM webhook_event WHERE application_id = ?1 ORDER BY id";
+    const { results } = await homeDatabase().prepare(stored).bind(application.id).all<{ data: string }>();
+    const theirs = { id: body.badgeId, userId: user, metadata };
+    expect(results.map(({ data }) => JSON.parse(data)).filter(({ userId }) => userId === user)).toEqual([theirs]);
+    expect(results.length).toBe(3);
+  });
 });
 
 describe("what others wrote of a person who is erased (contract section 24)", () => {

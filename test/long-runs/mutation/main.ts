@@ -64,7 +64,9 @@ function copyProject(): void {
 }
 
 /** What a mutant may change of what is built: the pages. */
-const copyPages = (): void => fs.cpSync(join(PROJECT, "dist/assets"), join(copy, "dist/assets"), { recursive: true });
+function copyPages(): void {
+  fs.cpSync(join(PROJECT, "dist/assets"), join(copy, "dist/assets"), { recursive: true });
+}
 
 /**
  * Each mutant meets its likely tests. Those that are still alive then meet all tests of the Worker, in one run with all of them; each

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS } from "../../../shared/limits/allocator-limits.ts";
-import { webhookEvent } from "../../../shared/schema.ts";
+import { badge, webhookEvent } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
-import { orm, type Placeholders, statement } from "../../storage/statement.ts";
+import { columnName, orm, type Placeholders, statement } from "../../storage/statement.ts";
 import type { Chunk } from "../log-entry.ts";
 
 /** Rows of an application that are looked through at once, by their IDs. */
@@ -23,12 +23,16 @@ const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
     .offset(ERASE_CHUNK_ROWS - 1),
 );
 
-/** Deliveries of a person who is erased go on, without the person. */
+/**
+ * Deliveries of a person who is erased go on, without the person. An event of a badge that is the user's is not theirs: the user has come
+ * back, and only a clock that was wrong dates it before the erasure.
+ */
 export const ERASE_EVENTS = statement<SearchedChunk, ReturnType<typeof sql>>((p) => {
-  const [payload, response] = [webhookEvent.payload, webhookEvent.lastResponse].map(({ name }) => sql.identifier(name));
+  const [payload, response] = [columnName(webhookEvent.payload), columnName(webhookEvent.lastResponse)];
   return sql`UPDATE ${webhookEvent} SET ${response} = NULL,
       ${payload} = json_set(json_remove(${payload}, '$.data.metadata', '$.data.name'), '$.data.userId', ${p.alias})
-    WHERE ${isInChunk(p)} AND ${payload} ->> '$.data.userId' = ${p.userId}`;
+    WHERE ${isInChunk(p)} AND ${payload} ->> '$.data.userId' = ${p.userId} AND NOT EXISTS
+      (SELECT 1 FROM ${badge} WHERE ${badge.number} = ${payload} ->> '$.data.id' AND ${badge.userId} = ${p.userId})`;
 });
 
 /** One round trip. @returns the last event of the chunk; undefined: it is the last chunk @throws Unavailable */
