@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isExpiredCursor, isRefusedBadge } from "../../src/client/index.ts";
+import { type DeviceClient, isExpiredCursor, isRefusedBadge, type ServerClient } from "../../src/client/index.ts";
 import { metadata } from "../../src/shared/requests.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { signIn } from "../http/support/people.ts";
@@ -240,15 +240,59 @@ describe("the server client, invitations and the application (contract sections 
     });
   });
 
-  it("the server client passes on what a newer service adds, and takes nothing that has not what the caller needs", async () => {
-    const { options } = fakeService(
-      Response.json({ id: "evt_1", state: "held", since: "x" }, { status: 202 }),
-      Response.json({ id: "evt_1" }, { status: 202 }),
-    );
-    const client = server(await createApplication(), options);
-    expect(await client.replayEvent("evt_1")).toEqual({ id: "evt_1", state: "held", since: "x" });
-    await expect(client.replayEvent("evt_1")).rejects.toMatchObject({ status: 202, code: null });
-  });
+  const ISSUED = { id: "7", userId: "a", state: "active" };
+  const INVITED = { id: "token", badgeId: "7", expiresAt: "2026-01-01T00:00:00.000Z" };
+  const userToken = "token";
+
+  it.each<[string, (phone: DeviceClient, office: ServerClient) => Promise<unknown>, object, number?]>([
+    ["requestBadge of a known badge", (phone) => phone.requestBadge({ userId: "a" }), { badgeId: "7" }],
+    ["requestBadge", (phone) => phone.requestBadge({ userId: "a" }), { badgeId: "7", publicKey: "k" }, 201],
+    [
+      "describeInvitation",
+      (phone) => phone.describeInvitation("token"),
+      { state: "pending", expiresAt: INVITED.expiresAt, applicationName: "HQ" },
+    ],
+    ["ownBadges", (phone) => phone.ownBadges({ userToken }), { badges: [] }],
+    ["suspendOwn", (phone) => phone.suspendOwn("7", { userToken }), ISSUED],
+    ["getBadge", (_, office) => office.getBadge("7"), ISSUED],
+    ["getUser", (_, office) => office.getUser("a"), { userId: "a", blocked: false }],
+    ["blockUser", (_, office) => office.blockUser("a"), { userId: "a", blocked: true, revoked: [] }],
+    ["eraseUser", (_, office) => office.eraseUser("a"), { userId: "erased:1", erased: 0 }],
+    [
+      "createInvitation",
+      (_, office) => office.createInvitation({ udid: "desk", expiresAt: INVITED.expiresAt }),
+      INVITED,
+      201,
+    ],
+    [
+      "revokeInvitation",
+      (_, office) => office.revokeInvitation("7"),
+      { id: "token", badgeId: "7", revokedAt: INVITED.expiresAt },
+    ],
+    ["eraseInvitation", (_, office) => office.eraseInvitation("7"), { badgeId: "7" }],
+    ["listBadges", (_, office) => collect(office.listBadges()), { badges: [] }],
+    ["listInvitations", (_, office) => collect(office.listInvitations()), { invitations: [] }],
+    ["listHistory", (_, office) => collect(office.listHistory()), { history: [] }],
+    ["listEvents", (_, office) => collect(office.listEvents()), { events: [] }],
+    ["replayEvent", (_, office) => office.replayEvent("evt_1"), { id: "evt_1", state: "held" }, 202],
+    ["getApplication", (_, office) => office.getApplication(), { applicationId: "app_1" }],
+    ["getStatistics", (_, office) => office.getStatistics(), { applicationId: "app_1", asOf: INVITED.expiresAt }],
+  ])(
+    "%s passes on what a newer service adds, and takes nothing that lacks what the caller needs",
+    async (_, act, body, status = 200) => {
+      const application = await createApplication();
+      const respond = (response: object) => {
+        const { options } = fakeService(Response.json(response, { status }));
+        return act(device(application, "phone", options), server(application, options));
+      };
+      await expect(respond({ ...body, since: "x" })).resolves.toBeDefined();
+      for (const name of Object.keys(body)) {
+        for (const value of [undefined, null, { x: 1 }]) {
+          await expect(respond({ ...body, [name]: value }), name).rejects.toMatchObject({ status, code: null });
+        }
+      }
+    },
+  );
 });
 
 describe("where a client sends its requests", () => {

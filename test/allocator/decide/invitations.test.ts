@@ -200,6 +200,28 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
     }));
 });
 
+it("an invitation is deleted when it, or the badge that it was claimed for, has been over for long enough (contract section 18)", () =>
+  inAllocator((open) => {
+    const scene = open();
+    const invitations = [
+      ["pending", "pending", null],
+      ["in use", "claimed", null],
+      ["used until later", "claimed", NOW + 1],
+      ["revoked later", "revoked", NOW + 1],
+      ["expired later", "expired", NOW + 1],
+      ["used", "claimed", NOW],
+      ["revoked", "revoked", NOW],
+      ["expired", "expired", NOW],
+    ] as const;
+    for (const [place, [name, state, endedAt]] of invitations.entries()) {
+      const [number, isClaimed] = [2000 + place, state === "claimed"];
+      scene.loadInvitation({ digest: digest(name), number, state, endedAt: isClaimed ? NOW - 5 : endedAt });
+      if (isClaimed) scene.loadBadge({ number, ordinal: place, device: device(name), endedAt });
+    }
+    decidePurge(scene, "", NOW);
+    expect(scene.changes("invitation").deleted.toSorted()).toEqual(["expired", "revoked", "used"]);
+  }));
+
 it("old invitations are deleted in steps, each of which goes on where the one before ended (contract section 18)", () =>
   inAllocator((open) => {
     const scene = open();
