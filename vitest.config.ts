@@ -2,6 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const der = { publicKey: { type: "spki", format: "der" }, privateKey: { type: "pkcs8", format: "der" } } as const;
 
@@ -35,6 +36,19 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
  * wait for a process of their own; so more run at once than there are cores, and those outside come first.
  */
 const maxWorkers = 2 * availableParallelism() + 1;
+
+/** Files that are small and take long, or wait. Where no earlier run is known, vitest begins with large ones. */
+const LONGEST = ["simulation", "deploy", "start", "pass", "live", "leaks", "console"];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId }: TestSpecification) => {
+      const place = LONGEST.findIndex((name) => moduleId.endsWith(`/test/node/${name}.test.ts`));
+      return place === -1 ? LONGEST.length : place;
+    };
+    return (await super.sort(files)).toSorted((one, other) => placeOf(one) - placeOf(other));
+  }
+}
 
 /** The files inside workerd, in one home or by file in both. */
 const workers = (name: string, ofHome: typeof home) => ({
@@ -79,6 +93,7 @@ export default defineConfig({
   test: {
     provide: { effort },
     maxWorkers,
+    sequence: { sequencer: LongestFirst },
     globalSetup: ["./test/node/support/storage-in-memory.ts"],
     projects: [
       { plugins: [await workerd()], test: workers("workers", isInBoth ? "1" : home) },

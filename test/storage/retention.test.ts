@@ -16,7 +16,6 @@ import { testContext } from "../support/context.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { KeptQueue } from "../support/outbox.ts";
-import { sweep } from "../support/sweep.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -24,18 +23,18 @@ useStandingClock();
 /** Rows of each table that one sweep looks at. */
 const SCANNED_ROWS = MAX_PURGE_CHUNKS * PURGE_CHUNK_ROWS;
 
-async function sweepWith(variables: Parameters<typeof readRetention>[0] = {}): Promise<void> {
-  const { context, deferred } = testContext({ queue: new KeptQueue(), retention: () => readRetention(variables) });
-  await sweep([context]);
-  await Promise.all(deferred);
-}
-
 /** One minute's sweep, which goes on where the one before stopped. */
-const sweepFrom = (cursors: Map<string, Checkpoint | null>): Promise<void> =>
-  sweepHome(testContext({ queue: new KeptQueue() }).context, {
+async function sweepWith(
+  variables: Parameters<typeof readRetention>[0] = {},
+  cursors = new Map<string, Checkpoint | null>(),
+): Promise<void> {
+  const { context, deferred } = testContext({ queue: new KeptQueue(), retention: () => readRetention(variables) });
+  await sweepHome(context, {
     get: (name) => cursors.get(name) ?? null,
     set: (name, cursor) => cursors.set(name, cursor),
   });
+  await Promise.all(deferred);
+}
 
 const events = async (application: TestApplication): Promise<string[]> =>
   (await readRows(application)).events.map(({ state }) => state).toSorted();
@@ -87,9 +86,9 @@ describe("events (contract section 18)", () => {
     await fill(application, 1, "delivered");
     moveClock(31 * DAY);
     const cursors = new Map<string, Checkpoint | null>([["eventsDeleted", [application.id, ""]]]);
-    await sweepFrom(cursors);
+    await sweepWith({}, cursors);
     expect(await events(application)).toHaveLength(SCANNED_ROWS + 201);
-    await sweepFrom(cursors);
+    await sweepWith({}, cursors);
     expect(await events(application)).toEqual(Array.from({ length: SCANNED_ROWS + 200 }, () => "pending"));
   });
 
@@ -98,7 +97,7 @@ describe("events (contract section 18)", () => {
     await fill(application, 1, "delivered");
     moveClock(31 * DAY);
     const cursors = new Map<string, Checkpoint | null>([["eventsDeleted", ["app_~", ""]]]);
-    for (let minute = 0; minute < 3; minute++) await sweepFrom(cursors);
+    for (let minute = 0; minute < 3; minute++) await sweepWith({}, cursors);
     expect(await events(application)).toEqual([]);
   });
 
@@ -169,17 +168,17 @@ describe("invitations (contract section 18)", () => {
     await invite(application, ahead(MINUTE));
     await invite(application, ahead(365 * DAY));
     moveClock(MINUTE);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual(["expired", "pending", "revoked"]);
     moveClock(365 * DAY - MINUTE - 1);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual(["expired", "pending", "revoked"]);
     // The allocator's alarm looks for old ones once a day.
     moveClock(DAY);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual(["expired"]);
     moveClock(365 * DAY);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual([]);
   });
 
@@ -191,14 +190,14 @@ describe("invitations (contract section 18)", () => {
     const { badgeId, id: token } = (await inviteAgain()).body;
     expect((await claim(application, "phone", "alice", token)).status).toBe(201);
     moveClock(2000 * DAY);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual(["claimed"]);
     expect((await ask("PATCH", `/v1/badges/${badgeId}/revoke`)).status).toBe(200);
     moveClock(365 * DAY - 1);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual(["claimed"]);
     moveClock(DAY);
-    await sweepWith();
+    await ring(application);
     expect(await invitations(application)).toEqual([]);
     expect((await claim(application, "tablet", "bob", token)).status).toBe(404);
     const later = await inviteAgain();
