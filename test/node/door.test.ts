@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createDoorResponse, type ProofKey, webCryptoProofKey } from "../../src/client/index.ts";
 import { findPython } from "../../src/dev/verify-in-language.ts";
 import { DoorControl, type DoorOptions } from "../../src/examples/door-control.ts";
@@ -440,7 +440,7 @@ const ofDoor = () => [
 /** What a door prints for lines on its standard input. */
 async function printed(program: string[], ...lines: string[]): Promise<{ out: string; err: string }> {
   const { child, said, ended } = run(...program, ...ofDoor());
-  child.stdin.end(lines.map((line) => `${line}\n`).join(""));
+  child.stdin.end(Buffer.from(lines.map((line) => `${line}\n`).join(""), "latin1"));
   expect(await ended).toBe(0);
   return { out: said.out, err: said.err };
 }
@@ -472,7 +472,7 @@ describe.each([
       /^open: badge 1000000000\nclosed: revoked.*\nclosed: malformed.*\nclosed: too-old.*\n$/,
     );
     const lines = await withService(async () => {
-      const made = [service.badgeSignature(0), service.badgeSignature(6), "not a badge signature"];
+      const made = [service.badgeSignature(0), service.badgeSignature(6), "\xff\xfe is no text"];
       now -= 65_000;
       made.push(service.badgeSignature(0));
       now += 65_000;
@@ -519,7 +519,34 @@ describe.each([
 describe.skipIf(python === null)("the program src/examples/door.py (contract section 14)", () => {
   const OPENS = "open: badge 1000000000\n";
   const file = () => join(folder, "door.json");
-  const decisionOn = async (index: number) => (await printed(DOOR_PY, service.badgeSignature(index))).out;
+
+  /** One process for many doors, each of which loads its file, refreshes and decides once. */
+  const DRIVER = `
+import pathlib, sys
+sys.path.append(sys.argv[1])
+import door
+sys.stderr = sys.stdout
+for line in sys.stdin:
+    service, application, file, signature = line.split()
+    opened = door.Door(service, application, pathlib.Path(file), 60, None)
+    opened.refresh()
+    print(opened.decide(signature), flush=True)`;
+  let driver: RunningProgram;
+
+  beforeAll(() => {
+    driver = startProgram([python ?? "", "-B", "-c", DRIVER, EXAMPLES]);
+  });
+  afterAll(() => void driver.child.kill());
+
+  /** What a door that is started anew prints for a badge. */
+  async function decided(index = 0): Promise<{ out: string; err: string }> {
+    driver.said.out = "";
+    const words = [`${service.url}/`, APPLICATION_ID, file(), service.badgeSignature(index)];
+    driver.child.stdin.write(`${words.join(" ")}\n`);
+    const [, err = "", out = ""] = await driver.untilSaid(/^([^]*?)((?:open|closed): .*\n)$/, "out");
+    return { out, err };
+  }
+  const decisionOn = async (index: number) => (await decided(index)).out;
 
   it("door.py keeps its list when an older one is played again, or one of the same time lacks a change, as from another data centre's cache", async () => {
     await withService(async () => {
@@ -543,7 +570,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
   it("door.py without the network opens for nobody when a change in its file is missing or not genuine (section 26)", async () => {
     await withService(async () => {
       service.change = 10;
-      await printed(DOOR_PY);
+      await decided();
       goDown();
       const stored = JSON.parse(readFileSync(file(), "utf8"));
       for (const [delta, reason] of [
@@ -551,7 +578,7 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
         ["x", "door.json is ignored"],
       ] as const) {
         writeFileSync(file(), JSON.stringify({ ...stored, deltas: [delta] }));
-        const said = await printed(DOOR_PY, service.badgeSignature(0));
+        const said = await decided();
         expect(said).toEqual({ out: "closed: status-unknown\n", err: expect.stringContaining(reason) });
       }
     });
@@ -559,14 +586,14 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
 
   it("door.py uses what it has stored when the response is not HTTP, breaks off or is nested too deeply", async () => {
     await withService(async () => {
-      await printed(DOOR_PY);
+      await decided();
       for (const bytes of [
         "garbage\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
         `HTTP/1.1 200 OK\r\n\r\n${"[".repeat(100_000)}`,
       ]) {
         rawBytes = bytes;
-        const said = await printed(DOOR_PY, service.badgeSignature(0));
+        const said = await decided();
         expect(said).toEqual({ out: OPENS, err: expect.stringContaining("not refreshed") });
       }
     });
@@ -575,10 +602,10 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
   it("door.py ignores a file that is damaged, and decides without a place to store it", async () => {
     await withService(async () => {
       writeFileSync(file(), `{"applicationId":"${APPLICATION_ID}","keys":{"keys":"x"},"statusLists":{}}`);
-      let said = await printed(DOOR_PY, service.badgeSignature(0));
+      let said = await decided();
       expect(said).toEqual({ out: OPENS, err: expect.stringContaining("door.json is ignored") });
       folder = join(folder, "missing");
-      said = await printed(DOOR_PY, service.badgeSignature(0));
+      said = await decided();
       expect(said).toEqual({ out: OPENS, err: expect.stringMatching(/door\.json\.\d+\.new/) });
     });
   });
@@ -589,13 +616,6 @@ describe.skipIf(python === null)("the program src/examples/door.py (contract sec
       const { untilSaid } = run(...DOOR_PY, ...ofDoor(), "--secret", "secret");
       await untilSaid(/not connected: there are no status lists; does the application publish them/);
     });
-  });
-
-  it("door.py accepts any bytes as input, and refuses what is not a badge signature", async () => {
-    const { child, said, ended } = run(...DOOR_PY, ...ofDoor());
-    child.stdin.end(Uint8Array.of(0xff, 0xfe, 0x0a, 0x78, 0x0a));
-    expect(await ended).toBe(0);
-    expect(said.out).toBe("closed: malformed\nclosed: malformed\n");
   });
 
   it("door.py calls again after any number of failures (section 26)", async () => {
