@@ -543,7 +543,7 @@ for line in sys.stdin:
     driver.said.out = "";
     const words = [`${service.url}/`, APPLICATION_ID, file(), service.badgeSignature(index)];
     driver.child.stdin.write(`${words.join(" ")}\n`);
-    const [, err = "", out = ""] = await driver.untilSaid(/^([^]*?)((?:open|closed): .*\n)$/, "out");
+    const [, err = "", out = ""] = await driver.untilSaid(/^(.*?)((?:open|closed): [^\n]*\n)$/s, "out");
     return { out, err };
   }
   const decisionOn = async (index: number) => (await decided(index)).out;

@@ -19,6 +19,9 @@ import { linesOf } from "./log-lines.ts";
 import { messagesOf } from "./outbox.ts";
 import { objectsSendTo, queueThat } from "./queue.ts";
 
+const isPart = (name: string): name is keyof Cost => name in NOTHING;
+const PARTS = Object.keys(NOTHING).filter(isPart);
+
 /** The Worker and the object of one application, with a meter on all that the platform bills. */
 export class Meter {
   readonly #application: { id: string };
@@ -27,7 +30,7 @@ export class Meter {
     this.#add({ queueOperations: 1 });
     this.#messages.push(message);
   });
-  #cost: Cost = NOTHING;
+  #cost: Cost = { ...NOTHING };
   #messages: unknown[] = [];
   /** Of the requests that it has sent. */
   readonly #requestIds = new Set<unknown>();
@@ -48,7 +51,7 @@ export class Meter {
 
   /** What everything that `act` does costs, all together. */
   async measure(act: () => Promise<unknown>): Promise<Cost> {
-    this.#cost = NOTHING;
+    this.#cost = { ...NOTHING };
     objectsSendTo(this.#queue);
     await aroundObjectD1(this.#application, () => this.#aroundTrip);
     const stopObject = await this.#meterObject();
@@ -141,20 +144,6 @@ export class Meter {
   }
 
   #add(more: Partial<Cost>): void {
-    this.#cost = plus(this.#cost, { ...NOTHING, ...more });
+    for (const part of PARTS) this.#cost[part] += more[part] ?? 0;
   }
-}
-
-function plus(one: Cost, other: Cost): Cost {
-  return {
-    invocations: one.invocations + other.invocations,
-    d1RoundTrips: one.d1RoundTrips + other.d1RoundTrips,
-    d1RowsRead: one.d1RowsRead + other.d1RowsRead,
-    d1RowsWritten: one.d1RowsWritten + other.d1RowsWritten,
-    objectCalls: one.objectCalls + other.objectCalls,
-    objectRowsRead: one.objectRowsRead + other.objectRowsRead,
-    objectRowsWritten: one.objectRowsWritten + other.objectRowsWritten,
-    queueOperations: one.queueOperations + other.queueOperations,
-    logLines: one.logLines + other.logLines,
-  };
 }

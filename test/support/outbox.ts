@@ -8,14 +8,11 @@ import type { Application } from "../../src/worker/applications/application-cach
 import { issueBadge } from "../../src/worker/badges/issue.ts";
 import type { Context } from "../../src/worker/context.ts";
 import { sweepHome } from "../../src/worker/scheduling/sweep.ts";
-import { Database } from "../../src/worker/storage/database.ts";
 import { consumeDeliveries } from "../../src/worker/webhooks/consumer.ts";
 import type { DeliveryMessage } from "../../src/worker/webhooks/delivery-message.ts";
 import { bindObject } from "./allocator.ts";
 import { createApplication, type TestApplication } from "./application.ts";
-import { type Bill, billOf } from "./bill.ts";
 import { testContext } from "./context.ts";
-import { aroundD1 } from "./d1.ts";
 import { homeDatabase, runSql } from "./home.ts";
 
 const HOUR = 3_600_000;
@@ -137,23 +134,6 @@ export class Outbox {
     const ours = this.queue.sent.splice(before).filter(({ body }) => body.applicationId === this.application.id);
     this.queue.sent.push(...ours);
     return ours.map(({ body }) => body.eventId);
-  }
-
-  /** What D1 reads and writes meanwhile. */
-  async billed(act: () => Promise<unknown>): Promise<Bill> {
-    const sum = { rowsRead: 0, rowsWritten: 0 };
-    const whole = this.context;
-    const d1 = aroundD1(homeDatabase(), async (statements, send) => {
-      const result = await send();
-      const { rowsRead, rowsWritten } = await billOf(statements, result);
-      sum.rowsRead += rowsRead;
-      sum.rowsWritten += rowsWritten;
-      return result;
-    });
-    this.context = { ...whole, db: new Database(d1) };
-    await act();
-    this.context = whole;
-    return sum;
   }
 
   /** Oldest first. */

@@ -6,32 +6,13 @@ import { Database } from "../../../src/admin/platform/database.ts";
 import { Homes } from "../../../src/admin/platform/homes.ts";
 import { restD1 } from "../../../src/admin/platform/rest-d1.ts";
 import { createAdminProgram, run } from "../../../src/admin/program.ts";
-import { type HomeSubmitter, plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
+import { plainHomeSubmitter } from "../../../src/admin/script-command/submit.ts";
 import { DeviceClient, ServerClient } from "../../../src/client/index.ts";
 import { applicationId, newApplicationId, newApplicationSecret } from "../../../src/shared/identifiers.ts";
-import { captured, type Printed } from "./script.ts";
+import { captured } from "./script.ts";
 
 const credentials = z.object({ applicationId, applicationSecret: z.string() });
 const described = z.object({ origin: z.string(), demo: credentials });
-
-/** The Worker behind a real HTTP server, which all files share, with an application of the file's own. */
-export interface Harness extends z.infer<typeof credentials> {
-  origin: string;
-  /** The demo application, with which /docs tries its calls. */
-  demo: z.infer<typeof credentials>;
-  /** What the Worker writes to in home 1. */
-  database: Database;
-  homes: Homes;
-  /** Has home 1's scheduler carry out a command. */
-  submit: HomeSubmitter;
-  /** The application's server. */
-  server: ServerClient;
-  phone(udid: string): DeviceClient;
-  /** Issues a badge to a phone whose udid is the user's ID. @returns its number */
-  issue(userId: string): Promise<string>;
-  /** Runs the administration script on the same homes, in this process. */
-  admin(...words: string[]): Promise<Printed>;
-}
 
 /** Asks shared-service.ts. @throws Error with its words */
 async function ask(path: string, body: object = {}): Promise<unknown> {
@@ -55,7 +36,10 @@ const homeOf = (number: number, binding: string) => ({
   ...{ number, place: null, database: new Database(restD1(new SharedAccount("shared", {}), binding)) },
 });
 
-export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}): Promise<Harness> {
+export type Harness = Awaited<ReturnType<typeof startHarness>>;
+
+/** The Worker behind a real HTTP server, which all files share, with an application of the file's own. */
+export async function startHarness({ webhookUrl = null }: { webhookUrl?: string | null } = {}) {
   const { origin, demo } = described.parse(await ask("/"));
   const own = { applicationId: newApplicationId(), applicationSecret: newApplicationSecret() };
   const homes = new Homes([homeOf(1, "DB"), homeOf(2, "DB_2")]);
@@ -69,10 +53,18 @@ export async function startHarness({ webhookUrl = null }: { webhookUrl?: string 
   };
   const phone = (udid: string) => new DeviceClient({ baseUrl: origin, applicationId: own.applicationId, udid });
   return {
-    ...{ origin, demo, ...own, database: homes.first.database, homes, submit, phone },
+    /** The demo application, with which /docs tries its calls. */
+    demo,
+    /** What the Worker writes to in home 1. */
+    database: homes.first.database,
+    /** `submit` has home 1's scheduler carry out a command. */
+    ...{ origin, ...own, homes, submit, phone },
+    /** The application's server. */
     server: new ServerClient({ baseUrl: origin, ...own }),
-    issue: async (userId) => (await phone(userId).requestBadge({ userId })).badgeId,
-    admin: (...words) =>
+    /** Issues a badge to a phone whose udid is the user's ID. @returns its number */
+    issue: async (userId: string) => (await phone(userId).requestBadge({ userId })).badgeId,
+    /** Runs the administration script on the same homes, in this process. */
+    admin: (...words: string[]) =>
       captured(() =>
         run(
           createAdminProgram(async () => opened),

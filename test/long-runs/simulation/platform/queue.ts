@@ -5,7 +5,7 @@ import { Member } from "../member.ts";
 import { requireProcess } from "./process.ts";
 
 /** As wrangler.toml has it. */
-const MAX_BATCH_MESSAGES = 12;
+const MAX_BATCH_MESSAGES = 5;
 const RETRY_DELAY_MILLISECONDS = 10_000;
 
 /** The queue: at least once, in no order. It gives nothing up here. */
