@@ -1,10 +1,12 @@
 import { runInDurableObject } from "cloudflare:test";
-import { getTableColumns, getTableName } from "drizzle-orm";
+import { eq, getTableColumns, getTableName } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/d1";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { BadgeState } from "../../src/shared/badge-lifecycle/states.ts";
 import { homeOf } from "../../src/shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
+import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
 import { applicationHead } from "../../src/shared/schema.ts";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import * as tables from "../../src/worker/allocator/tables/schema.ts";
@@ -35,15 +37,10 @@ export const stateOf = async (application: TestApplication, number: string): Pro
 /** What D1's head of an application is. */
 export async function headOf({ id }: { id: ApplicationId }): Promise<typeof applicationHead.$inferSelect> {
   const { d1 } = boundHome(homeOf(id));
-  const row = await d1.prepare("SELECT * FROM application_head WHERE application_id = ?1").bind(id).first();
-  const fields = Object.entries(getTableColumns(applicationHead)).map(([name, column]) => {
-    const value = row?.[column.name] ?? null;
-    return [name, value === null ? null : column.mapFromDriverValue(value)];
-  });
-  return headRow.parse(Object.fromEntries(fields));
+  const head = await drizzle(d1).select().from(applicationHead).where(eq(applicationHead.applicationId, id)).get();
+  if (!head) throw new Error("the application has no head");
+  return head;
 }
-
-const headRow = z.custom<typeof applicationHead.$inferSelect>();
 
 /** How far D1 has come. */
 export const sequenceOf = async (application: { id: ApplicationId }): Promise<number> =>
@@ -66,49 +63,44 @@ const OWN_TABLES = [tables.badge, tables.invitation, tables.blockedUser, tables.
  */
 export async function expectInSync(application: { id: ApplicationId }): Promise<void> {
   const { id } = application;
-  for (const table of OWN_TABLES) {
-    const name = getTableName(table);
+  const selects = OWN_TABLES.map((table) => {
     const columns = Object.values(getTableColumns(table)).map((column) => column.name);
-    const own = await runInDurableObject(allocatorOf(application), (_, { storage }) =>
-      storage.sql.exec(`SELECT ${columns} FROM ${name} ORDER BY ${columns[0]}`).toArray(),
-    );
-    const stored = await runSql(`SELECT ${columns} FROM ${name} WHERE application_id = ?1 ORDER BY ${columns[0]}`, id);
-    expect(stored.results, name).toEqual(own);
-  }
+    return { from: `SELECT ${columns} FROM ${getTableName(table)}`, order: `ORDER BY ${columns[0]}` };
+  });
+  const own = await runInDurableObject(allocatorOf(application), (_, { storage }) =>
+    selects.map(({ from, order }) => storage.sql.exec(`${from} ${order}`).toArray()),
+  );
+  const stored = await homeDatabase().batch(
+    selects.map(({ from, order }) => homeDatabase().prepare(`${from} WHERE application_id = ?1 ${order}`).bind(id)),
+  );
+  expect(stored.map(({ results }) => results)).toEqual(own);
   const { statistics, readableFrom, sequence, refused } = await headOf(application);
   expect({ readableFrom, refused }).toEqual({ readableFrom: 0, refused: [] });
   expect((await loggedSequences(application)).at(-1)).toBe(sequence);
   expect(await countRows(id)).toEqual({ ...statistics, newBadges: undefined });
 }
 
+const RECORDED_STATE = "iif(ended_at IS NOT NULL AND state IN ('active', 'suspended'), 'expired', state)";
+
 /** What the allocator counts, counted in D1. */
+const COUNTS = `SELECT
+  (SELECT json_group_object(state, n) FROM (SELECT ${RECORDED_STATE} AS state, count(*) AS n FROM badge
+    WHERE application_id = ?1 AND ordinal IS NOT NULL GROUP BY 1)) AS badges,
+  (SELECT json_group_object(state, n) FROM (SELECT state, count(*) AS n FROM invitation
+    WHERE application_id = ?1 GROUP BY 1)) AS invitations,
+  (SELECT count(*) FROM badge WHERE application_id = ?1 AND superseded_at IS NOT NULL) AS retired,
+  (SELECT count(*) FROM freed_number WHERE application_id = ?1) AS freed`;
+const countRow = z.object({ badges: z.string(), invitations: z.string(), retired: z.number(), freed: z.number() });
+
 async function countRows(id: string): Promise<object> {
-  const count = async (what: string, from: string): Promise<number> =>
-    z
-      .number()
-      .parse(
-        await homeDatabase()
-          .prepare(`SELECT count(*) AS n FROM ${from} WHERE application_id = ?1 AND ${what}`)
-          .bind(id)
-          .first("n"),
-      );
-  const inState = (state: string) => count(`ordinal IS NOT NULL AND ${RECORDED_STATE} = '${state}'`, "badge");
-  const invited = (state: string) => count(`state = '${state}'`, "invitation");
+  const row = countRow.parse(await homeDatabase().prepare(COUNTS).bind(id).first());
+  const { badges, invitations } = INITIAL_HEAD.statistics;
   return {
-    badges: {
-      ...{ active: await inState("active"), suspended: await inState("suspended"), revoked: await inState("revoked") },
-      ...{ expired: await inState("expired"), replaced: await inState("replaced") },
-    },
-    invitations: {
-      ...{ pending: await invited("pending"), claimed: await invited("claimed") },
-      ...{ revoked: await invited("revoked"), expired: await invited("expired") },
-    },
-    retired: await count("superseded_at IS NOT NULL", "badge"),
-    freed: await count("true", "freed_number"),
+    ...row,
+    badges: { ...badges, ...JSON.parse(row.badges) },
+    invitations: { ...invitations, ...JSON.parse(row.invitations) },
   };
 }
-
-const RECORDED_STATE = "iif(ended_at IS NOT NULL AND state IN ('active', 'suspended'), 'expired', state)";
 
 /** Puts a command where the administration script puts it. @returns its ID */
 export async function putCommand(

@@ -4,7 +4,7 @@ import { newRandomId } from "../../src/shared/identifiers.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
 import { CALL_VERSION, type CallMessage, type Command } from "../../src/worker/allocator/commands.ts";
 import { Log } from "../../src/worker/allocator/tables/entry-log.ts";
-import { issueTo, takeStep } from "../badges/life-support.ts";
+import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import {
   alarmOf,
@@ -29,33 +29,11 @@ import { aroundNextEntry, ENTRY, expectInSync, reconcile, sequenceOf, stateOf } 
 
 const log = useQuietLog();
 
-/** Loses batches on the way to D1, until `stop` is called. */
-class LostEntries {
-  count = 0;
-  #isLosing = true;
-
-  readonly around: AroundTrip = async (statements, send) => {
-    if (!this.#isLosing || !isAbout(statements, ENTRY)) return send();
-    this.count++;
-    throw LOST;
-  };
-
-  stop(): void {
-    this.#isLosing = false;
-  }
-}
-
 let timers: StandingTimers | undefined;
 afterEach(() => {
   timers?.stop();
   timers = undefined;
 });
-
-/** An application with a badge of alice. */
-async function withBadge() {
-  const application = await createApplication();
-  return { application, number: await issueTo(application, "phone", "alice") };
-}
 
 const historyOf = async ({ id }: TestApplication) =>
   (await homeDatabase().prepare("SELECT action FROM history WHERE application_id = ?1").bind(id).raw()).flat();
@@ -195,13 +173,17 @@ describe("while D1 does not respond (contract section 21)", () => {
 
   it("calls are lost for good if D1 gets none of the tries, and the alarm sends what was decided", async () => {
     const { application, number } = await withBadge();
-    const lost = new LostEntries();
-    await aroundObjectD1(application, () => lost.around);
+    let [lost, isLosing] = [0, true];
+    await aroundObjectD1(application, () => async (statements, send) => {
+      if (!isLosing || !isAbout(statements, ENTRY)) return send();
+      lost++;
+      throw LOST;
+    });
     timers = new StandingTimers();
     const refused = takeStep(application, number, "suspend");
-    await timers.pass(10_000, () => lost.count >= 2);
+    await timers.pass(10_000, () => lost >= 2);
     expect((await refused).status).toBe(503);
-    lost.stop();
+    isLosing = false;
     await wake(application);
     expect(await stateOf(application, number)).toBe("suspended");
     await expectInSync(application);
@@ -290,19 +272,6 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
       );
       expect(status).toBe(201);
       expect((await badgeRows(application)).map(({ number }) => String(number))).toEqual([body.badgeId]);
-    },
-  );
-
-  it.each(["the allocator", "D1"])(
-    "a call repeated because the response of %s was lost returns the badges that a block revoked",
-    async (of) => {
-      const { application, number } = await withBadge();
-      const lose = failing({ name: "once", times: 1, error: LOST, isOvercome: true }, "after");
-      if (of === "D1") await aroundNextEntry(application, (_, send) => lose(send));
-      const ALLOCATOR = aroundAllocators((_, call) => (of === "D1" ? call() : lose(call)));
-      const init = { method: "PATCH", headers: serverHeaders(application) };
-      const request = new Request("https://badges.example/v1/users/alice/block", init);
-      expect(await callWith({ ALLOCATOR }, request)).toMatchObject({ status: 200, body: { revoked: [number] } });
     },
   );
 });

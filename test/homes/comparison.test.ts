@@ -8,6 +8,7 @@ import { applicationHead } from "../../src/shared/schema.ts";
 import { HomeScheduler } from "../../src/worker/scheduling/home-scheduler.ts";
 import { signOn, takeStep, withBadge } from "../badges/life-support.ts";
 import { outcome, phoneWithBadge } from "../badges/near-support.ts";
+import { MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { allocatorOf, aroundObjectD1 } from "../support/allocator.ts";
 import { createApplication } from "../support/application.ts";
@@ -17,8 +18,8 @@ import { restore, takeSnapshot } from "../support/restoration.ts";
 import { StandingTimers } from "../support/timers.ts";
 
 useQuietLog();
+useStandingClock();
 
-const MINUTE = 60_000;
 /** In real time, whatever the clock says. */
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -30,17 +31,6 @@ async function withScheduler(wake: Wake, work: (scheduler: HomeScheduler, state:
   await runInDurableObject(env.HOME_SCHEDULER.getByName(String(testHome())), async (_, state) => {
     await work(new HomeScheduler(state, { ...env, ALLOCATOR }), state);
   });
-}
-
-/** A clock that only the test moves. */
-function useClock(): { pass: (milliseconds: number) => void } {
-  let now = Date.now();
-  vi.spyOn(Date, "now").mockImplementation(() => now);
-  return {
-    pass(milliseconds) {
-      now += milliseconds;
-    },
-  };
 }
 
 const restoreHeartbeat = () => runSql("UPDATE heartbeat SET sequence = 0");
@@ -72,9 +62,8 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     const { application, number } = await withBadge();
     const snapshot = await takeSnapshot(application);
     await takeStep(application, number, "revoke");
-    const clock = useClock();
     for (let minute = 0; minute < 3; minute++) {
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       await runDurableObjectAlarm(allocatorOf(application));
     }
     let isAway = false;
@@ -86,11 +75,11 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       await scheduler.tick(testHome());
       await restoreHeartbeat();
       await restore(application, snapshot);
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       isAway = true;
       await scheduler.tick(testHome());
       isAway = false;
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       await scheduler.tick(testHome());
     });
     expect(outcome(await signOn(application, "phone"))).toBe("403 REVOKED_BADGE");
@@ -117,7 +106,6 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
 
   it("a comparison that other ticks overlap does not set the scheduler's heartbeat back", async () => {
     await createApplication();
-    const clock = useClock();
     const waiting: (() => void)[] = [];
     let told = 0;
     const wake: Wake = (_, isInDoubt) => {
@@ -135,10 +123,10 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       };
       await finished(scheduler.tick(testHome()));
       await restoreHeartbeat();
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       const first = scheduler.tick(testHome());
       await vi.waitUntil(() => waiting.length > 0);
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       // Cron does not wait for the first.
       await finished(first, scheduler.tick(testHome()));
       const sequence = await homeDatabase().prepare("SELECT sequence FROM heartbeat WHERE id = 1").first("sequence");
@@ -147,7 +135,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
         compare_after: null,
       });
       told = 0;
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       await finished(scheduler.tick(testHome()));
       expect(told).toBe(0);
     });
@@ -155,7 +143,6 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
 
   it("a second restore is told to every allocator, also one that an earlier tick has just told of the first", async () => {
     const [quick, slow] = [(await createApplication()).id, (await createApplication()).id];
-    const clock = useClock();
     let restores = 0;
     const told: string[] = [];
     const held: (() => void)[] = [];
@@ -169,11 +156,11 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       storage.sql.exec("INSERT INTO left_out VALUES (?, 0)", slow);
       await restoreHeartbeat();
       restores = 1;
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       const first = scheduler.tick(testHome());
       await vi.waitUntil(() => held.length > 0);
       await restoreHeartbeat();
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       const second = scheduler.tick(testHome());
       await wait(50);
       restores = 2;
@@ -185,7 +172,6 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
 
   it("of two ticks at once that follow a restore by one beat, neither hides the restore from the other", async () => {
     const [slow, other] = [(await createApplication()).id, (await createApplication()).id];
-    const clock = useClock();
     let isRestored = false;
     const told: string[] = [];
     const wake: Wake = async (id, isInDoubt) => {
@@ -197,7 +183,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       await scheduler.tick(testHome());
       await runSql("UPDATE heartbeat SET sequence = sequence - 1");
       storage.sql.exec("INSERT INTO left_out VALUES (?, 0)", slow);
-      clock.pass(MINUTE);
+      moveClock(MINUTE);
       isRestored = true;
       await Promise.all([scheduler.tick(testHome()), scheduler.tick(testHome())]);
     });
@@ -206,7 +192,6 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
 
   it("copies near callers are trusted again when an allocator could not be told of a restore for ten minutes", async () => {
     await createApplication();
-    const clock = useClock();
     let isAway = false;
     const wake: Wake = async () => {
       if (isAway) throw LOST;
@@ -218,7 +203,7 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
       const isTrusted: boolean[] = [];
       isAway = true;
       for (let minute = 0; minute <= 10; minute++) {
-        clock.pass(MINUTE);
+        moveClock(MINUTE);
         // A second restore does not begin the ten minutes again.
         if (minute === 0 || minute === 5) await restoreHeartbeat();
         await scheduler.tick(testHome());
@@ -237,7 +222,6 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
     async (_, isUnreached) => {
       const { application, d1, phone, badgeId } = await phoneWithBadge();
       const { bookmark } = phone;
-      const clock = useClock();
       let isAway = false;
       const wake: Wake = async (id, isInDoubt) => {
         if (id !== application.id) return;
@@ -252,13 +236,13 @@ describe("allocators that are to compare themselves after a restore of D1 (contr
         await scheduler.tick(testHome());
         const snapshot = await takeSnapshot(application);
         await takeStep(application, badgeId, "revoke");
-        clock.pass(30 * MINUTE);
+        moveClock(30 * MINUTE);
         await runSql("UPDATE heartbeat SET sequence = 0, ticked_at = ticked_at - 60000");
         await restore(application, snapshot);
         isAway = true;
         await scheduler.tick(testHome());
         await d1.catchUp();
-        clock.pass(MINUTE);
+        moveClock(MINUTE);
         isAway = false;
         await scheduler.tick(testHome());
       });

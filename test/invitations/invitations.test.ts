@@ -5,7 +5,7 @@ import { everythingStored } from "../support/stored.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
 import { ahead, HOUR, moveClock, SECOND, useStandingClock } from "./support/clock.ts";
 import { useQuietLog } from "./support/log.ts";
-import { RECORDED_EVENTS, readInvitation } from "./support/storage.ts";
+import { RECORDED_EVENTS, readRows } from "./support/storage.ts";
 
 useQuietLog();
 useStandingClock();
@@ -85,7 +85,7 @@ describe("a range that is used up (contract sections 1 and 5)", () => {
     const second = await invite(application, ahead(SECOND));
     expect(second.number).toBe(first.number);
     // Noted, so neither a sweep nor another request gives it back again.
-    expect(await readInvitation(first.token)).toMatchObject({ state: "expired" });
+    expect((await readRows(application)).invitations[0]).toMatchObject({ state: "expired" });
     moveClock(SECOND);
     expect(Number((await claim(application, "device", "alice", null)).body.badgeId)).toBe(first.number);
     for (const { token } of [first, second]) {

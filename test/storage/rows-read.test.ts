@@ -3,6 +3,7 @@ import { z } from "zod";
 import { openApiDocument } from "../../src/docs-page/openapi/document.ts";
 import { eventIdPrefix } from "../../src/shared/identifiers.ts";
 import { DAY_MILLISECONDS, HOUR_MILLISECONDS } from "../../src/shared/time.ts";
+import { BADGE_CURSOR } from "../../src/worker/badges/list.ts";
 import { findRecipients } from "../../src/worker/storage/command-rows.ts";
 import { Database } from "../../src/worker/storage/database.ts";
 import { readStatusRows } from "../../src/worker/storage/status-lists.ts";
@@ -237,6 +238,19 @@ async function read(application: TestApplication, path: string) {
   const cursor = answer.headers.get("pagination-cursor");
   return { rowsRead, items: list?.length, hasNext: cursor !== null, cursor };
 }
+
+it.each(["/v1/badges", "/v1/users/user-0/badges"])(
+  "%s reads as many rows for a late page as for the first (contract section 4)",
+  async (path) => {
+    const application = await createApplication();
+    await badges(application, 20_000, 0, { user_id: "'user-' || (n % 4)" });
+    for (const ordinal of [0, 10_000, 19_600]) {
+      const { rowsRead, items } = await read(application, `${path}?cursor=${BADGE_CURSOR.encode(ordinal)}`);
+      // One more tells whether another page follows.
+      expect({ ordinal, rowsRead, items }).toEqual({ ordinal, rowsRead: PER_PAGE + 1, items: PER_PAGE });
+    }
+  },
+);
 
 /** What each kind of call that changes something reads and writes, and what devices ask for most. */
 async function measureCalls(application: TestApplication, name: string): Promise<Record<string, unknown>> {

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
 import { readCounts } from "../../src/worker/storage/statistics-counts.ts";
 import { createApplication } from "../support/application.ts";
+import { billOf } from "../support/bill.ts";
 import { aroundD1 } from "../support/d1.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
 
@@ -36,18 +37,10 @@ it("statistics read at most 60,000 rows of an application of any size (contract 
       Date.now(),
     );
     let rows = 0;
-    const d1 = homeDatabase();
-    const counting = aroundD1(d1, async (statements, send) => {
-      // Their own results do not have the count in every form.
-      for (const { sql, parameters } of statements) {
-        rows += (
-          await d1
-            .prepare(sql)
-            .bind(...parameters)
-            .all()
-        ).meta.rows_read;
-      }
-      return send();
+    const counting = aroundD1(homeDatabase(), async (statements, send) => {
+      const result = await send();
+      rows += (await billOf(statements, result)).rowsRead;
+      return result;
     });
     const counts = await readCounts(new Database(counting), id, Date.now());
     expect(rows).toBeLessThanOrEqual(60_000);

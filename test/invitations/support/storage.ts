@@ -1,8 +1,7 @@
-import { eq, getTableColumns, getTableName } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/d1";
+import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { z } from "zod";
-import { type ApplicationId, invitationDigestOf } from "../../../src/shared/identifiers.ts";
+import type { ApplicationId } from "../../../src/shared/identifiers.ts";
 import { badge, invitation, webhookEvent } from "../../../src/shared/schema.ts";
 import { expectInSync } from "../../allocator/support.ts";
 import { homeDatabase } from "../../support/home.ts";
@@ -37,16 +36,6 @@ export async function readRows({ id }: { id: string }): Promise<ApplicationRows>
 export async function rowsInSync(application: { id: ApplicationId }): Promise<ApplicationRows> {
   await expectInSync(application);
   return readRows(application);
-}
-
-/** The row of an invitation, by its token. */
-export async function readInvitation(token: string): Promise<typeof invitation.$inferSelect> {
-  const [row] = await drizzle(homeDatabase())
-    .select()
-    .from(invitation)
-    .where(eq(invitation.digest, await invitationDigestOf(token)));
-  if (!row) throw new Error("the invitation has no row");
-  return row;
 }
 
 const payload = z.object({

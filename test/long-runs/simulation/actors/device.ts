@@ -46,10 +46,6 @@ export class Device extends Part<{ application: ApplicationPlan; plan: DevicePla
     await Promise.all(tokens.map((token) => this.#ask({ ...request, token })));
   }
 
-  async requestAs(userId: string): Promise<void> {
-    await this.#call("badge", { ...this.#badgeRequest(), userId, user: userId, token: null });
-  }
-
   #badgeRequest(): RequestOf<"badge"> {
     const { id: applicationId } = this.#application;
     const userId = this.#dice.oneOf(this.subject.plan.userIds);

@@ -255,12 +255,10 @@ function checkClosed({ d1, verdict, objects }: World, { id }: ApplicationPlan): 
 }
 
 const DAY = 24 * HOUR;
-/** Ranges up to this are used up in the end. */
-const SMALL_RANGE_NUMBERS = 20;
 
 /**
  * When nothing is under way, everybody repeats their calls and must get the same results: each user device its number, and the
- * server its list. Every number of a small range must still be available.
+ * server its list.
  */
 export async function askEverythingAgain(world: World, party: Party): Promise<void> {
   const { administrator, timeline, book, clients, history } = world;
@@ -283,8 +281,6 @@ export async function askEverythingAgain(world: World, party: Party): Promise<vo
     await clients.call("page", { ...credentials, secret: String(row.sealed), userId: null, cursor: null, perPage: 1 });
   }
   for (const device of devices) await device.sign();
-  // Not in every seed: it takes as long as all the rest.
-  if (application.numbersAtFirst <= SMALL_RANGE_NUMBERS && dice.chance(0.4)) await useUpRange(world, party);
 }
 
 async function askForBadges({ book, clients, verdict, history, erased }: World, { application }: Party): Promise<void> {
@@ -304,20 +300,4 @@ async function askForBadges({ book, clients, verdict, history, erased }: World, 
     const isStored = !granted || history.during("badge", { number: granted.number, metadata }).length > 0;
     verdict.expect(isStored, "the newest metadata is stored", last.request, outcome);
   }
-}
-
-/** New users come until one gets no number: by then every number of the range is somebody's. */
-async function useUpRange(world: World, { application, devices: [device] }: Party): Promise<void> {
-  const { history, verdict, timeline, administrator, replica } = world;
-  const { firstNumber, numbersAtFirst, reuseAfterSeconds } = application;
-  const lastNumber = administrator.lastNumberOf(application);
-  // Freed numbers have rested by then.
-  await timeline.sleep(reuseAfterSeconds * 1000 + 1000);
-  await timeline.rest();
-  for (let number = firstNumber; number <= lastNumber; number++) await device?.requestAs(`newcomer ${number}`);
-  const numbers = Array.from({ length: lastNumber - firstNumber + 1 }, (_, place) => firstNumber + place);
-  const lost = numbers.filter((number) => history.issuedAt(number) === Infinity);
-  // Of those by which the range grew, callers that do not know them yet skip some.
-  const skipped = numbers.length - numbersAtFirst + replica.countBurned(application.id);
-  verdict.expect(lost.length <= skipped, "no number is ever lost", lost);
 }
