@@ -44,6 +44,10 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     expect(new Set(rows.map(({ ordinal }) => ordinal)).size).toBe(9);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(9);
     await expectInSync(application);
+    // Also the first and the last number of the range.
+    await loseStorage(application);
+    await wake(application);
+    await expectInSync(application);
   });
 
   it("a call that began before the allocator had its rows gets 503, because the lost instance may have decided it", async () => {

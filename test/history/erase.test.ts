@@ -144,7 +144,11 @@ describe("a person who is erased (contract section 24)", () => {
 
 describe("what others wrote of a person who is erased (contract section 24)", () => {
   const NAMED = `Reception for ${USER}`;
-  const reasons = [`${USER}, who asked, is back`, `as (${USER}) says`, `of x${USER}, ${USER}.uk and no-${USER}`];
+  const reasons = [
+    `${USER}, who asked, is back`,
+    `as (${USER}) says`,
+    `of x${USER}, ${USER}.uk, no-${USER} and ${USER.replace(".com", "-com")}`,
+  ];
 
   it("an erasure puts the alias into actors' names and reasons, also of the moment before, and other words, users and applications stay", async () => {
     const [{ application }, other] = [await remember(), await remember()];
