@@ -7,7 +7,7 @@ const DOOR = "http/authorization http/errors http/pages http/unavailable";
 
 /** The tests that most likely notice a mutant of a file, by its folder; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
-  [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep"],
+  [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep history/erase live/live mixed-releases"],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
   [/worker\/scheduling\//, RESTORED, "homes/ storage/retention badges/script webhooks/"],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/lists live/ users/"],
@@ -19,7 +19,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   ],
   [/worker\/storage\/invitation/, INVITATIONS, "http/list storage/"],
   [/worker\/storage\/(application|known|statistics)/, "applications/", DOOR, "http/overview storage/", RESTORED],
-  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status-", "http/pages"],
+  [/worker\/badges\//, BADGES, LIFE, "bound/", INVITATIONS, "badges/near- badges/status-", "http/pages http/guessing"],
   [/worker\/invitations\//, INVITATIONS, "http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/ http/lists http/overview history/erase"],
   [/worker\/users\/|storage\/observed/, "users/ http/authorization"],
@@ -29,7 +29,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   [/worker\/storage\//, BADGES, INVITATIONS, "bound/", RESTORED, "storage/"],
   [/worker\/dpop\//, "dpop/"],
   [/worker\/(applications|keys)\//, "applications/", DOOR, "http/", RESTORED, "dpop/nonce invitations/idempotency"],
-  [/worker\/http\//, "http/", "bound/ users/ badges/near- live/live"],
+  [/worker\/http\//, "http/", "bound/ users/ badges/near- live/live invitations/reception"],
   [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "lru-cache retryable"],
   [/shared\/(badge-lifecycle|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
@@ -42,6 +42,8 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   ],
   [/shared\/(head-)?statistics/, "storage/ http/overview allocator/"],
   [/shared\/retryable/, "retryable", RESTORED],
+  [/shared\/qr-code/, "node/qr-code"],
+  [/shared\/(homes|invitation-link|script-commands)/, "http/ client/calls", RESTORED, "allocator/unknown-database"],
   [/shared\//, "applications/", DOOR, "http/openapi http/list webhooks/ node/admin- node/output node/home-numbers"],
   [/docs-page\//, "http/openapi node/docs."],
   [/client\//, "client/ node/client-timers"],
