@@ -146,8 +146,8 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
   const NAMED = `Reception for ${USER}`;
   const reasons = [
     `${USER}, who asked, is back`,
-    `as (${USER}) says`,
-    `of x${USER}, ${USER}.uk, no-${USER} and ${USER.replace(".com", "-com")}`,
+    `as (${USER}) says, or ${USER}`,
+    `of x${USER}, é${USER}, ${USER}.uk, no-${USER} and ${USER.replace(".com", "-com")}`,
   ];
 
   it("an erasure puts the alias into actors' names and reasons, also of the moment before, and other words, users and applications stay", async () => {
@@ -168,7 +168,7 @@ describe("what others wrote of a person who is erased (contract section 24)", ()
     expect(page.history).toMatchObject([
       { action: "badge:resumed", actor: { kind: "server", name: alias } },
       { actor: named, reason: reasons[2] },
-      { actor: named, reason: `as (${alias}) says` },
+      { actor: named, reason: `as (${alias}) says, or ${alias}` },
       { actor: named, reason: `${alias}, who asked, is back` },
     ]);
     // What the person did has no reason any more.

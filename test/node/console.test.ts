@@ -104,9 +104,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
   }
 
   async function signInAs(name: string): Promise<void> {
-    if (!(await page.getByRole("button", { name: "Sign in" }).isVisible())) await open(page);
-    // The address of the session before stays.
-    await page.evaluate(() => location.assign("#today"));
+    await open(page);
     await signIn(page, service.applicationId, secrets.get(name) ?? "");
     await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
   }
