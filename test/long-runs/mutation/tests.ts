@@ -7,7 +7,14 @@ const DOOR = "http/authorization http/errors http/pages http/unavailable";
 
 /** The tests that most likely notice a mutant of a file, by its folder; the first that matches counts. */
 const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
-  [/worker\/allocator\//, "allocator/", BADGES, LIFE, INVITATIONS, "bound/ homes/sweep history/erase live/live mixed-releases"],
+  [
+    /worker\/allocator\//,
+    "allocator/",
+    BADGES,
+    LIFE,
+    INVITATIONS,
+    "bound/ homes/sweep history/erase live/live mixed-releases",
+  ],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
   [/worker\/scheduling\//, RESTORED, "homes/ storage/retention badges/script webhooks/"],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/lists live/ users/"],
