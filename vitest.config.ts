@@ -37,7 +37,7 @@ const testTimeout = effort === "full" ? 600_000 : 30_000;
  */
 const maxWorkers = 2 * availableParallelism() + 1;
 
-/** Files that are small and take long, or wait. Where no earlier run is known, vitest begins with large ones. */
+/** Short files with slow tests. Without the times of an earlier run, vitest starts the largest files first. */
 const LONGEST = ["simulation", "deploy", "start", "pass", "live", "leaks", "console"];
 
 class LongestFirst extends BaseSequencer {

@@ -278,7 +278,7 @@ describe("the server client, invitations and the application (contract sections 
     ["getApplication", (_, office) => office.getApplication(), { applicationId: "app_1" }],
     ["getStatistics", (_, office) => office.getStatistics(), { applicationId: "app_1", asOf: INVITED.expiresAt }],
   ])(
-    "%s passes on what a newer service adds, and takes nothing that lacks what the caller needs",
+    "%s passes on fields that it does not know, and rejects a response without one that the caller needs",
     async (_, act, body, status = 200) => {
       const application = await createApplication();
       const respond = (response: object) => {

@@ -7,7 +7,7 @@ import { aroundD1 } from "../support/d1.ts";
 import { LOST } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 
-it("which doors have a secret is read again after a read that failed (contract section 26)", async () => {
+it("the list of doors is read again after a failed read (contract section 26)", async () => {
   const { id } = await createApplication();
   let isAway = true;
   const d1 = aroundD1(homeDatabase(), (_, send) => (isAway ? Promise.reject(LOST) : send()));

@@ -368,7 +368,7 @@ describe("doors whose object ends, as in a deployment or a restart (contract sec
 
 describe("doors and `reconcile --republish` (contract sections 21 and 26)", () => {
   it.each(["a republication", "the loss of its storage"])(
-    "a door whose first call comes after %s is told that it needs the lists, whatever lists it has",
+    "a door that first calls after %s must download the lists again, whichever it has",
     async (what) => {
       const application = await withLists();
       await takeStep(application, await issueTo(application, "phone", "alice"), "suspend");

@@ -97,7 +97,7 @@ describe.skipIf(!HAS_CHROMIUM)("/docs in a browser (contract section 11)", { tim
       expect(await page.title()).toContain("Badge Distribution Service");
       const listed = (await sidebar.innerText()).split("\n");
       expect(summaries.filter((summary) => !listed.includes(summary))).toEqual([]);
-      // Who searches for it finds the key set by these words.
+      // A search for these words finds the key set.
       expect(listed).toEqual(expect.arrayContaining([expect.stringMatching(/Public keys to verify signatures/)]));
       for (const name of chapters) await page.getByRole("heading", { name, exact: true }).first().waitFor();
       expect(await faultsOf(page, SIDEBAR)).toEqual([]);

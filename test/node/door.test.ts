@@ -283,7 +283,7 @@ describe("what a door does not let itself be told (contract section 14)", () => 
 describe("when a door downloads (contract sections 3 and 14)", () => {
   const keySets = () => service.requested.filter((path) => path.endsWith("/jwks.json")).length;
 
-  it("a door downloads the key set every five minutes, also when its clock is set back, and lists at every refresh", async () => {
+  it("a door downloads the key set every five minutes, even if its clock is set back, and its lists at every refresh", async () => {
     const door = await openDoor();
     for (let time = 0; time < 10; time++) {
       await door.refresh();
@@ -538,7 +538,7 @@ for line in sys.stdin:
   });
   afterAll(() => void driver.child.kill());
 
-  /** What a door that is started anew prints for a badge. */
+  /** What a newly started door prints for a badge. */
   async function decided(index = 0): Promise<{ out: string; err: string }> {
     driver.said.out = "";
     const words = [`${service.url}/`, APPLICATION_ID, file(), service.badgeSignature(index)];

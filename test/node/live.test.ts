@@ -105,7 +105,7 @@ const listen = (
 
 // The one waits while the other works.
 describe.concurrent("connected doors over a real network (contract section 26)", () => {
-  // live/live.test.ts proves it by a clock that the test moves.
+  // live/live.test.ts proves it with a clock that the test moves.
   it.runIf(byEffort(false, true))(
     "a connected door is answered after 50 seconds if nothing has changed",
     async () => {

@@ -22,11 +22,8 @@ it.each([
   ["low", "https://badges.example/pass#app_1/token"],
   ["low", "eyJ".padEnd(900, "aBc.")],
   ["medium", "https://badges.example/pass#app_1/token"],
-] as const)(
-  "a code that is drawn with %s correction is read as its text, and draws nothing else (contract section 27)",
-  (correction, text) => {
-    const drawing = drawQr(text, correction);
-    expect(drawing.path).toMatch(/^(M\d+ \d+h1v1h-1z)+$/);
-    expect(decodeQr(picture(drawing))).toBe(text);
-  },
-);
+] as const)("a QR code that is drawn with %s correction can be read (contract section 27)", (correction, text) => {
+  const drawing = drawQr(text, correction);
+  expect(drawing.path).toMatch(/^(M\d+ \d+h1v1h-1z)+$/);
+  expect(decodeQr(picture(drawing))).toBe(text);
+});

@@ -200,7 +200,7 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
     }));
 });
 
-it("an invitation is deleted when it, or the badge that it was claimed for, has been over for long enough (contract section 18)", () =>
+it("an invitation is deleted once it, or the badge that it was claimed for, ended long enough ago (contract section 18)", () =>
   inAllocator((open) => {
     const scene = open();
     const invitations = [

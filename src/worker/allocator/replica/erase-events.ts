@@ -24,11 +24,11 @@ const SELECT_END = statement((p: Placeholders<SearchedChunk>) =>
 );
 
 /**
- * Deliveries of a person who is erased go on, without the person. An event of a badge that is the user's is not theirs: the user has come
- * back, and only a clock that was wrong dates it before the erasure.
+ * Deliveries of a person who is erased go on, without the person. An event whose badge still has the user's ID is left alone: the user
+ * came back after the erasure, and a wrong clock dated the event before it.
  */
 export const ERASE_EVENTS = statement<SearchedChunk, ReturnType<typeof sql>>((p) => {
-  const [payload, response] = [columnName(webhookEvent.payload), columnName(webhookEvent.lastResponse)];
+  const [payload, response] = [webhookEvent.payload, webhookEvent.lastResponse].map(columnName);
   return sql`UPDATE ${webhookEvent} SET ${response} = NULL,
       ${payload} = json_set(json_remove(${payload}, '$.data.metadata', '$.data.name'), '$.data.userId', ${p.alias})
     WHERE ${isInChunk(p)} AND ${payload} ->> '$.data.userId' = ${p.userId} AND NOT EXISTS

@@ -3,7 +3,7 @@ import type { ApplicationId } from "../../../shared/identifiers.ts";
 import { ERASE_CHUNK_ROWS, ERASE_MENTIONS } from "../../../shared/limits/allocator-limits.ts";
 import { history } from "../../../shared/schema.ts";
 import type { Database } from "../../storage/database.ts";
-import { eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
+import { columnName, eachOf, orm, type Placeholders, type RowOfStatement, statement } from "../../storage/statement.ts";
 import type { ErasedHistory } from "../log-entry.ts";
 import { withoutUser } from "../text-without-user.ts";
 import type { SearchedChunk } from "./erase-events.ts";
@@ -16,15 +16,15 @@ export interface ErasureValues {
 
 /** Erases the person from history of what was done to them. Without INDEXED BY SQLite would read all of it. */
 export const ERASE_HISTORY = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  return sql`UPDATE ${history} INDEXED BY history_user SET ${sql.identifier(history.userId.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL,
-      ${sql.identifier(history.detail.name)} = NULL
-    WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.userId.name)} = ${userId}`;
+  return sql`UPDATE ${history} INDEXED BY history_user SET ${columnName(history.userId)} = ${alias}, ${columnName(history.reason)} = NULL,
+      ${columnName(history.detail)} = NULL
+    WHERE ${columnName(history.applicationId)} = ${applicationId} AND ${columnName(history.userId)} = ${userId}`;
 });
 
 /** Erases the person from history of what they did themselves. */
 export const ERASE_ACTOR = statement<ErasureValues, SQL>(({ applicationId, userId, alias }) => {
-  return sql`UPDATE ${history} INDEXED BY history_actor SET ${sql.identifier(history.actorName.name)} = ${alias}, ${sql.identifier(history.reason.name)} = NULL
-    WHERE ${sql.identifier(history.applicationId.name)} = ${applicationId} AND ${sql.identifier(history.actorName.name)} = ${userId}`;
+  return sql`UPDATE ${history} INDEXED BY history_actor SET ${columnName(history.actorName)} = ${alias}, ${columnName(history.reason)} = NULL
+    WHERE ${columnName(history.applicationId)} = ${applicationId} AND ${columnName(history.actorName)} = ${userId}`;
 });
 
 const isInChunk = (p: Placeholders<SearchedChunk>) =>
@@ -58,7 +58,7 @@ const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
 
 /** Each row names its application, because SQLite would otherwise read the whole history for every row. */
 const ERASE_MENTIONED = statement<{ rows: readonly object[] }, SQL>(({ rows }) => {
-  const [actorName, reason] = [history.actorName, history.reason].map(({ name }) => sql.identifier(name));
+  const [actorName, reason] = [history.actorName, history.reason].map(columnName);
   const field = (name: string) => sql`row.value ->> ${sql.raw(`'${name}'`)}`;
   return sql`UPDATE ${history} SET ${actorName} = ${field("actorName")}, ${reason} = ${field("reason")}
     FROM ${eachOf(rows)} AS row WHERE ${history.applicationId} = ${field("applicationId")} AND ${history.id} = ${field("id")}`;

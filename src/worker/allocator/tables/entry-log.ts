@@ -25,8 +25,6 @@ export class Log {
 
   constructor(orm: Orm) {
     this.#orm = orm;
-    const ofLast = <Column extends typeof entry.loggedBytes | typeof entry.latestAt>(column: Column) =>
-      orm.select({ value: column }).from(entry).orderBy(desc(entry.sequence)).limit(1);
     this.#insert = orm
       .insert(entry)
       .values({
@@ -42,9 +40,9 @@ export class Log {
         statistics: sql.placeholder("statistics"),
         changes: sql.placeholder("changes"),
         calls: sql.placeholder("calls"),
-        loggedBytes: sql`coalesce(${ofLast(entry.loggedBytes)}, 0) + ${sql.placeholder("bytes")}`,
+        loggedBytes: sql`coalesce(${this.#ofNewest(entry.loggedBytes)}, 0) + ${sql.placeholder("bytes")}`,
         keptAt: sql.placeholder("keptAt"),
-        latestAt: sql`max(coalesce(${ofLast(entry.latestAt)}, 0), ${sql.placeholder("keptAt")})`,
+        latestAt: sql`max(coalesce(${this.#ofNewest(entry.latestAt)}, 0), ${sql.placeholder("keptAt")})`,
       })
       .prepare();
     this.#newest = orm
@@ -159,14 +157,16 @@ export class Log {
 
   /** When the newest entry was kept, in milliseconds. */
   newest(): number | null {
-    const columns = { keptAt: entry.keptAt };
-    return this.#orm.select(columns).from(entry).orderBy(desc(entry.sequence)).limit(1).get()?.keptAt ?? null;
+    return this.#ofNewest(entry.keptAt).get()?.value ?? null;
   }
 
   /** The latest time at which anything was logged, in milliseconds. */
   latest(): number {
-    const columns = { latestAt: entry.latestAt };
-    return this.#orm.select(columns).from(entry).orderBy(desc(entry.sequence)).limit(1).get()?.latestAt ?? 0;
+    return this.#ofNewest(entry.latestAt).get()?.value ?? 0;
+  }
+
+  #ofNewest(column: typeof entry.loggedBytes | typeof entry.keptAt | typeof entry.latestAt) {
+    return this.#orm.select({ value: column }).from(entry).orderBy(desc(entry.sequence)).limit(1);
   }
 
   #ofOldest(): { from: number; until: number } | null {

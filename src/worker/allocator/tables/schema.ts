@@ -68,7 +68,7 @@ export const entry = sqliteTable("entry", {
   loggedBytes: integer("logged_bytes").notNull().default(0),
   /** When it was logged, or sent again, in milliseconds: it is kept 31 days from then. */
   keptAt: integer("kept_at").notNull(),
-  /** The latest time at which this entry or one before it was logged, in milliseconds: the clock may have gone back since. */
+  /** The latest time at which this entry or an earlier one was logged, in milliseconds. The clock may have gone back since. */
   latestAt: integer("latest_at").notNull().default(0),
   /** Whether D1 may have had it and lost it since. */
   isAgain: integer("is_again", { mode: "boolean" }).notNull().default(false),
