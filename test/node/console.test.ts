@@ -713,6 +713,8 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await dialog().getByRole("button", { name: "Revoke badge" }).waitFor();
       await keys.press("Enter");
       await keys.press("Escape");
+      // The focus returns before the page has heard that the dialog is closed.
+      await dialog().waitFor({ state: "detached" });
       await page.locator("button:focus", { hasText: "Revoke…" }).waitFor();
       await keys.down("Enter");
       await dialog().getByRole("button", { name: "Revoke badge" }).waitFor();
