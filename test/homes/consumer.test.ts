@@ -120,16 +120,19 @@ describe("a batch of the queue with events of several homes (contract sections 8
   });
 
   it("paced events wait for the least that their messages ask for, and an event that need not wait is sent at once", async () => {
-    const waits = vi.spyOn(scheduler, "wait");
+    const wait = vi.spyOn(scheduler, "wait");
+    // An allocator of another test may end its turn meanwhile, which is a wait of 0 ms.
+    const waits = () =>
+      wait.mock.calls.map(([milliseconds]) => milliseconds).filter((milliseconds) => milliseconds > 0);
     const paced = [
       { ...(await dueEvent(1)), afterMilliseconds: 40 },
       { ...(await dueEvent(1)), afterMilliseconds: 20 },
     ];
     const consumer = new Consumer();
     await consumeDeliveries(consumer.contextOf, messagesOf(paced));
-    expect(waits.mock.calls).toEqual([[20]]);
+    expect(waits()).toEqual([20]);
     await consumeDeliveries(consumer.contextOf, messagesOf([...paced, await dueEvent(1)]));
-    expect(waits.mock.calls).toEqual([[20], [0]]);
+    expect(waits()).toEqual([20]);
     await consumer.settle();
     expect(consumer.sent).toHaveLength(3);
   });
