@@ -20,7 +20,7 @@ import { callWith } from "../support/bindings.ts";
 import type { AroundTrip } from "../support/d1.ts";
 import { failing, isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
-import { homeDatabase } from "../support/home.ts";
+import { homeDatabase, runSql } from "../support/home.ts";
 import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
@@ -277,27 +277,44 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
 });
 
 describe("an instance that another has superseded (contract section 21)", () => {
-  it("a superseded instance returns no result: its local write fails, and the call goes to the new instance", async () => {
-    const { application, number } = await withBadge();
-    await takeStep(application, number, "suspend");
-    let calls = 0;
-    await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
-      const exec = sql.exec.bind(sql);
-      vi.spyOn(sql, "exec").mockImplementation((query, ...bindings) => {
-        if (query.includes('set "touches"')) throw new Error("another instance has this storage");
-        return exec(query, ...bindings);
+  it.each([
+    ["", (known: boolean) => Promise.resolve(known)],
+    [
+      ", also when it does not know D1",
+      async (known: boolean, application: TestApplication) => {
+        const entry = known ? "substr(entry, 2)" : "'?' || entry";
+        await runSql(`UPDATE application_head SET entry = ${entry} WHERE application_id = ?1`, application.id);
+        await wake(application, true);
+      },
+    ],
+  ])(
+    "a superseded instance returns no result%s: its local write fails, and the call goes to the new instance",
+    async (_, setKnown) => {
+      const { application, number } = await withBadge();
+      await takeStep(application, number, "suspend");
+      await setKnown(false, application);
+      let calls = 0;
+      await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+        const exec = sql.exec.bind(sql);
+        vi.spyOn(sql, "exec").mockImplementation((query, ...bindings) => {
+          if (query.includes('set "touches"')) throw new Error("another instance has this storage");
+          return exec(query, ...bindings);
+        });
       });
-    });
-    const ALLOCATOR = aroundAllocators(async (_, call) => {
-      calls++;
-      if (calls === 2) await runInDurableObject(allocatorOf(application), () => vi.restoreAllMocks());
-      return call();
-    });
-    const init = { method: "PATCH", headers: serverHeaders(application) };
-    const request = new Request(`https://badges.example/v1/badges/${number}/suspend`, init);
-    expect((await callWith({ ALLOCATOR }, request)).status).toBe(200);
-    expect(calls).toBe(2);
-  });
+      const ALLOCATOR = aroundAllocators(async (_, call) => {
+        calls++;
+        if (calls === 2) {
+          await runInDurableObject(allocatorOf(application), () => vi.restoreAllMocks());
+          await setKnown(true, application);
+        }
+        return call();
+      });
+      const init = { method: "PATCH", headers: serverHeaders(application) };
+      const request = new Request(`https://badges.example/v1/badges/${number}/suspend`, init);
+      expect((await callWith({ ALLOCATOR }, request)).status).toBe(200);
+      expect(calls).toBe(2);
+    },
+  );
 });
 
 describe("calls that are decided together (contract section 21)", () => {

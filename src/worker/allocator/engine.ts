@@ -205,10 +205,11 @@ export class Engine {
         return "done";
       }
       if (replicator.standing.kind === "closed") {
-        this.#calls.giveUpAll();
+        const calls = this.#calls.take();
+        if (this.#isCurrent(calls)) for (const waiting of calls) this.#giveUp(waiting);
         this.#endGroup();
         this.#failJobs();
-        return "idle";
+        return calls.length > 0 ? "done" : "idle";
       }
       if (tables.self()?.copiedAt == null) {
         await replicator.copy();
@@ -300,14 +301,20 @@ export class Engine {
     }
     logLine("error", { event: "group-failed", application: this.applicationId, calls: calls.length, error });
     const faulty = error instanceof UndecidableCall ? [error.waiting] : calls;
+    if (!this.#isCurrent(calls)) return;
+    for (const waiting of faulty) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
+    // The others are decided without it.
+    this.#calls.putBack(calls.filter((waiting) => !faulty.includes(waiting)));
+  }
+
+  /** Fails calls that reached a superseded instance, in which a write fails: their callers try again, at the one that took over. */
+  #isCurrent(calls: readonly WaitingCall[]): boolean {
     try {
-      this.#parts.tables.touch();
-      for (const waiting of faulty) this.#calls.reply(waiting, { outcome: { kind: "failed" }, bookmark: null });
-      // The others are decided without it.
-      this.#calls.putBack(calls.filter((waiting) => !faulty.includes(waiting)));
+      if (calls.length > 0) this.#parts.tables.touch();
+      return true;
     } catch (superseded) {
-      // The caller tries again, at the instance that took over.
       for (const waiting of calls) this.#calls.fail(waiting, superseded);
+      return false;
     }
   }
 

@@ -58,17 +58,9 @@ export class Calls {
 
   /** Nothing is decided after the caller's deadline: it has its 503 by then. @param now milliseconds */
   giveUpLate(now: number): void {
-    this.#giveUp(({ until }) => now >= until);
-  }
-
-  giveUpAll(): void {
-    this.#giveUp(() => true);
-  }
-
-  #giveUp(isGivenUp: (call: Call) => boolean): void {
-    const given = this.#waiting.filter(({ call }) => isGivenUp(call));
-    this.#waiting = this.#waiting.filter(({ call }) => !isGivenUp(call));
-    for (const waiting of given) this.reply(waiting, UNAVAILABLE);
+    const late = this.#waiting.filter(({ call }) => now >= call.until);
+    this.#waiting = this.#waiting.filter(({ call }) => now < call.until);
+    for (const waiting of late) this.reply(waiting, UNAVAILABLE);
   }
 
   reply({ call, done }: WaitingCall, reply: Reply): void {
