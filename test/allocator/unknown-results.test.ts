@@ -25,7 +25,16 @@ import { serverHeaders } from "../support/http.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { until } from "../support/until.ts";
-import { aroundNextEntry, ENTRY, expectInSync, reconcile, sequenceOf, stateOf } from "./support.ts";
+import {
+  aroundNextEntry,
+  ENTRY,
+  expectInSync,
+  putCommand,
+  reconcile,
+  resultOf,
+  sequenceOf,
+  stateOf,
+} from "./support.ts";
 
 const log = useQuietLog();
 
@@ -277,6 +286,17 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
 });
 
 describe("an instance that another has superseded (contract section 21)", () => {
+  const supersede = (application: TestApplication) =>
+    runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
+      const exec = sql.exec.bind(sql);
+      vi.spyOn(sql, "exec").mockImplementation((query, ...bindings) => {
+        if (query.includes('set "touches"')) throw new Error("another instance has this storage");
+        return exec(query, ...bindings);
+      });
+    });
+  const endSuperseded = (application: TestApplication) =>
+    runInDurableObject(allocatorOf(application), () => vi.restoreAllMocks());
+
   it.each([
     ["", (known: boolean) => Promise.resolve(known)],
     [
@@ -294,17 +314,11 @@ describe("an instance that another has superseded (contract section 21)", () => 
       await takeStep(application, number, "suspend");
       await setKnown(false, application);
       let calls = 0;
-      await runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {
-        const exec = sql.exec.bind(sql);
-        vi.spyOn(sql, "exec").mockImplementation((query, ...bindings) => {
-          if (query.includes('set "touches"')) throw new Error("another instance has this storage");
-          return exec(query, ...bindings);
-        });
-      });
+      await supersede(application);
       const ALLOCATOR = aroundAllocators(async (_, call) => {
         calls++;
         if (calls === 2) {
-          await runInDurableObject(allocatorOf(application), () => vi.restoreAllMocks());
+          await endSuperseded(application);
           await setKnown(true, application);
         }
         return call();
@@ -315,6 +329,20 @@ describe("an instance that another has superseded (contract section 21)", () => 
       expect(calls).toBe(2);
     },
   );
+
+  it.each([
+    { kind: "reconcile", verify: true, republish: false, skip: 0 },
+    { kind: "show-user", userId: "alice" },
+  ] as const)("a superseded instance stores no result of the script's $kind: its rows are old", async (command) => {
+    const { application } = await withBadge();
+    await supersede(application);
+    const commandId = await putCommand(application, command);
+    await expect(wake(application)).rejects.toThrow("another instance has this storage");
+    expect(await resultOf(commandId)).toBeNull();
+    await endSuperseded(application);
+    await wake(application);
+    expect(await resultOf(commandId)).not.toBeNull();
+  });
 });
 
 describe("calls that are decided together (contract section 21)", () => {

@@ -6,6 +6,7 @@ import {
   type AllocatorRequest,
   allocatorRequest,
   type Reconciliation,
+  type ScriptResult,
 } from "../../shared/script-commands.ts";
 import { hashUserId } from "../applications/derived-ids.ts";
 import { log as logLine } from "../log.ts";
@@ -21,7 +22,7 @@ import { SELECT_HEAD } from "./replica/head.ts";
  * carried out. Once D1 has the whole log again, it has their results, too.
  */
 export async function carryOutCommands(engine: Engine, parts: EngineParts): Promise<void> {
-  const { applicationId, openDatabase } = parts;
+  const { applicationId } = parts;
   const rows = await readOpen(engine, parts);
   for (const { id, command } of rows) {
     const request = allocatorRequest.safeParse(JSON.parse(command)).data;
@@ -29,7 +30,7 @@ export async function carryOutCommands(engine: Engine, parts: EngineParts): Prom
       await carryOut(engine, parts, id, request);
     } else {
       logLine("error", { event: "command-unreadable", application: applicationId, command: id });
-      await storeResult(openDatabase(), id, { kind: "failed" });
+      await store(parts, id, { kind: "failed" });
     }
   }
 }
@@ -73,12 +74,11 @@ const isReconciliation = (command: string): boolean =>
 
 async function carryOut(engine: Engine, parts: EngineParts, id: string, request: AllocatorRequest): Promise<void> {
   const { command, actor } = request;
-  const { openDatabase } = parts;
   const audit: AuditContext = { actor };
   if (command.kind === "reconcile") {
     const found = await reconcile(engine, parts, command);
     if (found.state !== "in-sync" || command.skip === 0) {
-      await storeResult(openDatabase(), id, found);
+      await store(parts, id, found);
       return;
     }
     // The skip comes last, and its entry stores the result: a repeated command skips nothing more.
@@ -88,15 +88,21 @@ async function carryOut(engine: Engine, parts: EngineParts, id: string, request:
   if (command.kind === "show-user") {
     const { userId } = command;
     const blocked = parts.tables.isBlocked(userId, await digestOf(parts, userId));
-    await storeResult(openDatabase(), id, { kind: "user-shown", userId, blocked });
+    await store(parts, id, { kind: "user-shown", userId, blocked });
     return;
   }
   await submit(engine, parts, { id, audit, command: await toCommand(parts, command) });
 }
 
-async function submit(engine: Engine, { openDatabase, now }: EngineParts, call: Omit<Call, "until">): Promise<void> {
-  const { outcome } = await engine.submit({ ...call, until: now() + CALL_DEADLINE_MILLISECONDS }, call.id);
-  if (outcome.kind === "failed") await storeResult(openDatabase(), call.id, { kind: "failed" });
+async function submit(engine: Engine, parts: EngineParts, call: Omit<Call, "until">): Promise<void> {
+  const { outcome } = await engine.submit({ ...call, until: parts.now() + CALL_DEADLINE_MILLISECONDS }, call.id);
+  if (outcome.kind === "failed") await store(parts, call.id, { kind: "failed" });
+}
+
+/** Stores a result that no entry stores. A superseded instance, whose rows are old, fails at the local write. */
+async function store({ tables, openDatabase }: EngineParts, id: string, result: ScriptResult): Promise<void> {
+  tables.touch();
+  await storeResult(openDatabase(), id, result);
 }
 
 async function toSkip(parts: EngineParts, numbers: number, found: Reconciliation): Promise<Command> {
