@@ -5,7 +5,10 @@ import {
 } from "../shared/limits/platform-limits.ts";
 import { happenedWithin } from "../shared/time.ts";
 
-type Outcome = "pending" | "fine" | "failed";
+interface Check {
+  /** Null while D1 is being asked. */
+  isFine: boolean | null;
+}
 
 /**
  * The last result of this isolate's health check. The check needs no credentials, so it queries D1 at most once a
@@ -13,7 +16,7 @@ type Outcome = "pending" | "fine" | "failed";
  */
 export class DatabaseHealth {
   #askedAt = Number.NEGATIVE_INFINITY;
-  #latest: { outcome: Outcome } = { outcome: "failed" };
+  #latest: Check = { isFine: false };
 
   /**
    * Whether D1 has responded within the last second.
@@ -23,14 +26,14 @@ export class DatabaseHealth {
    */
   async check(now: number, ask: () => Promise<unknown>): Promise<boolean> {
     if (happenedWithin(this.#askedAt, now, HEALTH_CACHE_MILLISECONDS)) return outcomeOf(this.#latest);
-    const latest: { outcome: Outcome } = { outcome: "pending" };
+    const latest: Check = { isFine: null };
     this.#askedAt = now;
     this.#latest = latest;
     try {
       await ask();
-      latest.outcome = "fine";
+      latest.isFine = true;
     } catch (error) {
-      latest.outcome = "failed";
+      latest.isFine = false;
       throw error;
     }
     return true;
@@ -38,9 +41,9 @@ export class DatabaseHealth {
 }
 
 /** Polls: a request cannot await another's I/O, and the other request may end without a result. */
-async function outcomeOf(check: { readonly outcome: Outcome }): Promise<boolean> {
+async function outcomeOf(check: Readonly<Check>): Promise<boolean> {
   for (let waited = 0; waited < HEALTH_DEADLINE_MILLISECONDS; waited += HEALTH_POLL_MILLISECONDS) {
-    if (check.outcome !== "pending") return check.outcome === "fine";
+    if (check.isFine !== null) return check.isFine;
     await scheduler.wait(HEALTH_POLL_MILLISECONDS);
   }
   return false;

@@ -10,13 +10,9 @@ import { isRetryable } from "../shared/retryable.ts";
  * effect completely or not at all, perhaps later, and its repetition finds the result.
  */
 export class Unavailable extends Error {
-  readonly dependency: string;
-
-  /** @param dependency its name in the log */
   constructor(dependency: string, cause: unknown) {
     super(`${dependency} is unavailable`, { cause });
     this.name = "Unavailable";
-    this.dependency = dependency;
   }
 }
 

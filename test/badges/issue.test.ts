@@ -1,8 +1,9 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { outcome } from "../http/support/draft.ts";
+import { HOUR, moveClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { UNLIMITED } from "../support/bindings.ts";
@@ -116,5 +117,11 @@ describe("an application that has used up its new badges of the hour (contract s
     for (const udid of ["four", "five"]) expect(await byPhone(udid)).toBe("429 RATE_LIMITED");
     expect(await byServer("six")).toBe("201");
     expect(lines()).toMatchObject([{ level: "warn", application: application.id, newBadgesPerHour: 1 }]);
+    // Once in each hour.
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ["Date"] });
+    moveClock(HOUR);
+    expect([await byPhone("seven"), await byPhone("eight")]).toEqual(["201", "429 RATE_LIMITED"]);
+    expect(lines()).toHaveLength(2);
   });
 });

@@ -1,6 +1,7 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
+import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { CALLS as MODELLED } from "../long-runs/scale/latency.ts";
 import { expectDocumented } from "../support/documented.ts";
@@ -9,6 +10,7 @@ import { takeStep } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, phoneWithBadge, SIGN, SIGNED, waitForCopy } from "./near-support.ts";
 
 useQuietLog();
+useStandingClock();
 
 type Stage = Awaited<ReturnType<typeof phoneWithBadge>>;
 
@@ -73,7 +75,10 @@ const FORM = new RegExp(`^${HOME}\\.[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]
 
 describe("the far trips of a call beside a copy of D1 (contract section 16)", () => {
   it.each(CALLS)("%s: %s, and a bookmark", async (name, modelled, status, [copy, primary, object, far], act) => {
-    const { headers, body, ...answer } = await act(await phoneWithBadge());
+    const stage = await phoneWithBadge();
+    // A login does not read settings again, however old they are.
+    moveClock(2 * SECOND);
+    const { headers, body, ...answer } = await act(stage);
     expect(answer).toEqual({ status, trips: { copy, primary, object, far } });
     expect(headers.get("bookmark")).toMatch(FORM);
     const path = name.includes("signature") ? SIGN : BADGE;

@@ -11,6 +11,7 @@ import { testContext } from "../support/context.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout } from "../support/faults.ts";
 import { homeDatabase, runSql } from "../support/home.ts";
+import { linesOf } from "../support/log-lines.ts";
 import { isSettled, StandingTimers } from "../support/timers.ts";
 import { issueTo, takeStep, withBadge } from "./life-support.ts";
 import { claimsOf, entriesOf, indexOn, inflate } from "./status-support.ts";
@@ -205,14 +206,19 @@ describe("copies of lists", () => {
   });
 
   it.each([
-    ["fails", cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) })],
-    ["has something else", cacheThat({ match: async () => new Response("something else") })],
-  ])("a list is built when the data centre's cache %s", async (_, edgeCache) => {
-    vi.spyOn(console, "warn").mockImplementation(() => {});
+    [
+      "fails",
+      cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) }),
+      2,
+    ],
+    ["has something else", cacheThat({ match: async () => new Response("something else") }), 0],
+  ])("a list is built when the data centre's cache %s, and each failure is logged", async (_, edgeCache, failures) => {
+    const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
     const { application, valueIn } = await tenant();
     const isolate = await newIsolate(application, { edgeCache });
     expect(await valueIn(await isolate.read())).toBe(0);
     expect(isolate.builds()).toBe(1);
+    expect(linesOf(warned).filter(({ event }) => event === "edge-cache-failed")).toHaveLength(failures);
   });
 
   it("a list is built after half a second when the data centre's cache never responds", async () => {
@@ -323,6 +329,25 @@ describe("building a list reads what has changed, not what there is (contract se
     expect((await build()).rowsRead).toBeLessThan(5010);
   });
 
+  it("a list that D1 does not save is sent all the same, and that is logged", async () => {
+    const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const application = await createApplication({ statusList: true });
+    // A list is saved after 100 changes.
+    await fill(application, 1, 10_000);
+    const d1 = aroundD1(homeDatabase(), (statements, send) =>
+      isAbout(statements, "INSERT INTO status_list") ? Promise.reject(new Error("D1 is overloaded")) : send(),
+    );
+    const { context } = testContext({
+      db: new Database(d1),
+      statusListCache: new StatusListCache(),
+      edgeCache: cacheThat({}),
+    });
+    const jwt = await readStatusList(context, application.id, 0, newAddress());
+    expect((await inflate(claimsOf(jwt).status_list.lst)).some((byte) => byte !== 0)).toBe(true);
+    const own = linesOf(warned).filter((line) => line.application === application.id);
+    expect(own).toMatchObject([{ level: "warn", event: "status-list-not-saved", list: 0 }]);
+  });
+
   it("a saved list is never replaced by an older one, or by one of a state that D1 has lost", async () => {
     const application = await createApplication({ statusList: true });
     await fill(application, 1, 200);
@@ -338,5 +363,8 @@ describe("building a list reads what has changed, not what there is (contract se
     expect(await saved()).toEqual({ through: 200, lst: "newer" });
     await saveStatusList(db, { ...of, through: 300, lst: "lost" });
     expect(await saved()).toEqual({ through: 200, lst: "newer" });
+    // Nothing has changed since, so it is sent as it was saved.
+    const isolate = await newIsolate(application, { edgeCache: cacheThat({}) });
+    expect(claimsOf(await isolate.read()).status_list.lst).toBe("newer");
   });
 });

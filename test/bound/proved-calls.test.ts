@@ -87,6 +87,8 @@ describe("a proof is for exactly one request (contract section 15)", () => {
     expect((await send(LOGIN)).status).toBe(201);
     headers.set("DPoP", await phone.prove(BADGE, LOGIN));
     expect((await send(new Blob([LOGIN]).stream())).status).toBe(200);
+    headers.set("content-length", String(LOGIN.length));
+    expect((await send(LOGIN)).status).toBe(200);
     headers.append("DPoP", await phone.prove(BADGE, LOGIN));
     expectInvalidProof(await send(LOGIN));
   });

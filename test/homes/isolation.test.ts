@@ -148,7 +148,7 @@ describe("objects are made where their home's D1 is (contract section 17)", () =
     const note = <T extends object>(target: T, jurisdiction?: string): T =>
       new Proxy(target, {
         get: (_, name) => {
-          if (name === "jurisdiction") return (of: string) => note(target, of);
+          if (name === "jurisdiction") return (of: string) => note(target, String(of));
           return (id: string, options?: object) => {
             asked.push({ id, ...options, ...(jurisdiction !== undefined && { jurisdiction }) });
             return { wake: async () => {}, tick: async () => {} };

@@ -11,7 +11,7 @@ let written: Mock;
 let application: TestApplication;
 
 beforeEach(async () => {
-  application = await createApplication();
+  application = await createApplication({ statusList: true });
   written = vi.spyOn(console, "log").mockImplementation(() => {});
 });
 
@@ -83,6 +83,21 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
       { status: 503, code: "UNAVAILABLE", sample: 1 },
     ]);
   });
+
+  it.each([
+    [0.99, []],
+    [0, [["UNKNOWN_STATUSLIST", 50]]],
+  ])(
+    "LOG_SAMPLE counts a door's call for a list that does not exist yet as a successful one (dice: %d)",
+    async (shown, expected) => {
+      vi.spyOn(Math, "random").mockReturnValue(shown);
+      const headers = { "x-request-id": crypto.randomUUID() };
+      requestIds.add(headers["x-request-id"]);
+      const url = `https://badges.example/v1/applications/${application.id}/status/1`;
+      expect((await callWith(withSample("50"), new Request(url, { headers }))).status).toBe(404);
+      expect(lines().map(({ code, sample }) => [code, sample])).toEqual(expected);
+    },
+  );
 });
 
 describe("the line of a call (docs/operations.md, Watch)", () => {

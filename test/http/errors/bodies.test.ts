@@ -17,6 +17,7 @@ const encoder = new TextEncoder();
 async function send(application: TestApplication, method: string, path: string, body: Body, type?: string) {
   const headers = new Headers({ ...serverHeaders(application), udid: "phone" });
   if (type !== undefined) headers.set("content-type", type);
+  if (typeof body === "string") headers.set("content-length", String(encoder.encode(body).length));
   const url = `https://badges.example${path}`;
   const response = await exports.default.fetch(url, { method, headers, ...(body !== undefined && { body }) });
   const { error } = await response.json<{ error?: string }>();

@@ -29,7 +29,7 @@ function isNode(value: unknown): value is Node {
 const NEVER_RUN = /^(TS(?!As|NonNull|Satisfies)|Import|ExportAll)/;
 
 /** Calls and functions that only say something to a person. */
-const TELLS = /^((log|noteLost|leftToSweep)\(|new \w*Error\(|function describe)/;
+const TELLS = /^((log|noteLost|leftToSweep)\(|new (\w*Error|Unavailable)\(|function describe)/;
 const TELLING = ["CallExpression", "NewExpression", "FunctionDeclaration"];
 
 /** Fields of a schema that only the reference shows. */

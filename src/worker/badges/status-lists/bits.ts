@@ -23,9 +23,6 @@ export function setStatus(bits: StatusBits, index: number, value: StatusValue): 
   bits[byte] = ((bits[byte] ?? 0) & ~(MASK << shift)) | (value << shift);
 }
 
-export const getStatus = (bits: StatusBits, index: number): number =>
-  ((bits[Math.floor(index / ENTRIES_PER_BYTE)] ?? 0) >> ((index % ENTRIES_PER_BYTE) * STATUS_BITS)) & MASK;
-
 /** @returns `lst` as the draft requires it: zlib (RFC 1950), base64url */
 export async function packBits(bits: StatusBits): Promise<string> {
   return base64url.encode(await piped(bits, new CompressionStream("deflate")));

@@ -3,7 +3,7 @@ import type { Application } from "../../applications/application-cache.ts";
 import type { Context } from "../../context.ts";
 import { log } from "../../log.ts";
 import { readStatusRows, saveStatusList } from "../../storage/status-lists.ts";
-import { getStatus, INVALID, packBits, SUSPENDED, setStatus, unpackBits, VALID, validBits } from "./bits.ts";
+import { INVALID, packBits, SUSPENDED, setStatus, unpackBits, VALID, validBits } from "./bits.ts";
 import { indexesOf } from "./list-index.ts";
 
 export interface BuiltList {
@@ -52,9 +52,6 @@ export async function buildList(
       log("warn", { event: "status-list-not-saved", application: application.id, list, error }),
     );
   }
-  for (const offset of expired) {
-    const index = indexOf(offset);
-    if (getStatus(bits, index) === VALID) setStatus(bits, index, SUSPENDED);
-  }
+  for (const offset of expired) setStatus(bits, indexOf(offset), SUSPENDED);
   return { lst: await packBits(bits), lastOrdinal, change };
 }
