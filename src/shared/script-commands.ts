@@ -79,11 +79,9 @@ const reconciliation = z.object({
    * entry.
    */
   state: z.enum(["in-sync", "database-unknown", "entry-refused"]),
-  /** Sequence numbers of the last entries; D1's is null if D1 does not know the application. */
+  /** Sequence numbers of the last entries now; D1's is null if D1 does not know the application. */
   allocator: count,
   d1: count.nullable(),
-  /** Entries that D1 lacked. */
-  sent: count,
   /** Time from which the log is complete, in milliseconds; null if it has only the last entry. */
   logSince: z.number().nullable(),
   /** Size of the allocator's storage. */

@@ -27,7 +27,6 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, { detail, applicationId, nonce, challenge }: ApiErrorDetails = {}) {
     super(code);
-    this.name = "ApiError";
     this.code = code;
     this.detail = detail;
     this.applicationId = applicationId;

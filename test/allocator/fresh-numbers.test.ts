@@ -1,8 +1,10 @@
 import { expect, it, vi } from "vitest";
 import { applicationId } from "../../src/shared/identifiers.ts";
+import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
 import type { RangeSegment } from "../../src/shared/schema.ts";
 import { FreshNumbers } from "../../src/worker/allocator/fresh-numbers.ts";
 import { randomBelow } from "../../src/worker/allocator/random.ts";
+import { highest } from "../../src/worker/allocator/replica/republish.ts";
 import { issueTo } from "../badges/life-support.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
@@ -57,4 +59,26 @@ it("each freed number is drawn equally often: random bytes that would favour som
   // 2^48 ends in a 6: of the six highest values none is used, or six of ten numbers would come more often.
   expect(drawOf([255, 255, 255, 255, 255, 249])).toBe(9);
   expect(drawOf([255, 255, 255, 255, 255, 250], [0, 0, 0, 0, 0, 7])).toBe(7);
+});
+
+it.each([
+  [
+    { size: 4, used: 3 },
+    { size: 4, used: 3 },
+  ],
+  [
+    { size: 6, used: 1 },
+    { size: 6, used: 6 },
+  ],
+  [
+    { size: 3, used: 1 },
+    { size: 4, used: 4 },
+  ],
+])("a republication uses none of a segment's numbers again: D1's %j makes it %j", (other, expected) => {
+  const counters = (segment: object) => ({
+    ...INITIAL_HEAD,
+    rangeSegments: [{ first: 1000, size: 4, used: 2, ...segment }],
+    lastSigningKey: 1,
+  });
+  expect(highest(counters({}), counters(other)).rangeSegments).toEqual([{ first: 1000, ...expected }]);
 });

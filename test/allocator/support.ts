@@ -8,7 +8,7 @@ import { homeOf } from "../../src/shared/homes.ts";
 import { type ApplicationId, newRandomId } from "../../src/shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
 import { applicationHead } from "../../src/shared/schema.ts";
-import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
+import { type AllocatorCommand, type ScriptResult, scriptResult } from "../../src/shared/script-commands.ts";
 import * as tables from "../../src/worker/allocator/tables/schema.ts";
 import { getBadge } from "../badges/life-support.ts";
 import { allocatorOf, aroundObjectD1, takeOver, wake } from "../support/allocator.ts";
@@ -129,11 +129,11 @@ export async function resultOf(commandId: string): Promise<unknown> {
 export async function reconcile(
   application: { id: ApplicationId },
   options: { verify?: boolean; republish?: boolean; skip?: number } = {},
-): Promise<unknown> {
+): Promise<ScriptResult> {
   const command = { kind: "reconcile", verify: false, republish: false, skip: 0, ...options } as const;
   const commandId = await putCommand(application, command);
   await wake(application);
-  return resultOf(commandId);
+  return scriptResult.parse(await resultOf(commandId));
 }
 
 /** D1 has another application's badge with this number: planted, or the register of ranges went wrong. */

@@ -55,7 +55,7 @@ describe("D1's head that the log does not know (contract section 21)", () => {
     await endAllocator(application);
     expect(outcome(await takeStep(application, number, "suspend"))).toBe("503 UNAVAILABLE");
     expect(await takeSnapshot(application)).toEqual(before);
-    expect(await reconcile(application)).toMatchObject({ state: "database-unknown", republished: false, sent: 0 });
+    expect(await reconcile(application)).toMatchObject({ state: "database-unknown", republished: false });
   });
 
   it("readers are stopped also when the first try to stop them fails while a caller waits", async () => {
@@ -347,7 +347,7 @@ describe("`reconcile --verify` (contract section 21)", () => {
   it("`reconcile --verify` finds no differences when both sides are equal", async () => {
     const { application } = await withBadge();
     const result = await reconcile(application, { verify: true });
-    expect(result).toMatchObject({ state: "in-sync", sent: 0, differences: { count: 0, first: [] } });
+    expect(result).toMatchObject({ state: "in-sync", differences: { count: 0, first: [] } });
   });
 
   it("`reconcile --verify` lists every row that differs, and --republish removes the differences", async () => {
@@ -360,14 +360,18 @@ describe("`reconcile --verify` (contract section 21)", () => {
     await runSql("DELETE FROM badge WHERE number = ?1", missing);
     const extra = [changed, missing].includes(lastNumber) ? lastNumber - 1 : lastNumber;
     await runSql("INSERT INTO freed_number (number, freed_at, application_id) VALUES (?1, 1, ?2)", extra, id);
-    await runSql("DELETE FROM blocked_user WHERE application_id = ?1", id);
+    // Another application's row under the same key is not this one's.
+    await runSql("UPDATE blocked_user SET application_id = 'app_foreign' WHERE application_id = ?1", id);
+    await invite(application, new Date(Date.now() + HOUR).toISOString());
+    await runSql("DELETE FROM invitation WHERE application_id = ?1", id);
     expect(await reconcile(application, { verify: true })).toMatchObject({
       state: "in-sync",
       differences: {
-        count: 4,
+        count: 5,
         first: [
           { table: "badge", key: changed, problem: "different", columns: ["metadata", "state"] },
           { table: "badge", key: missing, problem: "only in the allocator" },
+          { table: "invitation", key: expect.any(String), problem: "only in the allocator" },
           { table: "blockedUser", key: "mallory", problem: "only in the allocator" },
           { table: "freedNumber", key: extra, problem: "only in D1" },
         ],
@@ -387,7 +391,7 @@ describe("`reconcile --verify` (contract section 21)", () => {
     const result = await reconcile(application);
     expect(result).toMatchObject({
       state: "in-sync",
-      allocator: sequence + 2,
+      ...{ allocator: sequence + 2, d1: sequence + 2 },
       logSince: Date.now(),
       differences: null,
     });

@@ -142,6 +142,22 @@ describe("while D1 does not respond (contract section 21)", () => {
     return { application, number, other, held, first, timers };
   }
 
+  it("while D1 does not respond, `reconcile` waits, and does not say that D1 refuses an entry", async () => {
+    const { application } = await withBadge();
+    let looks = 0;
+    await aroundObjectD1(application, () => (statements, send) => {
+      // The first look is where D1 was before, the second compares.
+      const isLook = statements.length === 1 && isAbout(statements, "from application_head");
+      return isLook && ++looks === 2 ? Promise.reject(LOST) : send();
+    });
+    const command = { kind: "reconcile", verify: false, republish: false, skip: 0 } as const;
+    const id = await putCommand(application, command);
+    await expect(wake(application)).rejects.toThrow("D1 is unavailable");
+    expect(await resultOf(id)).toBeNull();
+    await wake(application);
+    expect(await resultOf(id)).toMatchObject({ state: "in-sync" });
+  });
+
   it("while D1 does not respond, a call that waited until its deadline gets 503 and never happens", async () => {
     const { application, number, other, held, first, timers } = await hanging();
     const calls = vi.spyOn(Allocator.prototype, "call");

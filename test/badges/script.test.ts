@@ -51,7 +51,10 @@ describe("a command of the administration script (contract section 21)", () => {
       ...{ kind: "user", userId: "alice" },
       numbers: numbers.map(Number),
     });
+    const show = () => carryOut(application, { kind: "show-user", userId: "alice" });
+    expect(await show()).toEqual({ kind: "user-shown", userId: "alice", blocked: true });
     expect(await carryOut(application, { kind: "unblock", userId: "alice" })).toMatchObject({ numbers: [] });
+    expect(await show()).toMatchObject({ blocked: false });
     const history = await historyOf(application);
     const actions = ["badge:revoked", "badge:revoked", "user:blocked", "user:unblocked"];
     expect(history.map(({ action }) => action).toSorted()).toEqual(actions);

@@ -359,6 +359,21 @@ describe("a call costs what it returns or changes (contract sections 21 and 24)"
     expect(Math.max(...rowsRead)).toBeLessThan(100);
   });
 
+  it("a verification reads each row a few times, however many pages there are", async () => {
+    const application = await createApplication();
+    await invitations(application, 8000, { state: "revoked", createdAt: 1_000_000 });
+    await wake(application);
+    const rowsRead: number[] = [];
+    await aroundObjectD1(application, () => async (statements, send) => {
+      const result = await send();
+      if (isAbout(statements, "from invitation")) rowsRead.push((await billOf(statements, result)).rowsRead);
+      return result;
+    });
+    expect(await reconcile(application, { verify: true })).toMatchObject({ differences: { count: 0 } });
+    expect(rowsRead.length).toBeGreaterThan(8);
+    expect(Math.max(...rowsRead)).toBeLessThan(4000);
+  });
+
   it(`a call costs what it returns or changes beside ${MANY} rows of other applications and of other states`, {
     timeout: 300_000,
   }, async () => {

@@ -159,6 +159,15 @@ describe("settings that have just changed (contract section 22)", () => {
     vi.setSystemTime(Date.now() + 1500);
     expect(outcome(await logIn(application, null))).toBe("201");
   });
+
+  it("a corrected issuer lets a login pass within a second, also when the wrong one had no keys", async () => {
+    provider.discovery = () => new Response(null, { status: 500 });
+    expect(outcome(await logIn(application, await provider.token("alice")))).toBe("503 UNAVAILABLE");
+    const right = await newProvider();
+    await set(`user_issuer = '${right.issuer}'`);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 1500 });
+    expect(outcome(await logIn(application, await right.token("alice")))).toBe("201");
+  });
 });
 
 describe("observing (contract section 22)", () => {

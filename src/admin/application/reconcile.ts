@@ -52,12 +52,12 @@ function failureLine(reconciled: Reconciliation, session: Session, id: string): 
   return `D1 and the allocator differ in ${counted(differences, "row")}: ${formatCommand(session, `reconcile ${id} --republish`)} replaces D1's rows.`;
 }
 
-function reconciledText({ state, allocator, d1, sent, logSince, bytes, ...more }: Reconciliation): string {
+function reconciledText({ state, allocator, d1, logSince, bytes, ...more }: Reconciliation): string {
   const since = logSince === null ? "only the last entry" : `entries since ${formatTime(logSince)}`;
   return [
     state !== "in-sync"
       ? `D1 is at entry ${d1 ?? "none"}${state === "database-unknown" ? ", which the allocator's log does not have" : ""}; the log ends at entry ${allocator}.`
-      : `D1 and the allocator are at entry ${allocator}: ${sent === 0 ? "D1 lacked nothing" : `${sent === 1 ? "1 entry" : `${formatNumber(sent)} entries`} that D1 lacked ${sent === 1 ? "was" : "were"} sent again`}.`,
+      : `D1 has everything that the allocator has, up to entry ${allocator}.`,
     `The log has ${since}; the allocator stores ${formatNumber(bytes)} bytes.`,
     ...(more.republished
       ? ["D1's rows were replaced with the allocator's; readers of the changes feed start again (410)."]

@@ -16,8 +16,8 @@ export function warnIfFilling(
   log("warn", { event: "range-fills-up", application: applicationId, usedPercent: percent, left });
 }
 
-/** In percent. */
+/** In percent; without a segment it is NaN, which reaches no limit. */
 function shareUsed(segments: readonly RangeSegment[]): number {
   const size = segments.reduce((sum, segment) => sum + segment.size, 0);
-  return size === 0 ? 0 : (segments.reduce((sum, { used }) => sum + used, 0) * 100) / size;
+  return (segments.reduce((sum, { used }) => sum + used, 0) * 100) / size;
 }

@@ -25,13 +25,11 @@ export async function reconcile(
   if (verify && isInSync) {
     await engine.addJob(() => verification.step({ ...parts, db: openDatabase() }));
   }
-  const isKnown = before !== undefined && isInSync && !republish;
   return {
     kind: "reconciled",
     state,
     allocator,
-    d1: before?.sequence ?? null,
-    sent: isKnown ? Math.max(0, allocator - before.sequence) : 0,
+    d1: (isInSync ? allocator : before?.sequence) ?? null,
     logSince: log.oldest(),
     bytes: bytes(),
     republished: republish && isInSync,

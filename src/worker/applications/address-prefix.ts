@@ -8,7 +8,6 @@ const IPV6_GROUPS = 8;
  * @param address from `cf-connecting-ip`; other text is returned unchanged
  */
 export function addressPrefix(address: string): string {
-  if (!address.includes(":")) return address;
   const groups = parseIpv6(address);
   if (groups === null) return address;
   const [, , , , , sixth, high = 0, low = 0] = groups;

@@ -119,11 +119,6 @@ export class ApplicationCache {
     return happenedWithin(this.#unknown.get(id), now, CACHE_MILLISECONDS) ? "unknown" : undefined;
   }
 
-  /** Whether an enabled application is cached at any age. */
-  isServing(id: ApplicationId): boolean {
-    return this.#cache.get(id)?.application.isDisabled === false;
-  }
-
   /** Time of the cached application's D1 read, in milliseconds; undefined if none is cached. */
   loadedAt(id: ApplicationId): number | undefined {
     return this.#cache.get(id)?.loadedAt;

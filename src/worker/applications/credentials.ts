@@ -209,13 +209,9 @@ async function find(
   id: ApplicationId,
   maxAgeMilliseconds = APPLICATION_CACHE_SECONDS * 1000,
 ): Promise<Application | undefined> {
-  const { applicationCache, db, now } = deps;
-  const remembered = applicationCache.peek(id, now(), maxAgeMilliseconds);
+  const remembered = deps.applicationCache.peek(id, deps.now(), maxAgeMilliseconds);
   if (remembered === "unknown") return undefined;
-  if (remembered !== undefined) return remembered;
-  // Reloads applications that this isolate has served even for an address over the limit, because their IDs are not
-  // guesses.
-  return applicationCache.isServing(id) ? applicationCache.reload(db, id, now()) : lookUp(deps, clientAddress, id);
+  return remembered ?? lookUp(deps, clientAddress, id);
 }
 
 /**
@@ -238,8 +234,7 @@ async function lookUp(
   try {
     return await authFailureLimiter.lookUp(clientAddress, now(), `${id} ${digest}`, ask);
   } catch (error) {
-    const isLimited = error instanceof ApiError && error.code === "RATE_LIMITED";
-    if (!isLimited || digest !== "" || homeOf(id) !== home) throw error;
+    if (!(error instanceof ApiError) || digest !== "" || homeOf(id) !== home) throw error;
     if (await knownApplications.has(deps, id)) return ask();
     throw error;
   }

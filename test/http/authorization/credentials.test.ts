@@ -1,8 +1,10 @@
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { makeConsoleSecret, makeSecret } from "../../../src/shared/credentials.ts";
 import { applicationSecret, consoleSecret } from "../../../src/shared/schema.ts";
+import { ApplicationCache } from "../../../src/worker/applications/application-cache.ts";
+import { issueTo, takeStep } from "../../badges/life-support.ts";
 import { moveClock, SECOND } from "../../invitations/support/clock.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
 import { homeDatabase, runSql } from "../../support/home.ts";
@@ -127,6 +129,16 @@ describe("what an administrator changes (contract section 9)", () => {
     await update("require_secret = 1, new_badges_per_hour = NULL", limited);
     passOneSecond();
     expect(await invite()).toBe(NO_CREDENTIALS);
+  });
+
+  it("a refusal that no setting can lift does not read the settings again", async () => {
+    const application = await createApplication();
+    await takeStep(application, await issueTo(application, "phone", "user"), "suspend");
+    passOneSecond();
+    const reads = vi.spyOn(ApplicationCache.prototype, "findRecent");
+    onTestFinished(() => reads.mockRestore());
+    expect(outcome(await requestBadge(application, "phone", { userId: "user" }))).toBe("403 SUSPENDED_BADGE");
+    expect(reads).not.toHaveBeenCalled();
   });
 
   it("an added secret works at once besides the other, also after wrong ones; a retired one stops once caches have expired", async () => {

@@ -33,6 +33,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     INVITATIONS,
     "bound/ badges/near- badges/status- invitations/reception http/pages http/guessing http/lists",
   ],
+  [/worker\/(api-error|applications\/recent-settings)/, DOOR, "users/logins"],
   [/worker\/edge-cache/, "badges/status- http/key-set"],
   [/worker\/invitations\//, INVITATIONS, "http/unavailable http/errors"],
   [/worker\/(webhooks\/|storage\/webhook)/, "webhooks/ http/lists http/overview history/erase"],
@@ -72,7 +73,8 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
 ];
 
 /** Types; the schema, which drizzle-kit compares with the migrations; what signs a published vector; the demo; and steps of the build. */
-const NOT_MUTATED = /\.d\.ts$|^src\/shared\/schema\.ts$|^src\/dev\/(sign-vector|demo\/|openapi-lint|docs-assets)/;
+const NOT_MUTATED =
+  /\.d\.ts$|^src\/(shared|worker\/allocator\/tables)\/schema\.ts$|^src\/dev\/(sign-vector|demo\/|openapi-lint|docs-assets)/;
 
 export const isMutated = (file: string): boolean => !NOT_MUTATED.test(file);
 

@@ -52,7 +52,7 @@ export async function copyStep(parts: ReplicaParts): Promise<CopyStep> {
 }
 
 const isUnused = ({ counters: { lastChange, rangeSegments } }: LogHead): boolean =>
-  lastChange === 0 && rangeSegments.every(({ used }) => used === 0);
+  lastChange === 0 && rangeSegments.length === 0;
 
 /** Nobody can have decided a call before the copy of an unused application. */
 const copiedAt = (head: LogHead, now: number): number => (isUnused(head) ? 0 : now);

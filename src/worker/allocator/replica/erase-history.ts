@@ -57,18 +57,13 @@ const SELECT_MENTIONS = statement((p: Placeholders<SearchedChunk>) =>
 );
 
 /** Each row names its application, because SQLite would otherwise read the whole history for every row. */
-const ERASE_MENTIONED = statement<{ rows: readonly object[] }, SQL>(({ rows }) => {
+/** Gives rows the texts that `findMentions` returned for them. */
+export const ERASE_MENTIONED = statement<{ rows: readonly unknown[] }, SQL>(({ rows }) => {
   const [actorName, reason] = [history.actorName, history.reason].map(columnName);
   const field = (name: string) => sql`row.value ->> ${sql.raw(`'${name}'`)}`;
   return sql`UPDATE ${history} SET ${actorName} = ${field("actorName")}, ${reason} = ${field("reason")}
     FROM ${eachOf(rows)} AS row WHERE ${history.applicationId} = ${field("applicationId")} AND ${history.id} = ${field("id")}`;
 });
-
-export const eraseMentions = (
-  session: D1DatabaseSession,
-  applicationId: string,
-  mentions: readonly ErasedHistory[],
-): D1PreparedStatement => ERASE_MENTIONED.bind(session, { rows: mentions.map((row) => ({ ...row, applicationId })) });
 
 /**
  * A person in what others wrote about somebody else: names of actors, and reasons. Two round trips.

@@ -17,7 +17,7 @@ import type { FreedRow, InvitationRow } from "../../storage/rows.ts";
 import { byShape, columnName, query, type Returning, type Statement, statement } from "../../storage/statement.ts";
 import type { EntryChanges, RowTable, RowWrite } from "../log-entry.ts";
 import { ERASE_EVENTS } from "./erase-events.ts";
-import { ERASE_ACTOR, ERASE_HISTORY, type ErasureValues, eraseMentions } from "./erase-history.ts";
+import { ERASE_ACTOR, ERASE_HISTORY, ERASE_MENTIONED, type ErasureValues } from "./erase-history.ts";
 import { ROW_TABLES } from "./row-keys.ts";
 
 /**
@@ -318,7 +318,10 @@ export class RenderedEntries {
     // With its result, the command that erases names the person no more.
     erase([ERASE_COMMANDS, ERASE_COMMANDER]);
     for (const chunk of eventSearches) statements.push(ERASE_EVENTS.bind(session, { ...chunk, applicationId }));
-    if (erasedHistory.length > 0) statements.push(eraseMentions(session, applicationId, erasedHistory));
+    add(
+      ERASE_MENTIONED,
+      erasedHistory.map((row) => ({ ...row, applicationId })),
+    );
     if (events.length === 0) return;
     this.#events.push(statements.length);
     const insert = isAgain ? INSERT_EVENTS_AGAIN : INSERT_EVENTS;

@@ -93,12 +93,13 @@ class Mover {
 }
 
 /** Both sides' counters, the higher of each: no number, place or change number is used twice. */
-function highest(own: Counters, other: Counters): Counters {
+export function highest(own: Counters, other: Counters): Counters {
   const rangeSegments = own.rangeSegments.map((segment) => {
     const same = other.rangeSegments.find(({ first }) => first === segment.first);
-    return same
-      ? { ...segment, size: Math.max(segment.size, same.size), used: Math.max(segment.used, same.used) }
-      : segment;
+    if (!same) return segment;
+    const size = Math.max(segment.size, same.size);
+    // Another size gives another order of the numbers, so none of them is known to be free.
+    return { ...segment, size, used: segment.size === same.size ? Math.max(segment.used, same.used) : size };
   });
   const added = other.rangeSegments.filter(
     ({ first }) => !own.rangeSegments.some((segment) => segment.first === first),

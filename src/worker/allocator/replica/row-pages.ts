@@ -9,7 +9,7 @@ import type { RowTable } from "../log-entry.ts";
 /** The rows of an application in D1, page by page, by indexes that have no other application's rows in between. */
 
 /** A key in the order of a table's pages. */
-export type PageKey = readonly (string | number)[];
+export type PageKey = readonly [string | number, string | number];
 
 interface PageValues {
   applicationId: ApplicationId;
@@ -74,10 +74,11 @@ function byIndex(
   return {
     start,
     select: statement(() => select),
-    keyOf: (row) =>
-      [name, "rowKey"].map((name) => (typeof row[name] === "number" ? Number(row[name]) : String(row[name]))),
+    keyOf: (row) => [partOf(row[name]), partOf(row.rowKey)],
   };
 }
+
+const partOf = (value: unknown): string | number => (typeof value === "number" ? value : String(value));
 
 export const PAGED_TABLES = {
   badge: byNumber(schema.badge),
@@ -104,7 +105,7 @@ export function pageStatement(
     limit,
   }: { applicationId: ApplicationId; counters: Counters; after: PageKey; limit: number },
 ): D1PreparedStatement {
-  const [after1 = "", after2 = ""] = after;
+  const [after1, after2] = after;
   return PAGED_TABLES[table].select.bind(session, { applicationId, ...extent(counters), after1, after2, limit });
 }
 

@@ -296,7 +296,7 @@ export class Tables {
   }
 
   insertSelf(applicationId: ApplicationId): void {
-    this.orm.insert(allocator).values({ id: 1, applicationId }).run();
+    this.orm.insert(allocator).values({ applicationId }).run();
   }
 
   changeSelf(columns: Partial<typeof allocator.$inferInsert>): void {
