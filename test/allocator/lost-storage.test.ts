@@ -54,7 +54,10 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     const application = await createApplication();
     await issueTo(application, "phone-1", "alice");
     await loseStorage(application);
+    const startedAt = Date.now();
     const refused = await requestQuietly(application, "phone-2", { userId: "bob" });
+    // It does not wait for its deadline, after nine seconds.
+    expect(Date.now() - startedAt).toBeLessThan(8000);
     expect([outcome(refused), refused.headers.has("retry-after")]).toEqual(["503 UNAVAILABLE", true]);
     expect(await badgeRows(application)).toHaveLength(1);
     expect((await requestQuietly(application, "phone-2", { userId: "bob" })).status).toBe(201);

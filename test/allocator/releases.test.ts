@@ -178,6 +178,7 @@ function formOf({ schema, storage, calls }: ReleaseRecord): object {
     messages: fieldsOf(
       calls.map(({ message }) => ({ ...message, command: { [message.command.kind]: message.command } })),
     ),
+    versions: [...new Set(calls.map(({ message }) => message.version))],
     outcomes: fieldsOf(calls.map(({ outcome }) => ({ [outcome.kind]: outcome }))),
   };
 }

@@ -23,6 +23,9 @@ const idsOf = async (application: TestApplication, path: string) =>
 const time = (milliseconds: number) => encodeURIComponent(ahead(milliseconds).replace("Z", "+00:00"));
 
 /** What a page would have of an invitation or an event. */
+/** So many letters that differ by case, none of them ASCII. */
+const cyrillic = (count: number) => String.fromCodePoint(...Array.from({ length: count }, (_, place) => 0x430 + place));
+
 const listedBy = async (application: TestApplication, path: string) => (await listPage(application, path)).items;
 
 describe("GET /v1/badges?state= (contract section 24)", () => {
@@ -114,6 +117,8 @@ describe("GET /v1/badges?q= (contract section 24)", () => {
     expect(await found("zoË å")).toEqual(["x"]);
     expect(await found("женя")).toEqual(["ЖЕНЯ"]);
     for (const user of ["İbrahim", "ΣΙΣΥΦΟΣ", "Straße"]) expect(await found(user)).toEqual([user]);
+    // Letters of ASCII, and letters without case, are no burden.
+    expect(await found(`${cyrillic(40)}abcdefghijklmnopqrstuvwxyz李`)).toEqual([]);
   });
 
   it("a search of badges continues after a page that ends early, until all rows are scanned", async () => {
@@ -164,7 +169,7 @@ describe("queries of lists (contract sections 4, 6, 19, 23 and 24)", () => {
     "/v1/badges": [
       ...states("Active", "pending"),
       ...queries("STATE", "order", "oldest"),
-      ...queries("NAME", "q", "", "a", "x".repeat(256), "ab&q=cd"),
+      ...queries("NAME", "q", "", "a", "x".repeat(256), "ab&q=cd", cyrillic(41)),
       ...times("endsBefore"),
     ],
     "/v1/invitations": [...states("held", "pending,claimed"), ["q=a", "NAME"], ...times("from"), ...times("until")],

@@ -8,8 +8,12 @@ import {
   EXAMPLE_PUBLIC_KEY,
   EXAMPLE_SIGNATURE,
   EXAMPLE_SIGNATURE_CLAIMS,
+  EXAMPLE_STATUS_DELTA,
+  EXAMPLE_STATUS_LIST,
 } from "../../src/shared/openapi-examples.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
+import { applyStatusDelta, readStatusDelta } from "../../src/verify/status-delta.ts";
+import { readStatusList, statusAt } from "../../src/verify/status-list.ts";
 import { app } from "../../src/worker/http/app.ts";
 import { runSweep, setEnd, takeStep } from "../badges/life-support.ts";
 import { RECORDED_EVENTS, readRows } from "../invitations/support/storage.ts";
@@ -90,6 +94,16 @@ describe("the examples", () => {
         expiresAt: EXAMPLE_SIGNATURE_CLAIMS.exp * 1000,
       });
     }
+  });
+
+  it("the examples of a status list and of a delta verify with the example's key, and the delta fits the list", async () => {
+    const keys = [EXAMPLE_JWK];
+    const uri = `https://badges.example.com/v1/applications/${EXAMPLE_APPLICATION_ID}/status`;
+    const read = await readStatusList(EXAMPLE_STATUS_LIST, { keys: { keys }, uri: `${uri}/0` });
+    const changed = await readStatusDelta(EXAMPLE_STATUS_DELTA, { keys: { keys }, uri });
+    if (!read.ok || !changed.ok) throw new Error("an example is refused");
+    expect(new Set(read.list.statuses)).toEqual(new Set([0]));
+    expect(statusAt(applyStatusDelta(read.list, changed.delta)?.statuses ?? new Uint8Array(), 97_312)).toBe(2);
   });
 
   it("the examples of requests are accepted by the service", async () => {

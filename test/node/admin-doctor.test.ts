@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
+import { logSampleCheck } from "../../src/admin/doctor/service-checks.ts";
 import type { Database } from "../../src/admin/platform/database.ts";
 import { type ApplicationId, newEventId } from "../../src/shared/identifiers.ts";
 import { INITIAL_HEAD } from "../../src/shared/initial-head.ts";
@@ -50,6 +51,15 @@ describe("doctor (contract sections 7, 17, 21 and 25)", () => {
     expect(findings.get("Sweep")).toMatchObject({ state: "error" });
     for (const check of ["Migrations", "Clock", "Number ranges"]) expect(findings.get(check)?.state).toBe("ok");
     for (const { state, advice } of findings.values()) expect(advice === null).toBe(state === "ok");
+  });
+
+  it.each([
+    ["1", "every line"],
+    [undefined, "every line"],
+    ["50", "one line in 50 of successful requests"],
+    ["0", "0 is not a whole number from 1 on, so every line is written"],
+  ])("doctor says of LOG_SAMPLE %j: %s", async (text, detail) => {
+    expect(await logSampleCheck(text).run()).toMatchObject({ detail });
   });
 
   it("doctor goes by D1's clock where this computer's is wrong", async () => {

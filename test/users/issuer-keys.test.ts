@@ -52,6 +52,13 @@ const away: Responding = () => {
 const faults = () => linesOf(warned).filter(({ issuer }) => issuer === provider.issuer);
 
 describe("an issuer's keys (contract section 22)", () => {
+  it("an issuer's URL may end with a slash, which the discovery document's URL has only once", async () => {
+    const userIssuer = `${provider.issuer}/`;
+    provider.discovery = () => Response.json({ issuer: userIssuer, jwks_uri: `${provider.issuer}/keys` });
+    const slashed = await createApplication({ ...provider.columns, userIssuer });
+    expect(outcome(await logIn(slashed, await provider.token("alice", { iss: userIssuer })))).toBe("201");
+  });
+
   it("an issuer's keys are fetched once for many callers, and for all applications of the issuer", async () => {
     const logins = await Promise.all(Array.from({ length: 20 }, () => tryLogin()));
     expect(new Set(logins)).toEqual(new Set(["201"]));

@@ -50,6 +50,13 @@ describe("a caller's mistake", () => {
     expect(await verifyGood(changes)).toEqual({ ok: false, reason });
   });
 
+  it.each(["null", "7", "{}"])("a signature that is no text is malformed, and causes no error: %s", async (json) => {
+    const [good] = GOOD;
+    if (good === undefined) throw new Error("no accepted case");
+    const result = await verifyBadgeSignature(JSON.parse(json), expectationsOf(good));
+    expect(result).toEqual({ ok: false, reason: "malformed" });
+  });
+
   it("a mistake in one entry of the key set does not affect the others", async () => {
     const { publicKeys } = GOOD[0] ?? {};
     expect(await verifyGood({ keys: { keys: [null, 7, "key", [], ...(publicKeys?.keys ?? [])] } })).toMatchObject({

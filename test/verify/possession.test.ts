@@ -64,6 +64,8 @@ describe("a challenge (contract section 15)", () => {
     { now: 1e14 },
     { lifetimeSeconds: 0 },
     { lifetimeSeconds: 61 },
+    { now: -1 },
+    { lifetimeSeconds: 1.5 },
   ])("a challenge is not made from invalid arguments: %o", (mistake) => {
     expect(() => createChallenge({ doorId: "a", now: NOW, ...mistake })).toThrow(RangeError);
   });

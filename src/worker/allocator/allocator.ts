@@ -99,6 +99,11 @@ export class Allocator extends DurableObject<Env> {
 
   #parts(applicationId: ApplicationId) {
     const home = homeOf(applicationId);
+    const boundHome = () => {
+      const found = findHome(this.env, home);
+      if (!found) throw new Error("the application's home is not bound");
+      return found;
+    };
     return {
       applicationId,
       tables: this.#tables,
@@ -107,19 +112,12 @@ export class Allocator extends DurableObject<Env> {
       alarms: this.#openAlarms(),
       bytes: () => this.ctx.storage.sql.databaseSize,
       now: () => Date.now(),
-      openDatabase: (): Database => {
-        const found = findHome(this.env, home);
-        if (!found) throw new Error("the application's home is not bound");
-        return new Database(found.d1);
-      },
+      openDatabase: () => new Database(boundHome().d1),
       enqueue: (eventIds: readonly string[]): void => {
         void enqueueDeliveries(queueOf(this.env, home), applicationId, eventIds, this.#pace);
       },
       // Not waited for: what gets lost is found within half a minute (src/worker/live/live.ts).
-      notify: (): void => {
-        const found = findHome(this.env, home);
-        if (found) void new LiveClient(this.env.LIVE, found).wake(applicationId);
-      },
+      notify: () => void new LiveClient(this.env.LIVE, boundHome()).wake(applicationId),
     };
   }
 }

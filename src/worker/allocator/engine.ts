@@ -209,7 +209,7 @@ export class Engine {
         if (this.#isCurrent(calls)) for (const waiting of calls) this.#giveUp(waiting);
         this.#endGroup();
         this.#failJobs();
-        return calls.length > 0 ? "done" : "idle";
+        return "idle";
       }
       if (tables.self()?.copiedAt == null) {
         await replicator.copy();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { invitationDigest } from "../../../src/shared/identifiers.ts";
+import { MAX_ENTRY_CHARACTERS } from "../../../src/shared/limits/allocator-limits.ts";
 import { decideInvite, decideRevocation } from "../../../src/worker/allocator/decide/invitation.ts";
 import { decideBadge } from "../../../src/worker/allocator/decide/request-badge.ts";
 import { NetChanges } from "../../../src/worker/allocator/net-changes.ts";
@@ -50,6 +51,18 @@ describe("the changes of a row in one group", () => {
 });
 
 describe("an entry (contract section 21)", () => {
+  it("a group takes no further call when the texts of its rows fill the entry", () =>
+    inAllocator((open) => {
+      const scene = open();
+      scene.loadBadge();
+      const isFullAfter = (letter: string) => {
+        const metadata = JSON.stringify({ os: letter.repeat(MAX_ENTRY_CHARACTERS / 2) });
+        decideBadge(scene, DEVICE, request({ metadata }));
+        return scene.isFull;
+      };
+      expect([isFullAfter("a"), isFullAfter("b")]).toEqual([false, true]);
+    }));
+
   it("there is no entry when nothing was changed", () =>
     inAllocator((open) => {
       const scene = open();

@@ -158,14 +158,15 @@ describe("revoking an invitation (contract sections 5 and 12)", () => {
     }));
 
   it.each([
-    ["its token", DIGEST, "EXPIRED_INVITATION"],
-    ["its number", 1050, "UNKNOWN_INVITATION"],
-  ] as const)("revoking an invitation after its end by %s is refused, and records the expiry", (_, id, code) =>
+    ["its token", DIGEST, NOW - 7, "EXPIRED_INVITATION"],
+    ["its token in that millisecond", DIGEST, NOW, "EXPIRED_INVITATION"],
+    ["its number", 1050, NOW - 7, "UNKNOWN_INVITATION"],
+  ] as const)("revoking an invitation after its end by %s is refused, and records the expiry", (_, id, end, code) =>
     inAllocator((open) => {
       const scene = open();
-      scene.loadInvitation({ expiresAtTime: NOW - 7 });
+      scene.loadInvitation({ expiresAtTime: end });
       expect(revoke(scene, id)).toEqual(refused(code));
-      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: NOW - 7 }]);
+      expect(scene.changes("freedNumber").inserted).toEqual([{ number: 1050, freedAt: end }]);
       expect(scene.history).toMatchObject([{ action: "invitation:expired", actorKind: "service" }]);
     }),
   );
@@ -197,6 +198,11 @@ describe("what the clock made due (contract sections 5, 12 and 18)", () => {
       expect(scene.issued(1002)?.endedAt).toBeNull();
       expect(decideDue(scene)).toEqual({ kind: "recorded", isDone: true });
       expect(scene.issued(1002)?.endedAt).toBe(NOW);
+      const invited = open();
+      for (let place = 0; place <= DUE_CHUNK_ROWS; place++) {
+        invited.loadInvitation({ digest: digest(`${place}`), number: 2000 + place, expiresAtTime: NOW });
+      }
+      expect([decideDue(invited), decideDue(invited)]).toMatchObject([{ isDone: false }, { isDone: true }]);
     }));
 });
 
@@ -302,11 +308,13 @@ describe("which number is next (contract sections 1, 5 and 21)", () => {
         [1001, 11],
         [1002, 10],
         [1003, 9],
+        // By a clock ahead of this one.
+        [1004, -1],
       ] as const) {
         scene.loadFreed(number, NOW - age * 1000);
       }
       expect([1, 2, 3].map(() => take(scene, { reuseAfterSeconds: 10 }))).toEqual([1002, 1001, null]);
-      expect(take(scene)).toBe(1003);
+      expect([take(scene), take(scene)]).toEqual([1004, 1003]);
     }));
 
   it("after the range has grown, numbers come from the new part, also for a caller that knows the old end", () =>

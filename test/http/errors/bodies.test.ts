@@ -50,6 +50,21 @@ describe("a body (contract sections 2 and 6)", () => {
     expect((await requestBadge(application, "phone", { userId: "user" })).status).toBe(201);
   });
 
+  it("a body that nobody reads is drained up to 16 MiB, so that the connection stays usable, and no further", async () => {
+    let pieces = 0;
+    const endless = new ReadableStream({
+      pull(controller) {
+        pieces++;
+        controller.enqueue(new Uint8Array(1024 * 1024));
+      },
+    });
+    const request = new Request("https://badges.example/nowhere", { method: "POST", body: endless });
+    expect(outcome(await callWith({}, request))).toBe("404 NOT_FOUND");
+    expect(pieces).toBeGreaterThanOrEqual(16);
+    // A stream holds some pieces ready.
+    expect(pieces).toBeLessThan(20);
+  });
+
   it("a body is read as JSON with any Content-Type", async () => {
     for (const type of ["application/json", "text/plain", "application/xml", form, "nonsense", "", undefined]) {
       expect(`${type}: ${await send(application, "POST", path, text, type)}`).toBe(`${type}: ${granted}`);

@@ -28,8 +28,9 @@ function isNode(value: unknown): value is Node {
 /** Only there for the compiler and the reader: no mutant of it differs from the original. */
 const NEVER_RUN = /^(TS(?!As|NonNull|Satisfies)|Import|ExportAll)/;
 
-/** Calls and functions that only say something to a person. */
-const TELLS = /^((log|noteLost|leftToSweep)\(|new (\w*Error|Unavailable)\(|function describe)/;
+/** Calls and functions that only say something to a person, as in a log or in the reference. */
+const TELLS =
+  /^((log|noteLost|leftToSweep)\(|(counted|dateTime)\(\s*"[A-Z]|new (\w*Error|Unavailable)\(|function describe)/;
 const TELLING = ["CallExpression", "NewExpression", "FunctionDeclaration"];
 
 /** Fields of a schema that only the reference shows. */
