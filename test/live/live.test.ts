@@ -110,6 +110,16 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(new Set(next.entries)).toEqual(entries([one.idx, 0], [three.idx, 2]));
   });
 
+  it("a change of a badge in a later list is sent, also by an object that knew of one list", async () => {
+    const { application, number, have } = await withBadge();
+    // As if so many badges had been issued before.
+    await runSql("UPDATE badge SET ordinal = ordinal + 131072 WHERE application_id = ?", application.id);
+    await runSql("UPDATE application_head SET last_ordinal = 131073 WHERE application_id = ?", application.id);
+    await suspendUnreported(application, number, have + 1);
+    const { entries } = deltaOf(await listen(serverHeaders(application), `have=${have}`));
+    expect(entries).toEqual([[1, expect.any(Number), 2]]);
+  });
+
   it("a change goes to all waiting calls with any secret of the application, and to no other application", async () => {
     const { application, number, have } = await withBadge();
     const other = await withLists();

@@ -1,12 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, type Mock, onTestFinished, vi } from "vitest";
 import { OBSERVED_WRITE_MILLISECONDS } from "../../src/shared/limits/user-token-limits.ts";
+import { readStatistics } from "../../src/worker/applications/read-statistics.ts";
 import { LoginCounter } from "../../src/worker/users/login-counter.ts";
 import { newPhone } from "../bound/support.ts";
 import { outcome } from "../http/support/draft.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { signIn } from "../http/support/people.ts";
+import { HOUR } from "../invitations/support/clock.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
+import { testContext } from "../support/context.ts";
 import { runSql } from "../support/home.ts";
 import { call, callServer } from "../support/http.ts";
 import { linesOf } from "../support/log-lines.ts";
@@ -70,6 +73,7 @@ describe("an invitation (contract section 22)", () => {
     expect(claimed.status).toBe(201);
     const repeated = await logIn(application, null, body, { udid: "visitor's phone" });
     expect([repeated.status, repeated.body]).toEqual([200, { badgeId: claimed.body.badgeId }]);
+    expect(outcome(await logIn(application, null, body))).toBe("409 CLAIMED_INVITATION");
     // The next login is one like any other.
     const login = await logIn(application, null, { userId: "visitor" }, { udid: "visitor's phone" });
     expect(outcome(login)).toBe("401 INVALID_USERTOKEN");
@@ -171,6 +175,26 @@ describe("settings that have just changed (contract section 22)", () => {
 });
 
 describe("observing (contract section 22)", () => {
+  it("an isolate writes together what it has observed of an application, and that counts for 24 hours", async () => {
+    const observed = await createApplication();
+    const halfPast = Date.UTC(2031, 0, 1, 10, 30);
+    const { context, deferred } = testContext({ now: () => halfPast });
+    const wait = vi.spyOn(scheduler, "wait").mockImplementation(async () => {});
+    onTestFinished(() => wait.mockRestore());
+    const counter = new LoginCounter();
+    for (const kind of ["withToken", "withToken", "withoutToken"] as const) counter.count(context, observed.id, kind);
+    expect(deferred).toHaveLength(1);
+    await Promise.all(deferred);
+    const loginsAfter = async (hours: number) =>
+      (await readStatistics({ ...context, now: () => halfPast + hours * HOUR }, observed.id)).logins;
+    expect(await loginsAfter(23)).toEqual({ withToken: 2, withoutToken: 1, withWrongToken: 0 });
+    expect(await loginsAfter(24)).toEqual({ withToken: 0, withoutToken: 0, withWrongToken: 0 });
+    counter.count({ ...context, now: () => halfPast + 25 * HOUR }, observed.id, "withToken");
+    await Promise.all(deferred);
+    const { results } = await runSql("SELECT hour FROM observed_logins WHERE application_id = ?", observed.id);
+    expect(results).toHaveLength(1);
+  });
+
   it("observing refuses nothing and counts logins by token, with few writes of an isolate", async () => {
     const { wait } = scheduler;
     const waits = vi.spyOn(scheduler, "wait").mockImplementation((milliseconds) => {

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { newApplicationId } from "../../src/shared/identifiers.ts";
+import { Database } from "../../src/worker/storage/database.ts";
 import { findDueEvents } from "../../src/worker/storage/webhook-backlog.ts";
+import { enqueueDueEvents } from "../../src/worker/webhooks/backlog.ts";
+import { DeliveryPace } from "../../src/worker/webhooks/delivery-message.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { homeDatabase } from "../support/home.ts";
 import type { Outbox } from "../support/outbox.ts";
 import { useOutboxes } from "./support.ts";
 
@@ -30,5 +36,24 @@ describe("due events of many applications (contract section 8)", () => {
       limit: found.length - 4,
     });
     expect(limited.map(({ eventId }) => eventId)).toContain(waiting);
+  });
+
+  it("a sweep asks D1 for due events once, unless an application may have more than 25", async () => {
+    const { outbox } = await open();
+    let trips = 0;
+    const d1 = aroundD1(homeDatabase(), (_, send) => {
+      trips++;
+      return send();
+    });
+    await enqueueDueEvents({ ...outbox.context, db: new Database(d1) });
+    expect(trips).toBe(1);
+  });
+
+  it("events that are more than two minutes of deliveries ahead are left to the tick", () => {
+    const applicationId = newApplicationId(1);
+    const ids = Array.from({ length: 7000 }, (_, place) => ({ applicationId, eventId: `evt_${place}` }));
+    const messages = new DeliveryPace().messagesFor(ids, 0);
+    expect(messages).toHaveLength(121 * 50);
+    expect(messages.at(-1)).toMatchObject({ delaySeconds: 120, body: { afterMilliseconds: 980 } });
   });
 });

@@ -68,7 +68,7 @@ describe("a receiver can verify every webhook (contract section 8)", () => {
 });
 
 it("a webhook has the headers of contract section 8 and no others", async () => {
-  const headers = await signed(["secret"], utf8("{}"), 1_800_000_000.9);
+  const headers = await signed(["secret"], utf8("{}"), 1_800_000_000);
   expect(headers).toEqual({
     "Content-Type": "application/json",
     Signature: expect.stringMatching(/^[A-Za-z0-9+/]{27}=$/),

@@ -4,7 +4,7 @@ import { applicationHead, badge } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
 import { isReadable } from "./readable.ts";
 import type { IssuedBadge } from "./rows.ts";
-import { orm, type Placeholders, statement } from "./statement.ts";
+import { orm, type Placeholders, query, statement } from "./statement.ts";
 
 const { applicationId: _, ...columns } = getTableColumns(badge);
 
@@ -79,13 +79,11 @@ export function findListedOfUser(
 }
 
 const SELECT_HEAD = statement((p: Placeholders<{ applicationId: ApplicationId }>) =>
-  orm
-    .select({
-      epoch: applicationHead.epoch,
-      isReadable: isReadable.as("is_readable"),
-    })
-    .from(applicationHead)
-    .where(eq(applicationHead.applicationId, p.applicationId)),
+  query(
+    { epoch: applicationHead.epoch, isReadable },
+    (fields) =>
+      sql`SELECT ${fields} FROM ${applicationHead} WHERE ${applicationHead.applicationId} = ${p.applicationId}`,
+  ),
 );
 
 const SELECT_CHANGES = statement((p: Placeholders<{ applicationId: ApplicationId; after: number; limit: number }>) =>

@@ -153,5 +153,5 @@ function compile(built: Query): CompiledQuery {
   return compileQuery(built, isSelect(built) ? { ...built._.selectedFields } : {}, false);
 }
 
-const isSelect = (built: Query): built is Select =>
-  "_" in built && built._ !== undefined && "selectedFields" in built._;
+/** Other queries have `_` in their types only. */
+const isSelect = (built: Query): built is Select => "_" in built;

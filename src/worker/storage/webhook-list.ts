@@ -16,7 +16,6 @@ const SELECT_ENDPOINT = statement((p: Placeholders<{ applicationId: ApplicationI
     .select({
       webhookUrl: application.webhookUrl,
       heldAt: application.webhookHeldAt,
-      disabledAt: application.disabledAt,
     })
     .from(application)
     .where(eq(application.id, p.applicationId)),

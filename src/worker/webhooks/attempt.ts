@@ -83,7 +83,6 @@ const MIN_SECRET_CHARACTERS = 4;
  * intact, so these runs are removed.
  */
 function sanitizeResponse(text: string, headers: Record<string, string>): string {
-  if (text === "") return "";
   const pieces = [headers.Signature, headers["webhook-signature"]]
     .flatMap((value) => value?.split(/[^A-Za-z0-9]+/) ?? [])
     .filter((piece) => piece.length >= MIN_SECRET_CHARACTERS)

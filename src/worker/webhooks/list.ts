@@ -42,7 +42,7 @@ function viewEvent(row: EventRow, endpoint: EndpointState | undefined): EventVie
 
 /** A test event is sent even to a held endpoint, because it shows whether the endpoint works again. */
 function isToBeSent({ state, event }: EventRow, endpoint: EndpointState | undefined): boolean {
-  if (state !== "pending" || !endpoint || endpoint.disabledAt !== null || endpoint.webhookUrl === null) return false;
+  if (state !== "pending" || !endpoint || endpoint.webhookUrl === null) return false;
   return endpoint.heldAt === null || event === "webhook:test";
 }
 

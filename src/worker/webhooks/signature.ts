@@ -26,7 +26,7 @@ export async function signWebhook(webhook: WebhookToSign): Promise<Record<string
   const { eventId, timestampSeconds, body, secrets } = webhook;
   const current = secrets[0];
   if (current === undefined) throw new Error("a webhook needs a secret to sign with");
-  const timestamp = String(Math.floor(timestampSeconds));
+  const timestamp = String(timestampSeconds);
   const content = concatenate(new TextEncoder().encode(`${eventId}.${timestamp}.`), body);
   const entries = secrets.map(async ({ sha256 }) => `v1,${await hmac(sha256, content)}`);
   return {
