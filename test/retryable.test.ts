@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { PLATFORM_RETRY_BASE_MILLISECONDS } from "../src/shared/limits/platform-limits.ts";
 import { isLocked, isOverloaded, isRetryable } from "../src/shared/retryable.ts";
+import { retryPlatform } from "../src/worker/platform.ts";
 
 /** An error of a Durable Object. */
 const objectError = (marks: { retryable?: boolean; overloaded?: boolean }) =>
@@ -25,6 +27,20 @@ describe("which failures of the platform are repeated (contract section 21)", ()
     expect(isRetryable(objectError({ retryable: false }))).toBe(false);
     expect(isRetryable(objectError({ retryable: true, overloaded: true }))).toBe(false);
     expect(isRetryable(objectError({ retryable: true, overloaded: false }))).toBe(true);
+  });
+
+  it("a call is not repeated once its deadline has passed: nobody waits for it any more", async () => {
+    const hanging = Promise.withResolvers<never>();
+    let tries = 0;
+    const call = () => {
+      tries++;
+      return hanging.promise;
+    };
+    await expect(retryPlatform("D1", call, 10)).rejects.toThrow("D1 is unavailable");
+    hanging.reject(new Error("Network connection lost."));
+    // Longer than the first pause.
+    await scheduler.wait(2 * PLATFORM_RETRY_BASE_MILLISECONDS + 50);
+    expect(tries).toBe(1);
   });
 
   it("nothing else is repeated", () => {

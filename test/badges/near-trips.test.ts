@@ -1,5 +1,6 @@
 import { decodeJwt } from "jose";
 import { describe, expect, it } from "vitest";
+import { newPhone } from "../bound/support.ts";
 import { hoursAhead, invite } from "../http/support/invitations.ts";
 import { moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
@@ -59,6 +60,16 @@ const CALLS: CountedCall[] = [
   ["a signature without one", "signature, no bookmark", 200, [0, 1, 0, 1], (stage) => withoutBookmark(stage).sign()],
   ["a new badge", "new badge", 201, [1, 0, 1, 1], (stage) => onNewDevice(stage).logIn()],
   ["a new badge with a bookmark", null, 201, [1, 0, 1, 1], ({ phone }) => phone.logIn({ userId: "bob" })],
+  [
+    "a new badge with a bookmark and a proof",
+    null,
+    201,
+    [1, 0, 1, 1],
+    async ({ application, phone }) => {
+      const [body, owner] = [{ userId: "bob" }, await newPhone(application, phone.udid)];
+      return phone.call(BADGE, body, { DPoP: await owner.prove(BADGE, JSON.stringify(body)) });
+    },
+  ],
   ["a claimed invitation", "claim", 201, [1, 0, 1, 1], claim],
   ["a claim that is repeated", null, 200, [1, 0, 0, 0], claimAgain],
   [

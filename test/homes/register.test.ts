@@ -180,6 +180,8 @@ describe("the register of number ranges, which home 1's scheduler keeps (contrac
     expect(await register(newApplicationId(1), 7)).toMatchObject({ kind: "registered" });
     const row = await env.DB.prepare("SELECT result FROM script_command WHERE id = ?1").bind(unknown).first("result");
     expect(row).toBe('{"kind":"failed"}');
+    const line = { event: "command-unreadable", home: 1, command: unknown };
+    expect(log.lines()).toContainEqual(expect.objectContaining(line));
   });
 });
 

@@ -101,14 +101,27 @@ describe("LOG_SAMPLE in wrangler.toml (docs/operations.md, Watch)", () => {
 });
 
 describe("the line of a call (docs/operations.md, Watch)", () => {
-  it("the line of a call names the application, on every route of one", async () => {
+  it("the line of a call names the application, on every route of one, and has no level", async () => {
     for (const route of ROUTES.filter(({ by }) => by !== null)) {
       const id = crypto.randomUUID();
       requestIds.add(id);
       const { path, body } = requestOf(route, { ...NOTHING, application: application.id });
       const names = { invitationtoken: "inv_unknown", udid: "phone", "x-request-id": id };
       await call(route.method, path, { headers: { ...serverHeaders(application), ...names }, ...(body && { body }) });
-      expect([route.name, lines()]).toMatchObject([route.name, [{ application: application.id }]]);
+      const logged = lines();
+      expect([route.name, logged]).toMatchObject([route.name, [{ application: application.id }]]);
+      expect(logged[0]).not.toHaveProperty("level");
     }
+  });
+
+  it("the line of a call counts its round trips: a list takes one, and one more where the isolate does not know the application", async () => {
+    const roundTrips: unknown[] = [];
+    for (let calls = 0; calls < 2; calls++) {
+      const id = crypto.randomUUID();
+      requestIds.add(id);
+      await call("GET", "/v1/badges", { headers: { ...serverHeaders(application), "x-request-id": id } });
+      roundTrips.push(...lines().map((line) => line.roundTrips));
+    }
+    expect(roundTrips).toEqual([2, 1]);
   });
 });

@@ -9,7 +9,8 @@ import { billOf } from "../support/bill.ts";
 import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { bindDatabase, homeDatabase } from "../support/home.ts";
-import { addDoor, liveOf, ringLive, untilHeld, withBadge } from "./support.ts";
+import { serverHeaders } from "../support/http.ts";
+import { addDoor, liveOf, ringLive, untilHeld, withBadge, withLists } from "./support.ts";
 
 useQuietLog();
 
@@ -107,4 +108,10 @@ describe("what connected doors cost (contract section 26, docs/scale.md)", () =>
     await ringLive(application);
     for (const { status } of await Promise.all(made)) expect(status).toBe(200);
   });
+});
+
+it("the doors of an application that has none are listed without its object", async () => {
+  const LIVE = new Proxy(env.LIVE, { get: () => expect.fail("the object is asked") });
+  const request = new Request("https://badges.example/v1/doors", { headers: serverHeaders(await withLists()) });
+  expect(await callWith({ LIVE }, request)).toMatchObject({ status: 200, body: { doors: [] } });
 });

@@ -397,7 +397,7 @@ describe("doors and `reconcile --republish` (contract sections 21 and 26)", () =
   );
 
   it("doors are told at once that they need the lists, and are then held again", async () => {
-    const { application, have, door, held } = await withHeldDoor();
+    const { application, number, have, door, held } = await withHeldDoor();
     // Nobody rings the alarm that compares twice a minute.
     expect(await reconcile(application, { republish: true })).toMatchObject({ state: "in-sync", republished: true });
     const told = deltaOf(await held);
@@ -409,8 +409,8 @@ describe("doors and `reconcile --republish` (contract sections 21 and 26)", () =
     await untilHeld(application, 1);
     await ringLive(application);
     expect(await heldCalls(application)).toBe(1);
-    await endLive(application);
-    await next;
+    await takeStep(application, number, "suspend");
+    expect(deltaOf(await next)).toMatchObject({ since: told.change, entries: [expect.anything()] });
   });
 });
 

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { DOOR_SEEN_WRITE_MILLISECONDS } from "../../shared/limits/live-limits.ts";
+import { happenedWithin } from "../../shared/time.ts";
 
 const row = z.object({ seen_at: z.number(), have: z.number() });
 
@@ -26,8 +27,8 @@ export class SeenDoors {
 
   /** Notes a call that begins, and writes it if that is due. */
   noteStart(id: string, seen: Seen): void {
-    const writtenAt = this.#read(id)?.writtenAt;
-    const isDue = writtenAt === undefined || seen.seenAt - writtenAt >= DOOR_SEEN_WRITE_MILLISECONDS;
+    const writtenAt = this.#read(id)?.writtenAt ?? null;
+    const isDue = !happenedWithin(writtenAt, seen.seenAt, DOOR_SEEN_WRITE_MILLISECONDS);
     this.#note(id, seen, isDue ? null : writtenAt);
   }
 

@@ -91,7 +91,7 @@ export class NumberRegister {
     if (!wanted) return { kind: "taken", owner: null };
     // A range grows only at its end.
     if (own && own.firstNumber !== wanted.first) return { kind: "taken", owner: own };
-    const last = Math.max(wanted.last, own?.lastNumber ?? 0);
+    const last = Math.max(wanted.last, own?.lastNumber ?? wanted.last);
     const owner = findOwner(others, { first: wanted.first, last });
     if (owner) return { kind: "taken", owner };
     const registration = { applicationId: id, firstNumber: wanted.first, lastNumber: last, registeredAt: this.#now() };

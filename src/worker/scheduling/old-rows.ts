@@ -45,8 +45,8 @@ export async function purge(
   return { deleted, isFinished: next === null };
 }
 
-/** `now` − `days` in milliseconds, at least 0. */
-const daysBefore = (now: number, days: number): number => Math.max(0, now - Math.round(days * DAY_MILLISECONDS));
+/** `now` − `days` in milliseconds. */
+const daysBefore = (now: number, days: number): number => now - Math.round(days * DAY_MILLISECONDS);
 
 function requireDays(variable: string, days: number | null): number {
   if (days === null) throw new Error(`${variable} is not a number of days`);

@@ -2,7 +2,7 @@ import { NEAR_DEADLINE_MILLISECONDS } from "../../shared/limits/cache-limits.ts"
 import { PLATFORM_DEADLINE_MILLISECONDS } from "../../shared/limits/platform-limits.ts";
 import { isLocked, isRetryable } from "../../shared/retryable.ts";
 import { log } from "../log.ts";
-import { callOnce, retryPlatform, withDeadline } from "../platform.ts";
+import { retryPlatform, withDeadline } from "../platform.ts";
 import type { Statement } from "./statement.ts";
 
 /**
@@ -88,12 +88,8 @@ export class Database {
    *
    * @throws Unavailable when D1 fails or does not respond in time
    */
-  async onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
-    const session = this.d1.withSession("first-primary");
-    this.#primaryCalls++;
-    const result = await callOnce("D1", () => query(session));
-    this.#bookmark = session.getBookmark();
-    return result;
+  onceAtPrimary<T>(query: (session: D1DatabaseSession) => Promise<T>): Promise<T> {
+    return this.#atPrimary(query, () => false);
   }
 
   /**

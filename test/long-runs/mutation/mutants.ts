@@ -127,10 +127,11 @@ function codeChanges(node: Node, parent: Node | undefined, text: string): Change
 function literalChanges(node: Node, parent: Node | undefined, text: string): Change[] {
   const { value } = node;
   if (typeof value === "boolean") return instead(node, String(!value));
-  if (typeof value === "number") return instead(node, `(${value + 1})`, `(${value - 1})`);
   // The name of a field or of a module, and what only the compiler compares, is no logic.
   const isName = !parent || (parent.key === node && !parent.computed) || /^(TS|Import|Export|JSX)/.test(parent.type);
-  if (typeof value !== "string" || isName) return [];
+  if (isName) return [];
+  if (typeof value === "number") return instead(node, `(${value + 1})`, `(${value - 1})`);
+  if (typeof value !== "string") return [];
   if (SQL_START.test(value)) return sqlChanges(node, text);
   return PROSE.test(value) ? [] : instead(node, value === "" ? '"mutant"' : '""');
 }

@@ -16,12 +16,16 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     "bound/ homes/sweep history/erase live/live mixed-releases",
   ],
   [/worker\/live\//, "live/ http/authorization http/errors", "node/door"],
-  [/worker\/scheduling\//, RESTORED, "homes/ storage/retention badges/script webhooks/"],
+  [
+    /worker\/scheduling\//,
+    RESTORED,
+    "homes/ storage/retention badges/script webhooks/ mixed-releases node/home-numbers",
+  ],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/lists live/ users/"],
   [/worker\/homes/, "homes/"],
   [
     /worker\/storage\/(heartbeat|sealed|number-ranges|command-rows|retention)/,
-    "homes/ storage/ applications/ badges/near-",
+    "homes/ storage/ applications/ badges/near- badges/script",
     RESTORED,
   ],
   [/worker\/storage\/status-changes/, BADGES, LIFE, "live/live badges/status-"],
@@ -43,13 +47,16 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
   ],
   [/worker\/users\/|storage\/observed/, "users/ http/authorization badges/users http/lists"],
   [/worker\/history\/|storage\/history/, "history/ http/list storage/rows-read"],
-  [/worker\/storage\/(badges|blocked|bounded|invitation-list|text|settings)/, "http/ storage/rows-read storage/costs"],
+  [
+    /worker\/storage\/(badges|blocked|bounded|invitation-list|text|settings)/,
+    "http/ storage/rows-read storage/costs badges/users",
+  ],
   [/worker\/storage\/(device|status|issued)/, BADGES, LIFE, "bound/", "badges/near- badges/status- users/"],
-  [/worker\/storage\//, BADGES, INVITATIONS, "bound/", RESTORED, "storage/"],
+  [/worker\/storage\//, BADGES, INVITATIONS, "bound/", RESTORED, "storage/ http/log-sample"],
   [/worker\/dpop\//, "dpop/ bound/proved"],
   [/worker\/(applications|keys)\//, "applications/", DOOR, "http/", RESTORED, "dpop/nonce invitations/idempotency"],
   [/worker\/http\//, "http/", "bound/ users/ badges/near- live/live invitations/reception"],
-  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "lru-cache retryable"],
+  [/worker\//, BADGES, DOOR, "webhooks/", RESTORED, "lru-cache retryable http/log-sample"],
   [/shared\/(badge-lifecycle|storage)\//, LIFE, BADGES],
   [/verify\/|shared\/card-formats/, "verify/ node/verify."],
   [/shared\/limits\/key-/, "http/openapi dpop/ bound/ applications/ node/admin-credentials"],
@@ -109,8 +116,8 @@ export const isInWorker = (file: string): boolean => /^src\/(worker|shared)\//.t
 /** All tests that run in workerd. */
 export const WORKER_TESTS = [
   ...["allocator", "applications", "badges", "bound", "client", "dpop", "history", "homes", "http", "invitations"],
-  ...["live", "storage", "users", "verify", "webhooks"],
-].map((folder) => `test/${folder}/`);
+  ...["live", "storage", "users", "verify", "webhooks", "mixed-releases", "lru-cache", "retryable"],
+].map((name) => `test/${name}`);
 
 /** @returns parts of the paths of the tests that most likely notice a mutant of this file */
 export function testsOf(file: string): string[] {

@@ -122,9 +122,7 @@ async function continueCopy(parts: ReplicaParts, begun: LogHead): Promise<CopySt
     // The first step's response, which has them too, may be lost.
     for (const key of SELECT_KEYS.rows(keys)) tables.keepKey(key);
     insertRows(tables.orm, table, rows);
-    const place = next
-      ? { table, key: [...next] }
-      : nextTable && { table: nextTable, key: [...PAGED_TABLES[nextTable].start] };
+    const place = next ? { table, key: next } : nextTable && { table: nextTable, key: PAGED_TABLES[nextTable].start };
     tables.changeSelf(isDone ? { copiedAt: copiedAt(begun, now()), copyAfter: null } : { copyAfter: place ?? null });
   });
   return isDone ? "done" : "more";

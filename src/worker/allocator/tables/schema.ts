@@ -90,7 +90,10 @@ export const allocator = sqliteTable("allocator", {
   /** When the copy of D1's rows was done, in milliseconds; null: it is not, so the allocator counts as empty. */
   copiedAt: integer("copied_at"),
   /** Where the copy goes on; null: at the beginning. */
-  copyAfter: text("copy_after", { mode: "json" }).$type<{ table: string; key: [string | number, string | number] }>(),
+  copyAfter: text("copy_after", { mode: "json" }).$type<{
+    table: string;
+    key: readonly [string | number, string | number];
+  }>(),
   /** When old invitations were last deleted, in milliseconds, and the digest after which the walk goes on; empty: it is done. */
   purgedAt: integer("purged_at").notNull().default(0),
   purgeAfter: text("purge_after").notNull().default(""),

@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { Snapshots } from "../../src/worker/live/snapshots.ts";
+import { Database } from "../../src/worker/storage/database.ts";
+import { standIn } from "../long-runs/stand-in.ts";
+import { createApplication } from "../support/application.ts";
+import { homeDatabase } from "../support/home.ts";
+
+it("a read of D1 is shared while it runs, but not with a caller that needs earlier changes, or was told of a later one (contract section 26)", async () => {
+  const { id } = await createApplication();
+  const kv = standIn<SyncKvStorage>("an object's storage", { get: () => undefined, put: () => {} });
+  const snapshots = new Snapshots(kv, id, () => new Database(homeDatabase()));
+  const [first, same, earlier] = [snapshots.read(1), snapshots.read(5), snapshots.read(0)];
+  snapshots.outdate();
+  const newer = snapshots.read(5);
+  expect(await same).toBe(await first);
+  expect(await earlier).not.toBe(await first);
+  expect(await newer).not.toBe(await earlier);
+});
