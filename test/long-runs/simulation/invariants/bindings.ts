@@ -107,17 +107,20 @@ export class Bindings extends Member {
     const mayAsk = ({ request: { applicationId }, from }: Attempt<"badge">) =>
       !isUnbound || this.#mayBeUnbound(applicationId, from, timeline.now);
     verdict.expect(askers.some(mayAsk), "a badge is bound to the key of the call that creates it", badge);
-    const replaced = changes.find(
-      ({ table, before, after }) =>
-        table === "badge" &&
-        ["application_id", "device", "user_id"].every((column) => before?.[column] === badge[column]) &&
-        before?.superseded_at === null &&
-        after?.superseded_at !== null,
+    const isOfThis = (row: Row | null) =>
+      ["application_id", "device", "user_id"].every((column) => row?.[column] === badge[column]);
+    const own = changes.filter(({ table, after }) => table === "badge" && isOfThis(after));
+    const replaced = own.find(
+      ({ before, after }) => isOfThis(before) && before?.superseded_at === null && after?.superseded_at !== null,
     )?.before;
     if (!replaced || replaced.key_thumbprint === null || replaced.key_thumbprint === badge.key_thumbprint) return;
-    const [invitation] = d1.look("SELECT with_secret FROM invitation WHERE digest = ?", badge.invitation ?? null);
     const isOpen = !isUnbound && askers.some(({ from }) => isAhead(replaced.rebind_until, from - this.#clockError));
-    const isAllowed = invitation?.with_secret === 1 || isOpen;
+    // In the same entry the device may have claimed more than one invitation.
+    const isOfServer = own.some(({ before, after }) => {
+      const claimed = isIssued(before) ? null : (after?.invitation ?? null);
+      return d1.look("SELECT with_secret FROM invitation WHERE digest = ?", claimed)[0]?.with_secret === 1;
+    });
+    const isAllowed = isOfServer || isOpen;
     verdict.expect(isAllowed, "a bound badge is replaced by its key, or by the server", replaced, "by", badge);
   }
 

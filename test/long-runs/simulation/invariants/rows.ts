@@ -41,6 +41,8 @@ export class Rows extends Member {
     verdict.expect(touched.length === 0, "nobody changes a row of another application", touched);
     const isRepeated = replica.see(changes, lateMilliseconds);
     for (const change of changes) history.see(change);
+    const head = changes.find(({ table }) => table === "application_head");
+    if (head?.after && isFolded(changes)) history.noteFolded(String(head.after.application_id));
     // An entry that is applied again does what it did, when all of this was looked at.
     if (!isRepeated) this.#check(changes, lateMilliseconds);
   }
@@ -54,8 +56,6 @@ export class Rows extends Member {
       if (table === "webhook_event") this.#checkEvent(change);
       if (table === "script_command") this.#checkCommand(change);
     }
-    const head = changes.find(({ table }) => table === "application_head");
-    if (head?.after && isFolded(changes)) this.world.history.noteFolded(String(head.after.application_id));
     this.#checkNumbers(changes);
     this.#checkEvents(changes);
     this.world.bindings.see(changes, lateMilliseconds);

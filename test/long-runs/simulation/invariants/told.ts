@@ -64,12 +64,14 @@ export class Told extends Member {
     const wasActive = states.includes("active") || history.wasFolded(request.applicationId, readFrom, to);
     this.#expect(wasActive, "a login is answered only while its badge is active", attempt, spans);
     bindings.checkLogin(attempt, spans);
-    // A claim may have superseded it meanwhile.
-    const isSuperseded = spans.some((span) => span.to >= from && span.row.superseded_at !== null);
-    const isCurrent = isSuperseded || history.wasCurrent(request, number, readFrom, to);
+    // A claim may have superseded it meanwhile. And a republication brings rows in the order of their numbers.
+    const mayBeBehind =
+      replica.lacked(request.applicationId, from, to) ||
+      spans.some((span) => span.to >= from && span.row.superseded_at !== null);
+    const isCurrent = mayBeBehind || history.wasCurrent(request, number, readFrom, to);
     this.#expect(isCurrent, "a login makes its badge the device's current one", attempt, spans);
     const bookmarkedAt = Math.min(to, this.#checkBookmark(attempt));
-    const isKnown = isSuperseded || history.wasCurrent(request, number, readFrom, bookmarkedAt);
+    const isKnown = mayBeBehind || history.wasCurrent(request, number, readFrom, bookmarkedAt);
     this.#expect(isKnown, "a login's bookmark is as new as what it did", attempt, spans);
     if (replica.lacked(request.applicationId, from, to)) return;
     // Whether a call began before a copy was done, and may have been decided before, is said by two clocks.
