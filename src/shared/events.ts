@@ -12,6 +12,4 @@ export const SUBSCRIBABLE_EVENTS = [
 export type SubscribableEvent = (typeof SUBSCRIBABLE_EVENTS)[number];
 
 /** All events. `webhook:test` is sent by an administrator's command. */
-export const EVENTS = [...SUBSCRIBABLE_EVENTS, "webhook:test"] as const;
-
-export type EventName = (typeof EVENTS)[number];
+export type EventName = SubscribableEvent | "webhook:test";

@@ -1,8 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import { index, integer, primaryKey, type SQLiteColumn, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { ACTOR_KINDS } from "./actor.ts";
-import { INVITATION_STATES, STORED_STATES } from "./badge-lifecycle/states.ts";
-import { EVENTS } from "./events.ts";
+import { INVITATION_STATES, type StoredState } from "./badge-lifecycle/states.ts";
+import type { EventName } from "./events.ts";
 import { statisticsColumn } from "./head-statistics.ts";
 import { HISTORY_ACTIONS } from "./history.ts";
 import type { ApplicationId, DeviceId, InvitationDigest, UserDigest } from "./identifiers.ts";
@@ -213,7 +213,7 @@ export const badgeColumns = {
   invitation: text("invitation").$type<InvitationDigest>(),
   issuedAt: integer("issued_at"),
   /** The stored state. It does not include expiry, which the clock decides. Meaningless for a reservation. */
-  state: text("state", { enum: STORED_STATES }).notNull().default("active"),
+  state: text("state").$type<StoredState>().notNull().default("active"),
   /** Time from which the badge is expired; null if it has no end. */
   expiresAt: integer("expires_at"),
   /** Before this time the badge cannot sign; null if it can from its issue on. */
@@ -523,7 +523,7 @@ export const webhookEvent = sqliteTable(
     applicationId: ofApplication(),
     /** `evt_` and a ULID, which sorts by time. */
     id: text("id").notNull(),
-    event: text("event", { enum: EVENTS }).notNull(),
+    event: text("event").$type<EventName>().notNull(),
     payload: text("payload").notNull(),
     state: text("state", { enum: EVENT_STATES }).notNull(),
     /** Attempts recorded since the event was made or replayed. */

@@ -3,6 +3,7 @@ import { type DeviceClient, isExpiredCursor, isRefusedBadge, type ServerClient }
 import { metadata } from "../../src/shared/requests.ts";
 import { verifyBadgeSignature } from "../../src/verify/badge-signature.ts";
 import { signIn } from "../http/support/people.ts";
+import { addDoor } from "../live/support.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { runSql } from "../support/home.ts";
 import { collect, device, failureOf, fakeService, inOneHour, server, worker } from "./support.ts";
@@ -62,6 +63,7 @@ describe("the device client (contract sections 1 to 3)", () => {
     await client.setBadgeEnd(ids[0] ?? "", new Date(0));
     expect(await both()).toEqual(["EXPIRED_BADGE", "EXPIRED_BADGE"]);
     expect(await client.blockUser("alice")).toEqual({ userId: "alice", blocked: true, revoked: ids });
+    expect(await collect(client.listBlockedUsers().users())).toMatchObject([{ userId: "alice", blocked: true }]);
     expect(await both()).toEqual(["REVOKED_BADGE", "REVOKED_BADGE"]);
     expect(await reasonOf(device(application, "other").requestBadge({ userId: "alice" }))).toBe("BLOCKED_USER");
     expect(await client.unblockUser("alice")).toEqual({ userId: "alice", blocked: false, revoked: [] });
@@ -85,6 +87,8 @@ describe("the server client and badges (contract sections 4, 12 and 13)", () => 
     const expired = { state: "expired", expiresAt: "2020-01-01T00:00:00.000Z" };
     expect(await client.setBadgeEnd(id, "2020-01-01T01:00:00+01:00")).toMatchObject(expired);
     expect(await client.setBadgeEnd(id, null)).not.toHaveProperty("expiresAt");
+    expect(await client.setBadgeTimes(id, { startsAt: end })).toMatchObject({ startsAt: end.toISOString() });
+    expect(await client.setBadgeTimes(id, { startsAt: null })).not.toHaveProperty("startsAt");
     expect(await client.revokeBadge(id)).toEqual({ ...badge, state: "revoked" });
     await expect(client.resumeBadge(id)).rejects.toMatchObject({ status: 409, code: "ENDED_BADGE" });
   });
@@ -187,7 +191,7 @@ describe("the server client, invitations and the application (contract sections 
     ]);
   });
 
-  it("the server client lists invitations by visit and by name, the history by time, actor and action, and who has access", async () => {
+  it("the server client lists invitations by visit and by name, the history by time, actor and action, who has access, and the doors", async () => {
     const application = await createApplication();
     const client = server(application);
     const [end, udid] = [inOneHour(), "desk"];
@@ -206,6 +210,9 @@ describe("the server client, invitations and the application (contract sections 
     await signIn(application, "viewer");
     const person = { name: expect.stringContaining("The viewer"), role: "viewer", createdAt: TIME };
     expect(await collect(client.listAccess({ perPage: 1 }).people())).toEqual([person]);
+    await addDoor(application, "North");
+    const door = { name: "North", createdAt: TIME, isCurrent: false };
+    expect(await collect(client.listDoors({ perPage: 1 }).doors())).toEqual([door]);
   });
 
   it("the server client lists events with their deliveries, and replays one", async () => {
@@ -276,6 +283,10 @@ describe("the server client, invitations and the application (contract sections 
     ["listEvents", (_, office) => collect(office.listEvents()), { events: [] }],
     ["replayEvent", (_, office) => office.replayEvent("evt_1"), { id: "evt_1", state: "held" }, 202],
     ["getApplication", (_, office) => office.getApplication(), { applicationId: "app_1" }],
+    ["searchBadges", (_, office) => collect(office.searchBadges({ q: "al" })), { badges: [] }],
+    ["listBlockedUsers", (_, office) => collect(office.listBlockedUsers()), { users: [] }],
+    ["listAccess", (_, office) => collect(office.listAccess()), { people: [] }],
+    ["listDoors", (_, office) => collect(office.listDoors()), { doors: [] }],
     ["getStatistics", (_, office) => office.getStatistics(), { applicationId: "app_1", asOf: INVITED.expiresAt }],
   ])(
     "%s passes on fields that it does not know, and rejects a response without one that the caller needs",

@@ -64,6 +64,13 @@ describe('CONSOLE = "off" and PASS = "off" in wrangler.toml (contract sections 1
   });
 });
 
+it("/docs links to the console only where the service has it", async () => {
+  expect((await get("/docs", { CONSOLE: "on" })).text).toContain('href="/console"');
+  const { status, text, headers } = await get("/docs", { CONSOLE: "off" });
+  expect([status, headers.has("etag")]).toEqual([200, false]);
+  expect(text).not.toContain('href="/console"');
+});
+
 const DEMO_APPLICATION_ID = 'app_0123456789"<b>';
 
 describe("/docs and the demo application (contract section 11)", () => {

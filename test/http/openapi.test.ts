@@ -51,6 +51,16 @@ describe("GET /openapi.json (contract section 11)", () => {
 describe("what the reference tells an integrator", () => {
   const reference = JSON.stringify(openApi);
 
+  it("the reference names every action of sections 18 and 23, by which the history can be filtered", () => {
+    const { parameters = [] } = openApi.paths["/v1/history"]?.get ?? {};
+    expect(parameters.find(({ name }) => name === "action")?.schema.enum).toEqual([
+      ...SUBSCRIBABLE,
+      ...["badge:rebound", "badge:rescheduled", "user:blocked", "user:unblocked", "user:erased", "invitation:created"],
+      ...["application:updated", "application:disabled", "application:enabled", "secret:added", "secret:promoted"],
+      ...["secret:retired", "key:rotated", "event:replayed"],
+    ]);
+  });
+
   it("the reference states the numbers and conditions of the contract", () => {
     const stated = [
       "decimal, without leading zeros, at most 9007199254740991",

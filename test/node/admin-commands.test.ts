@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { forEnvironment } from "../../src/admin/command-line/shell.ts";
 import { createAdminProgram, run } from "../../src/admin/program.ts";
+import { SUBSCRIBABLE } from "../support/subscribable.ts";
 import { captured, commandsIn, localHomes } from "./support/script.ts";
 import { runProgram } from "./support/service.ts";
 
@@ -56,7 +57,7 @@ describe("a user error is one line on standard error, and nothing on standard ou
     ["--first 1", "A range needs both ends"],
     ["--last 1e3", "Give a whole number from 1 to 9007199254740991"],
     ["--webhook-url http://a.example.com", "does not start with https://"],
-    ["--events badge:created,badge:gone", 'Unknown: "badge:gone". The events are badge:created, badge:suspended, '],
+    ["--events badge:created,badge:gone", `Unknown: "badge:gone". The events are ${SUBSCRIBABLE.join(", ")}; see`],
     ...["59", "none", "1e9"].map((text) => [
       `--status-lifetime ${text}`,
       `"${text}" does not fit --status-lifetime. Give a whole number from 60 to `,

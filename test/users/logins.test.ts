@@ -51,8 +51,10 @@ describe("a login to an application that has its users verified (contract sectio
       expect(line).toMatchObject({ code: "INVALID_USERTOKEN", detail });
       expect(JSON.stringify(line)).not.toContain(token);
     }
-    const without = await logIn(application, null, undefined, {});
-    expect(without.headers.get("www-authenticate")).toBe("Bearer");
+    for (const authorization of ["", "Bearer", "Basic dTpw"]) {
+      const without = await logIn(application, null, undefined, { authorization });
+      expect([authorization, without.headers.get("www-authenticate")]).toEqual([authorization, "Bearer"]);
+    }
   });
 
   it("the user is in the claim that the application sets", async () => {

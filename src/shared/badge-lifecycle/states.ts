@@ -1,10 +1,9 @@
-/** Stored states. The clock decides whether a badge has expired. */
-export const STORED_STATES = ["active", "suspended", "revoked", "replaced"] as const;
-type StoredState = (typeof STORED_STATES)[number];
-
 /** States that callers see. Only an active badge opens doors. */
 export const BADGE_STATES = ["active", "suspended", "revoked", "expired", "replaced"] as const;
 export type BadgeState = (typeof BADGE_STATES)[number];
+
+/** The clock decides whether a badge has expired. */
+export type StoredState = Exclude<BadgeState, "expired">;
 
 /** States of an invitation; all except `pending` are final. */
 export const INVITATION_STATES = ["pending", "claimed", "revoked", "expired"] as const;

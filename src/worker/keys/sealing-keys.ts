@@ -35,11 +35,11 @@ export class SealingKeys {
   async open<T>(version: number, use: (privateKey: CryptoKey) => Promise<T>): Promise<T> {
     const held = this.#heldOf(version);
     let failure: unknown = new Error(`the Worker has no secret SEALING_KEY_${version} or SEALING_KEY_${version}_…`);
-    for (const [index, each] of held.entries()) {
+    for (const each of held) {
       try {
         each.privateKey ??= await importSealingPrivateKey(each.pkcs8);
         const opened = await use(each.privateKey);
-        if (index > 0) this.#held.set(version, [each, ...held.filter((other) => other !== each)]);
+        this.#held.set(version, [each, ...held.filter((other) => other !== each)]);
         return opened;
       } catch (error) {
         failure = error;
