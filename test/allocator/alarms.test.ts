@@ -8,11 +8,12 @@ import {
   VERIFY_PAGE_ROWS,
 } from "../../src/shared/limits/allocator-limits.ts";
 import { Allocator } from "../../src/worker/allocator/allocator.ts";
-import { entry } from "../../src/worker/allocator/tables/schema.ts";
+import { entry, invitation } from "../../src/worker/allocator/tables/schema.ts";
 import { issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { invite } from "../invitations/support/calls.ts";
+import { invite, revoke } from "../invitations/support/calls.ts";
 import { ahead, DAY, HOUR, MINUTE, moveClock, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
+import { readRows } from "../invitations/support/storage.ts";
 import { alarmOf, allocatorOf, aroundObjectD1, bindObject, endAllocator, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
@@ -149,6 +150,27 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     moveClock(MINUTE);
     await ring(application);
     expect(await stateOf(application, number)).toBe("active");
+  });
+
+  it("one alarm looks at a bounded number of invitations for old ones, and the next alarm goes on behind them", async () => {
+    const application = await createApplication();
+    await bindObject(application, () => ({ INVITATION_RETENTION_DAYS: "0" }));
+    const { token } = await invite(application);
+    await revoke(application, token);
+    const { digest: _, endedAt: __, ...others } = getTableColumns(invitation);
+    const columns = Object.values(others).map(({ name }) => name);
+    await runInDurableObject(allocatorOf(application), (_, { storage }) => {
+      // Before it in the walk, and not old yet.
+      storage.sql.exec(
+        `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 500)
+         INSERT INTO invitation (digest, ended_at, ${columns}) SELECT '!' || n, ?, ${columns} FROM place, invitation`,
+        Date.now() + DAY,
+      );
+    });
+    for (const left of [1, 0]) {
+      await ring(application);
+      expect((await readRows(application)).invitations).toHaveLength(left);
+    }
   });
 });
 

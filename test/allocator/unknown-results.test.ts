@@ -301,6 +301,19 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
   );
 });
 
+it("a call that is refused because of overload is not repeated, and gets 503 at once (contract section 7)", async () => {
+  const { application, number } = await withBadge();
+  let calls = 0;
+  const ALLOCATOR = aroundAllocators(async () => {
+    calls++;
+    throw Object.assign(new Error("the call failed"), { overloaded: true });
+  });
+  const init = { method: "PATCH", headers: serverHeaders(application) };
+  const request = new Request(`https://badges.example/v1/badges/${number}/suspend`, init);
+  const { status, body } = await callWith({ ALLOCATOR }, request);
+  expect([status, body, calls]).toEqual([503, { error: "UNAVAILABLE" }, 1]);
+});
+
 describe("an instance that another has superseded (contract section 21)", () => {
   const supersede = (application: TestApplication) =>
     runInDurableObject(allocatorOf(application), (_, { storage: { sql } }) => {

@@ -87,7 +87,7 @@ export class Alarms {
     const now = Date.now();
     const retention = this.#retention();
     const isDone = await this.#recordEnds(submit);
-    const isPurgeDue = purgeAfter !== "" || now - purgedAt >= this.#purgePause();
+    const isPurgeDue = now - purgedAt >= this.#purgePause();
     const isPurged = !isPurgeDue || (await this.#purge(submit, purgeAfter, now - retention));
     const isErased = this.#tables.pendingErasure() === undefined;
     const isPruned = !(await this.#prune(now, sentThrough(), noteLogSince));

@@ -46,7 +46,7 @@ export class AllocatorClient {
   async execute(db: Database, applicationId: ApplicationId, command: Command, audit: AuditContext): Promise<Success> {
     const until = Date.now() + CALL_DEADLINE_MILLISECONDS;
     const message = { version: CALL_VERSION, id: newRandomId(), until, audit, command };
-    const { outcome, bookmark } = await this.#try(applicationId, message, until);
+    const { outcome, bookmark } = await this.#try(applicationId, message);
     db.noteBookmark(bookmark);
     switch (outcome.kind) {
       case "refused":
@@ -74,7 +74,7 @@ export class AllocatorClient {
    * Repeats the call until its deadline: it has the same ID, so it is decided once, and after an earlier 503 a late copy of it
    * could undo a later call.
    */
-  #try(applicationId: ApplicationId, call: CallMessage, until: number): Promise<Reply> {
+  #try(applicationId: ApplicationId, call: CallMessage): Promise<Reply> {
     return withDeadline("allocator", CALL_DEADLINE_MILLISECONDS, async (hasTimedOut) => {
       for (let pause = CALL_RETRY_BASE_MILLISECONDS; ; pause = Math.min(2 * pause, CALL_RETRY_MAX_MILLISECONDS)) {
         try {
@@ -82,7 +82,7 @@ export class AllocatorClient {
           return await this.#stub(applicationId).call(applicationId, call);
         } catch (error) {
           // The platform refuses the call before the object gets it; to repeat it would add to the overload.
-          if (isOverloaded(error) || hasTimedOut() || Date.now() >= until) throw new Unavailable("allocator", error);
+          if (isOverloaded(error) || hasTimedOut()) throw new Unavailable("allocator", error);
           await scheduler.wait(Math.random() * pause);
         }
       }
