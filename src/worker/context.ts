@@ -61,14 +61,6 @@ export interface Context extends Isolate {
 
 let isolate: Isolate | undefined;
 
-/** `PUBLIC_URL` as it was last parsed: each signature of an application with status lists needs it. */
-let publicUrl: { text: string; parsed: string | null } | undefined;
-
-function readPublicUrl(text: string): string | null {
-  if (publicUrl?.text !== text) publicUrl = { text, parsed: parsePublicUrl(text) };
-  return publicUrl.parsed;
-}
-
 export function createContext(env: Env, defer: (work: Promise<unknown>) => void, home: Home): Context {
   isolate ??= createIsolate(env);
   return {
@@ -83,7 +75,7 @@ export function createContext(env: Env, defer: (work: Promise<unknown>) => void,
     refusedCallLimit: env.REFUSED_CALL_LIMIT,
     // Read on demand: most requests need neither.
     retention: () => readRetention(env),
-    publicUrl: () => readPublicUrl(env.PUBLIC_URL),
+    publicUrl: () => parsePublicUrl(env.PUBLIC_URL ?? ""),
     isLocal: env.ENVIRONMENT === "local",
     now: Date.now,
     defer,

@@ -17,7 +17,6 @@ export const firstHome = (env: Env): Home => ({ number: 1, d1: env.DB, place: Re
 
 /** @returns undefined if no such home is bound */
 export function findHome(env: Env, number: number): Home | undefined {
-  if (number === 1) return firstHome(env);
   const d1: unknown = Reflect.get(env, databaseBindingOf(number));
   return isD1(d1) ? { number, d1, place: Reflect.get(env, `HOME_${number}`) } : undefined;
 }

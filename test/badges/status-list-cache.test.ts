@@ -211,6 +211,7 @@ describe("copies of lists", () => {
       cacheThat({ match: () => Promise.reject(new Error("no")), put: () => Promise.reject(new Error("no")) }),
       2,
     ],
+    ["has nothing", cacheThat({}), 0],
     ["has something else", cacheThat({ match: async () => new Response("something else") }), 0],
   ])("a list is built when the data centre's cache %s, and each failure is logged", async (_, edgeCache, failures) => {
     const warned = vi.spyOn(console, "warn").mockImplementation(() => {});

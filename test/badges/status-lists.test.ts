@@ -335,20 +335,22 @@ describe("PUBLIC_URL (contract section 14)", () => {
     expect(parsePublicUrl(text)).toBe(expected);
   });
 
-  it("without PUBLIC_URL lists are unavailable, doors use theirs, and no phone is locked out", async () => {
-    const application = await withLists();
-    await issueTo(application, "phone", "alice");
-    const lost = { PUBLIC_URL: "" };
-    const headers = { applicationid: application.id, udid: "phone" };
-    const { status, body } = await callWith(
-      lost,
-      new Request("https://badges.example/v1/badge/sign", { method: "POST", headers, body: '{"base64":"AAAA"}' }),
-    );
-    expect(status).toBe(200);
-    expect(decodeJwt(String(body.signature))).not.toHaveProperty("status");
-    expect(log.lines()).toContainEqual(expect.objectContaining({ event: "signed-without-status" }));
-    const list = await callWith(lost, new Request(`https://badges.example${listPath(application, 0)}`));
-    expect([list.status, list.body]).toEqual([503, { error: "UNAVAILABLE" }]);
-    expect(JSON.stringify(log.lines().findLast(({ level }) => level === "error"))).toContain("PUBLIC_URL is not set");
-  });
+  it.each<object>([{ PUBLIC_URL: "" }, { PUBLIC_URL: undefined }])(
+    "without PUBLIC_URL lists are unavailable, doors use theirs, and no phone is locked out: %j",
+    async (lost) => {
+      const application = await withLists();
+      await issueTo(application, "phone", "alice");
+      const headers = { applicationid: application.id, udid: "phone" };
+      const { status, body } = await callWith(
+        lost,
+        new Request("https://badges.example/v1/badge/sign", { method: "POST", headers, body: '{"base64":"AAAA"}' }),
+      );
+      expect(status).toBe(200);
+      expect(decodeJwt(String(body.signature))).not.toHaveProperty("status");
+      expect(log.lines()).toContainEqual(expect.objectContaining({ event: "signed-without-status" }));
+      const list = await callWith(lost, new Request(`https://badges.example${listPath(application, 0)}`));
+      expect([list.status, list.body]).toEqual([503, { error: "UNAVAILABLE" }]);
+      expect(JSON.stringify(log.lines().findLast(({ level }) => level === "error"))).toContain("PUBLIC_URL is not set");
+    },
+  );
 });

@@ -13,6 +13,7 @@ import { callServer, requestBadge } from "../support/http.ts";
 import { Outbox } from "../support/outbox.ts";
 import { useReceivers } from "../support/receivers.ts";
 import { until } from "../support/until.ts";
+import { outcome } from "./support/draft.ts";
 
 useQuietLog();
 useStandingClock();
@@ -32,6 +33,18 @@ async function issue(application: TestApplication, udid: string, os?: string): P
 }
 
 describe("GET /v1/application (contract section 19)", () => {
+  it("an application that a restored D1 does not have is refused, while the isolate still knows it", async () => {
+    const application = await createApplication();
+    await read(application, "/v1/application");
+    for (const table of ["application_secret", "signing_key", "application_head"]) {
+      await runSql(`DELETE FROM ${table} WHERE application_id = ?`, application.id);
+    }
+    await runSql("DELETE FROM application WHERE id = ?", application.id);
+    for (const path of ["/v1/application", "/v1/stats"]) {
+      expect(outcome(await callServer(application, "GET", path))).toBe("401 INVALID_CREDENTIALS");
+    }
+  });
+
   it("GET /v1/application returns the settings of the application, by default and as an administrator set them, and names nobody to the server", async () => {
     for (const settings of [
       {},

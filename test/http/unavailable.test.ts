@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { DatabaseHealth } from "../../src/worker/database-health.ts";
 import { moveClock } from "../invitations/support/clock.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith } from "../support/bindings.ts";
@@ -172,6 +173,15 @@ describe("/health (contract section 7)", () => {
       told.push(`${await check()} ${asked()}`);
     }
     expect(told).toEqual(["200 1", "503 UNAVAILABLE 2", "503 UNAVAILABLE 2", "200 3"]);
+  });
+
+  it("a call of /health does not wait longer than three seconds for one that ended without a result", async () => {
+    const health = new DatabaseHealth();
+    void health.check(0, () => new Promise(() => {}));
+    const wait = vi.spyOn(scheduler, "wait").mockImplementation(async () => {});
+    onTestFinished(() => wait.mockRestore());
+    expect(await health.check(0, async () => {})).toBe(false);
+    expect(wait.mock.calls).toEqual(Array(150).fill([20]));
   });
 
   it("all waiting calls of /health get 503 while D1 does not respond", async () => {

@@ -12,8 +12,7 @@ const FORM = /^([1-9]\d{0,2})\.([\da-f]{8}-[\da-f]{8}-[\da-f]{8}-[\da-f]{32})$/;
 
 /** The caller's D1 bookmark for the application's home; null if it sent none for this home. */
 export function readBookmark(c: HonoContext<HttpEnv>, { id }: Application): string | null {
-  const text = header(c, "bookmark");
-  return text === null ? null : parseBookmark(text, homeOf(id));
+  return parseBookmark(header(c, "bookmark") ?? "", homeOf(id));
 }
 
 /** @returns null if the text is malformed, or of another home */

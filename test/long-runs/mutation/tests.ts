@@ -22,7 +22,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     "homes/ storage/retention badges/script webhooks/ mixed-releases node/home-numbers",
   ],
   [/worker\/(storage\/(console|door)-secrets|applications\/access)/, DOOR, "http/lists live/ users/"],
-  [/worker\/homes/, "homes/"],
+  [/worker\/home/, "homes/"],
   [
     /worker\/storage\/(heartbeat|sealed|number-ranges|command-rows|retention)/,
     "homes/ storage/ applications/ badges/near- badges/script",
