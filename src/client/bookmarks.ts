@@ -42,7 +42,7 @@ export class Bookmarks {
       this.drop();
     } else if (begun.drops === this.#drops) {
       const isUnchanged = this.#current === begun.sent;
-      if (isUnchanged || this.#current === undefined || received > this.#current) this.#current = received;
+      if (isUnchanged || received > (this.#current ?? "")) this.#current = received;
     }
   }
 

@@ -43,6 +43,18 @@ describe("the Worker finds the secret of a sealing key (contract section 9)", ()
 });
 
 describe("an isolate that has opened a sealed value (contract section 9)", () => {
+  it("an isolate opens a key once for each of the 1,000 applications that it caches", async () => {
+    const sealingKeys = new SealingKeys(env);
+    const opening = vi.spyOn(sealingKeys, "open").mockResolvedValue({});
+    const keys = new UnsealedKeys(sealingKeys);
+    for (const _time of [1, 2]) {
+      for (let place = 0; place < 1000; place++) {
+        await keys.rootKey(applicationId.parse(`app_${place}`), { sealed: `sealed ${place}`, sealingVersion: 1 });
+      }
+    }
+    expect(opening).toHaveBeenCalledTimes(1000);
+  });
+
   it("an isolate that has opened a sealed value opens it in no row of another ID or application, and for no other purpose", async () => {
     const sealer = await testSealer();
     const [a, b] = [applicationId.parse("app_a"), applicationId.parse("app_b")];

@@ -134,10 +134,20 @@ describe("the server client and badges (contract sections 4, 12 and 13)", () => 
     expect(await collect(pages.badges()), "from the beginning each time").toEqual(badges);
   });
 
-  it("the server client lists one user's badges, whatever characters the user ID has", async () => {
+  it("the server client lists one user's badges, whatever characters the user ID has, and searches them", async () => {
     const strange = "a/b?c=d&e%2F#ü ✓";
-    const { client, badges } = await withBadges("a", strange, strange, "z");
+    const { client, badges, ids } = await withBadges("a", strange, strange, "z");
     expect(await collect(client.listBadges({ userId: strange, perPage: 1 }).badges())).toEqual(badges.slice(1, 3));
+    const [, one = "", other = ""] = ids;
+    const found = async (search: Parameters<typeof client.searchBadges>[0]) =>
+      (await collect(client.searchBadges({ perPage: 1, ...search }).badges())).map(({ id }) => id);
+    expect(await found({ q: "B?C", order: "newest" })).toEqual([other, one]);
+    await client.suspendBadge(one);
+    expect(await found({ state: "suspended" })).toEqual([one]);
+    const end = inOneHour();
+    await client.setBadgeEnd(other, end);
+    expect(await found({ endsBefore: end })).toEqual([]);
+    expect(await found({ endsBefore: new Date(end.getTime() + 1).toISOString() })).toEqual([other]);
     expect(await client.blockUser(strange)).toMatchObject({ userId: strange, blocked: true });
   });
 
@@ -196,7 +206,8 @@ describe("the server client, invitations and the application (contract sections 
     const client = server(application);
     const [end, udid] = [inOneHour(), "desk"];
     const early = new Date(Date.now() - 1000);
-    await client.createInvitation({ expiresAt: end, udid, name: "Ann Lee", actor: "Tom" });
+    const visit = { expiresAt: end, udid, name: "Ann Lee", userId: "ann", actor: "Tom" };
+    const { badgeId } = await client.createInvitation(visit);
     await client.createInvitation({ expiresAt: end, udid, name: "Bob", badgeStartsAt: early, badgeExpiresAt: end });
     const namesOf = async (query: Parameters<typeof client.listInvitations>[0]) =>
       (await collect(client.listInvitations({ perPage: 1, ...query }).invitations())).map(({ name }) => name);
@@ -207,6 +218,7 @@ describe("the server client, invitations and the application (contract sections 
       (await collect(client.listHistory({ perPage: 1, ...query }).history())).length;
     expect(await countOf({ since: early, until: end, actor: "Tom", action: "invitation:created" })).toBe(1);
     expect(await countOf({ until: early })).toBe(0);
+    for (const query of [{ badgeId }, { userId: "ann" }]) expect(await countOf(query)).toBe(1);
     await signIn(application, "viewer");
     const person = { name: expect.stringContaining("The viewer"), role: "viewer", createdAt: TIME };
     expect(await collect(client.listAccess({ perPage: 1 }).people())).toEqual([person]);

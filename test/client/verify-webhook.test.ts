@@ -112,6 +112,12 @@ describe("any other webhook is refused (contract section 8)", () => {
     for (const junk of ["", "?", "AAAA"]) expect(await check({ Signature: junk })).toBe("wrong-signature");
   });
 
+  it("at most eight signatures of a webhook are checked", async () => {
+    const genuine = (await signed(["s"]))["webhook-signature"];
+    expect(await check({ "webhook-signature": `${"v1,AAAA ".repeat(7)}${genuine}` })).toBe("accepted");
+    expect(await check({ "webhook-signature": `${"v1,AAAA ".repeat(8)}${genuine}` })).toBe("wrong-signature");
+  });
+
   it("a webhook with a repeated header is refused", async () => {
     const sent = await signed(["s"]);
     const headers = { ...sent, Signature: undefined, signature: [sent.Signature ?? "", "AAAA"] };

@@ -19,6 +19,9 @@ const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 type Reason = keyof typeof PROOF_FAILURE_CODES;
 
+/** Each character as one byte. */
+const latin1 = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
+
 /** Every reason of a refusal and, by name, the proofs that are refused for it. */
 const REFUSALS: Record<Reason, Record<string, () => Promise<string>>> = {
   oversized: {
@@ -80,6 +83,8 @@ const REFUSALS: Record<Reason, Record<string, () => Promise<string>>> = {
   },
   "malformed-claims": {
     "not JSON": () => signParts(part(HEADER), part("proof")),
+    "not UTF-8": () => signParts(part(HEADER), part(latin1(JSON.stringify({ ...CLAIMS, jti: "é" })))),
+    "a byte order mark": () => signParts(part(HEADER), part(`\ufeff${JSON.stringify(CLAIMS)}`)),
     "an infinite iat": () => signParts(part(HEADER), part(JSON.stringify(CLAIMS).replace(/"iat":\d+/, '"iat":1e999'))),
     "a jti of 257 characters": claimsWith({ jti: "j".repeat(257) }),
     "an empty jti": claimsWith({ jti: "" }),

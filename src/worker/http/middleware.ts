@@ -1,15 +1,15 @@
-import type { Context as HonoContext } from "hono";
+import type { MiddlewareHandler } from "hono";
 import { requireServer } from "./authentication.ts";
 import type { HttpEnv } from "./environment.ts";
 
 /** Checks credentials first, so that validation errors reveal nothing to strangers. */
-export const authenticateServer = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
+export const authenticateServer: MiddlewareHandler<HttpEnv> = async (c, next) => {
   await requireServer(c);
   await next();
 };
 
 /** Like `authenticateServer`, for data that only the server and operators may read (contract section 19). */
-export const authenticateOperator = async (c: HonoContext<HttpEnv>, next: () => Promise<void>) => {
+export const authenticateOperator: MiddlewareHandler<HttpEnv> = async (c, next) => {
   await requireServer(c, "change");
   await next();
 };

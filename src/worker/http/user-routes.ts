@@ -13,7 +13,7 @@ import { jsonResponse } from "./response.ts";
 /** Routes with which an application's server blocks and erases users. */
 export const userRoutes = new Hono<HttpEnv>()
   .get("/v1/users/:id", authenticateServer, async (c) => {
-    const userId = c.req.param("id") ?? "";
+    const userId = c.req.param("id");
     return jsonResponse(c, {
       userId,
       blocked: await isUserBlocked(c.get("context"), c.get("caller"), userId),

@@ -51,17 +51,23 @@ export async function createInvitations(
   caller: InvitingCaller,
   audit: AuditContext,
 ): Promise<CreatedInvitation[]> {
-  const tokens = await Promise.all(requests.map((_, index) => tokenOf(context, application, caller, index)));
-  const digests = await Promise.all(tokens.map(invitationDigestOf));
+  const named = await Promise.all(
+    requests.map(async (request, index) => {
+      const token = await tokenOf(context, application, caller, index);
+      return { request, token, digest: await invitationDigestOf(token) };
+    }),
+  );
+  const digests = named.map(({ digest }) => digest);
   const isRepeatable = caller.idempotencyKey !== null;
   const known = new Map(
     (isRepeatable ? await findInvitations(context.db, application.id, digests) : []).map((row) => [row.digest, row]),
   );
   const createdAt = context.now();
-  const planned = requests.map((request, index): NewInvitation | { number: number } | { code: ErrorCode } => {
+  const planOf = ({
+    request,
+    digest,
+  }: (typeof named)[number]): NewInvitation | { number: number } | { code: ErrorCode } => {
     if ("code" in request) return request;
-    const digest = digests[index];
-    if (digest === undefined) throw new Error("each request has a token");
     const wanted = { ...request, digest, creatorDevice: caller.device };
     const found = known.get(digest);
     if (found) return isSame(found, wanted) ? { number: found.number } : { code: "INVALID_IDEMPOTENCYKEY" };
@@ -75,13 +81,14 @@ export async function createInvitations(
       isRepeatable,
       createdAt,
     };
-  });
-  const invitations = planned.filter((plan): plan is NewInvitation => "digest" in plan);
+  };
+  const planned = named.map((each) => ({ token: each.token, plan: planOf(each) }));
+  const invitations = planned.map(({ plan }) => plan).filter((plan) => "digest" in plan);
   const reserved = await reserve(context, application, invitations, audit);
-  return planned.map((plan, index) => {
+  return planned.map(({ token, plan }) => {
     const result = "digest" in plan ? reserved.shift() : plan;
     if (!result) throw new Error("the allocator decided fewer invitations");
-    return "code" in result ? result : { id: tokens[index] ?? "", number: result.number };
+    return "code" in result ? result : { id: token, number: result.number };
   });
 }
 

@@ -27,20 +27,17 @@ export class SealingKeys {
 
   /**
    * Opens a value that is sealed to a version. A sealed value names only its version, so every key of that version is
-   * tried: OAEP rejects a wrong key. The key that works is tried first from then on.
+   * tried: OAEP rejects a wrong key.
    *
    * @param use opens the value with the given key, or throws
    * @throws if no key of that version opens it: a deployment is in progress, or the secret was deleted too early
    */
   async open<T>(version: number, use: (privateKey: CryptoKey) => Promise<T>): Promise<T> {
-    const held = this.#heldOf(version);
     let failure: unknown = new Error(`the Worker has no secret SEALING_KEY_${version} or SEALING_KEY_${version}_…`);
-    for (const each of held) {
+    for (const each of this.#heldOf(version)) {
       try {
         each.privateKey ??= await importSealingPrivateKey(each.pkcs8);
-        const opened = await use(each.privateKey);
-        this.#held.set(version, [each, ...held.filter((other) => other !== each)]);
-        return opened;
+        return await use(each.privateKey);
       } catch (error) {
         failure = error;
       }
