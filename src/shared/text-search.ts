@@ -1,13 +1,14 @@
 import { MAX_CASED_LETTERS } from "./limits/request-limits.ts";
 
 /**
- * Lowers a text letter by letter, as the database lowers the columns it is compared with. `toLowerCase` of a whole text would
- * turn a final Σ into ς, and İ into two characters.
+ * Lowers a text letter by letter, as the database lowers the columns it is compared with: only letters that come back in upper
+ * case, which excludes ẞ and İ. `toLowerCase` of a whole text would turn a final Σ into ς.
  */
 export const inLowerCase = (text: string): string =>
-  Array.from(text, (letter) => (letter.toLowerCase().length === letter.length ? letter.toLowerCase() : letter)).join(
-    "",
-  );
+  Array.from(text, (letter) => {
+    const lower = letter.toLowerCase();
+    return lower.toUpperCase() === letter ? lower : letter;
+  }).join("");
 
 /**
  * The distinct letters of a text that are not ASCII and differ by case, in lower case. SQLite itself lowers only ASCII.

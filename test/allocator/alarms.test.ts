@@ -152,6 +152,17 @@ describe("the allocator's alarm (contract sections 5, 12 and 21)", () => {
     expect(await stateOf(application, number)).toBe("active");
   });
 
+  it("an alarm is set also where the only thing to come is an end in the year 9999", async () => {
+    const { application, number } = await withBadge();
+    const end = { expiresAt: "9999-12-31T23:59:59Z" };
+    expect((await callServer(application, "PATCH", `/v1/badges/${number}`, end)).status).toBe(200);
+    for (const pause of [MINUTE, 32 * DAY, 32 * DAY]) {
+      moveClock(pause);
+      await ring(application);
+    }
+    expect(await alarmOf(application)).not.toBeNull();
+  });
+
   it("one alarm looks at a bounded number of invitations for old ones, and the next alarm goes on behind them", async () => {
     const application = await createApplication();
     await bindObject(application, () => ({ INVITATION_RETENTION_DAYS: "0" }));

@@ -124,6 +124,22 @@ describe("guessing does not load D1 (contract section 7)", () => {
     expect(await client.login(known.id)).toBe("200");
   });
 
+  it("an address over the limit has no settings read again, as another has before its call is refused", async () => {
+    const [requiring, disabled] = [await createApplication({ requireSecret: true }), await createApplication()];
+    await runSql("UPDATE application SET disabled_at = 1 WHERE id = ?", disabled.id);
+    const call = async (client: Client) => {
+      const before = client.d1RoundTrips();
+      const outcomes = [await client.invite({ applicationid: requiring.id }), await client.login(disabled.id)];
+      return [...outcomes, client.d1RoundTrips() - before];
+    };
+    await call(clientAt(newAddress()));
+    const client = clientAt(newAddress());
+    await goOver(client);
+    vi.setSystemTime(minute + 2000);
+    expect(await call(client)).toEqual([LIMITED, LIMITED, 0]);
+    expect(await call(clientAt(newAddress()))).toEqual([NO_CREDENTIALS, "401 INVALID_APPLICATIONID", 2]);
+  });
+
   it("an address is over the limit as soon as the platform's limit for its location says so", async () => {
     const twice = countedLimit(2);
     const client = clientAt("2001:db8:9:8:7:6:5:4", twice);

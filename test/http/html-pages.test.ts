@@ -1,6 +1,6 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import worker from "../../src/worker/index.ts";
 import { fromSomewhere } from "../support/address.ts";
 
@@ -69,6 +69,29 @@ it("/docs links to the console only where the service has it", async () => {
   const { status, text, headers } = await get("/docs", { CONSOLE: "off" });
   expect([status, headers.has("etag")]).toEqual([200, false]);
   expect(text).not.toContain('href="/console"');
+});
+
+it.each<[string, () => Promise<Response>]>([
+  ["responds with an error", async () => new Response("no", { status: 500 })],
+  ["does not respond", () => Promise.reject(new Error("Network connection lost."))],
+])(
+  "a page is unavailable while the platform's store of assets %s, and no cache keeps that (contract section 6)",
+  async (_, fetch) => {
+    for (const level of ["log", "error"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+    onTestFinished(() => void vi.restoreAllMocks());
+    for (const path of ["/docs", "/openapi.json"]) {
+      const { status, text, headers } = await get(path, { ASSETS: { fetch } });
+      expect([status, text, headers.get("cache-control")]).toEqual([503, '{"error":"UNAVAILABLE"}', "no-store"]);
+    }
+  },
+);
+
+it("the page for visitors finds its files also behind a proxy that has it below a path (contract section 27)", async () => {
+  const { text } = await get("/pass", {});
+  const files = Array.from(text.matchAll(/(?:href|src)="([^"]*)"/g), ([, name = ""]) => name);
+  expect(files.map((name) => new URL(name, "https://example.com/badges/pass").pathname)).toEqual(
+    ["docs/icon.svg", "pass/pass.css", "pass/pass.js"].map((name) => `/badges/${name}`),
+  );
 });
 
 const DEMO_APPLICATION_ID = 'app_0123456789"<b>';

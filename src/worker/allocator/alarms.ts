@@ -18,6 +18,9 @@ import type { Reply } from "./waiting-calls.ts";
 /** Submits a command that the clock, not a caller, has brought. */
 type Submit = (command: Command) => Promise<Reply>;
 
+/** In milliseconds: workerd takes no alarm for a time after 2189. */
+const LATEST_ALARM = Date.UTC(2189, 0);
+
 /**
  * The allocator's alarm. It is set for the next end of a badge or an invitation, for a comparison with D1 a minute after a change,
  * and once a day to delete what is too old.
@@ -53,9 +56,9 @@ export class Alarms {
     if (this.#at === undefined) await this.load();
     if (at === null || (this.#at != null && this.#at <= at)) return;
     this.#at = at;
-    // An end may have been set to 1970, which the platform takes for no alarm.
+    // An end may have been set to 1970, which the platform takes for no alarm, or to a year that it does not know.
     try {
-      await this.#storage.setAlarm(Math.max(1, at));
+      await this.#storage.setAlarm(Math.min(Math.max(1, at), LATEST_ALARM));
     } catch (error) {
       [this.#at, this.#isChanged] = [undefined, false];
       throw error;

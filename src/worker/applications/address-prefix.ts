@@ -10,9 +10,13 @@ const IPV6_GROUPS = 8;
 export function addressPrefix(address: string): string {
   const groups = parseIpv6(address);
   if (groups === null) return address;
-  const [, , , , , sixth, high = 0, low = 0] = groups;
-  const isIpv4Mapped = sixth === 0xffff && groups.slice(0, 5).every((group) => group === 0);
-  if (isIpv4Mapped) return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
+  const isIpv4Mapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0);
+  if (isIpv4Mapped) {
+    return groups
+      .slice(6)
+      .flatMap((group) => [group >> 8, group & 0xff])
+      .join(".");
+  }
   return `${groups
     .slice(0, 4)
     .map((group) => group.toString(16))

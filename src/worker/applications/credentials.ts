@@ -92,7 +92,7 @@ export async function identifyInviter(deps: Deps, credentials: Credentials): Pro
   }
   if (!application.requireSecret) return { kind: "device", application };
   const { id } = application;
-  const newer = await deps.applicationCache.findRecent(deps.db, id, deps.now());
+  const newer = await findRecent(deps, clientAddress, id);
   if (!newer || newer.isDisabled || newer.requireSecret)
     return countAndReject(deps, clientAddress, "INVALID_CREDENTIALS", id);
   return { kind: "device", application: newer };
@@ -147,8 +147,14 @@ async function requireEnabled(
   const id = parseApplicationId(idText);
   if (id === undefined) return countAndReject(deps, clientAddress, code);
   const application = await find(deps, clientAddress, id);
-  const newer = application?.isDisabled ? await deps.applicationCache.findRecent(deps.db, id, deps.now()) : application;
+  const newer = application?.isDisabled ? await findRecent(deps, clientAddress, id) : application;
   return newer && !newer.isDisabled ? newer : countAndReject(deps, clientAddress, code);
+}
+
+/** Before a refusal: the application as of at most a second ago. @throws ApiError RATE_LIMITED, without a look-up */
+function findRecent(deps: Deps, clientAddress: string, id: ApplicationId): Promise<Application | undefined> {
+  const { applicationCache, authFailureLimiter, db, now } = deps;
+  return authFailureLimiter.lookUp(clientAddress, now(), id, () => applicationCache.findRecent(db, id, now()));
 }
 
 /** @returns the application in the state that accepted the secret: freshly loaded if the cached one did not */

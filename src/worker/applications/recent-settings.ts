@@ -28,9 +28,15 @@ export async function withRecentSettings<Result>(
   try {
     return await attempt(application);
   } catch (error) {
-    if (!(error instanceof ApiError) || !RESTS_ON_SETTINGS.includes(error.code)) throw error;
+    if (!(error instanceof ApiError) || !restsOnSettings(error)) throw error;
     const recent = await applicationCache.findRecent(db, application.id, now());
     if (recent === undefined || recent.isDisabled || recent === application) throw error;
     return attempt(recent);
   }
+}
+
+/** No setting makes a wrong proof right. */
+function restsOnSettings({ code, detail }: ApiError): boolean {
+  const isWrongProof = code === "INVALID_PROOF" && detail !== undefined && detail !== "no-proof";
+  return RESTS_ON_SETTINGS.includes(code) && !isWrongProof;
 }

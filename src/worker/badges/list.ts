@@ -67,10 +67,10 @@ function viewFound(badge: ListedBadge, asked: BadgeState | null): ListedView {
   };
 }
 
-/** A login may change metadata or the key without a history row. A row older than the last change does not say who made it. */
+/** A login may change a badge without a history row, and a rebinding has a row without a change: only a row of the same time counts. */
 function viewChangedBy({ lastHistoryRow, changedAt }: ListedBadge): Pick<ListedView, "changedBy"> {
   if (!lastHistoryRow) return {};
   const { at, kind, name } = lastHistoryRow;
-  if (at < (changedAt ?? 0)) return {};
+  if (at !== changedAt) return {};
   return { changedBy: { kind, ...(name !== null && { name }) } };
 }

@@ -1,11 +1,18 @@
 import type { Context as HonoContext } from "hono";
 import { ApiError } from "../api-error.ts";
+import { callOnce, Unavailable } from "../platform.ts";
 import type { HttpEnv } from "./environment.ts";
 import { publicResponse, rawResponse } from "./response.ts";
 
-/** The static asset of the request's path (`[assets]` of wrangler.toml). @throws ApiError when there is none */
+/**
+ * The static asset of the request's path (`[assets]` of wrangler.toml).
+ *
+ * @throws ApiError when there is none
+ * @throws Unavailable
+ */
 export async function assetResponse(c: HonoContext<HttpEnv>, cacheControl: string): Promise<Response> {
-  const asset = await c.env.ASSETS.fetch(c.req.raw);
+  const asset = await callOnce("assets", () => c.env.ASSETS.fetch(c.req.raw));
   if (asset.status === 404) throw new ApiError("NOT_FOUND");
+  if (asset.status >= 500) throw new Unavailable("assets", undefined);
   return publicResponse(c, rawResponse(c, asset.body, asset.status, asset.headers), cacheControl);
 }

@@ -40,7 +40,7 @@ export async function compareChunk(
   log("info", {
     event: "allocators-compared",
     home: context.home,
-    compared: applications.length,
+    compared: applications.length - failed.length,
     isFinished: next === null,
   });
   return { next, failed };

@@ -7,7 +7,9 @@ import { ApplicationCache } from "../../../src/worker/applications/application-c
 import { issueTo, takeStep } from "../../badges/life-support.ts";
 import { moveClock, SECOND } from "../../invitations/support/clock.ts";
 import { createApplication, type TestApplication, testSealer } from "../../support/application.ts";
-import { homeDatabase, runSql } from "../../support/home.ts";
+import { callWith } from "../../support/bindings.ts";
+import { aroundD1 } from "../../support/d1.ts";
+import { bindDatabase, homeDatabase, runSql } from "../../support/home.ts";
 import { call, requestBadge, serverHeaders } from "../../support/http.ts";
 import { outcome } from "../support/draft.ts";
 import { CREATOR, hoursAhead, tenant } from "../support/invitations.ts";
@@ -138,7 +140,30 @@ describe("what an administrator changes (contract section 9)", () => {
     const reads = vi.spyOn(ApplicationCache.prototype, "findRecent");
     onTestFinished(() => reads.mockRestore());
     expect(outcome(await requestBadge(application, "phone", { userId: "user" }))).toBe("403 SUSPENDED_BADGE");
+    const headers = { applicationid: application.id, udid: "phone", DPoP: "none" };
+    expect(outcome(await call("POST", "/v1/badge", { headers, body: { userId: "user" } }))).toBe("401 INVALID_PROOF");
     expect(reads).not.toHaveBeenCalled();
+  });
+
+  it("a refusal by settings that have not changed is not tried again", async () => {
+    const application = await createApplication({ requireProof: true });
+    const headers = { applicationid: application.id, udid: "phone" };
+    const tripsOf = async () => {
+      let trips = 0;
+      const d1 = aroundD1(homeDatabase(), (_, send) => {
+        trips++;
+        return send();
+      });
+      const init = { method: "POST", headers, body: '{"userId":"user"}' };
+      const refused = await callWith(bindDatabase(d1), new Request("https://badges.example/v1/badge", init));
+      expect(outcome(refused)).toBe("401 INVALID_PROOF");
+      return trips;
+    };
+    await tripsOf();
+    const within = await tripsOf();
+    passOneSecond();
+    // One more, for the settings.
+    expect(await tripsOf()).toBe(within + 1);
   });
 
   it("an added secret works at once besides the other, also after wrong ones; a retired one stops once caches have expired", async () => {
