@@ -119,7 +119,7 @@ export const buildOf = (): string => `${RELEASE_NUMBER}+${fingerprint().slice(0,
 /** What the Worker and its assets are built from, which excludes the script, local development and types. */
 const SOURCES = [
   ...["src/worker", "src/shared", "src/console", "src/pass", "src/docs-page", "src/client"],
-  "package-lock.json",
+  ...["src/dev/docs-assets.ts", "src/dev/page-assets.ts", "package-lock.json"],
 ];
 
 /** SHA-256 in hexadecimal of all files that the Worker is built from, with their paths. */

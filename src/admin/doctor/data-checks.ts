@@ -137,7 +137,7 @@ async function checkRanges(session: Session) {
   if (nearlyFull.length === 0) return ok(counted(ranges.length, "application"));
   return warning(
     nearlyFull.map(({ id, name, percent }) => `${id} (${name}): ${Math.floor(percent)} % used`).join("; "),
-    `Extend the range: ${formatCommand(session, "application update ID --last N")}.`,
+    `Extend the range: ${formatCommand(session, "application update ID --last N")}. If the next numbers are another application's, create a further application for new devices.`,
   );
 }
 

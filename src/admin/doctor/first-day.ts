@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { deployment as deploymentTable } from "../../shared/schema.ts";
+import { describeError } from "../command-line/errors.ts";
 import type { Session } from "../command-line/session.ts";
 import { ADMIN, DEPLOY, shellWord } from "../command-line/shell.ts";
 import { readDeployedRelease } from "../deploy/deployed-release.ts";
@@ -40,7 +41,10 @@ async function checkBatch({ homes }: Session) {
     )
     .then(
       () => false,
-      () => true,
+      (error) => {
+        if (describeError(error).includes("no such column")) return true;
+        throw error;
+      },
     );
   if (!refused)
     return failure(

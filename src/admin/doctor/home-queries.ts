@@ -1,4 +1,4 @@
-import { and, count, eq, gt, gte, isNull, lte, sql } from "drizzle-orm";
+import { and, count, eq, gt, gte, isNull, lte, or, sql } from "drizzle-orm";
 import { application, applicationHead, webhookEvent } from "../../shared/schema.ts";
 import type { Orm } from "../platform/database.ts";
 
@@ -7,17 +7,23 @@ import type { Orm } from "../platform/database.ts";
 const ofApplication = eq(applicationHead.applicationId, application.id);
 
 /**
- * Counts events that have been due since before a moment, and events that are held or exhausted. Both indexes have only
- * undelivered events, which are few.
+ * Counts events that have been due since before a moment, and events that are held or exhausted. Events that were tried before and
+ * then replayed or released wait for their turn. Both indexes have only undelivered events, which are few.
  */
 export function countDeliveries(orm: Orm, dueBefore: number) {
-  const { applicationId, state, dueAt, createdAt } = webhookEvent;
+  const { applicationId, state, dueAt, createdAt, lastOutcome } = webhookEvent;
   const overdue = orm
     .select({ events: count() })
     .from(sql`${webhookEvent} INDEXED BY webhook_event_due`)
     .innerJoin(application, eq(application.id, applicationId))
     .where(
-      and(sql`${state} = 'pending'`, lte(dueAt, dueBefore), isNull(application.disabledAt), lte(createdAt, dueBefore)),
+      and(
+        sql`${state} = 'pending'`,
+        lte(dueAt, dueBefore),
+        isNull(application.disabledAt),
+        lte(createdAt, dueBefore),
+        or(gt(dueAt, 0), isNull(lastOutcome)),
+      ),
     );
   return orm
     .select({

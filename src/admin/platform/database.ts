@@ -43,7 +43,8 @@ export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
     try {
       return await step();
     } catch (error) {
-      if (!isRetryable(error)) throw error;
+      // What a step inside has tried for so long is not tried again.
+      if (error instanceof UserError || !isRetryable(error)) throw error;
       if (attempt === TRIES) throw new UserError("The database is busy: try again in a moment.", { cause: error });
       const longest = Math.min(LONGEST_WAIT_MILLISECONDS, FIRST_WAIT_MILLISECONDS * 2 ** attempt);
       await wait(Math.random() * longest);
