@@ -97,7 +97,10 @@ export interface ChangeOptions extends ActingOptions {
 }
 
 export interface BadgeStepOptions extends ChangeOptions {
-  /** The `change` of the badge as you read it. If the badge has changed since, the call throws CHANGED_BADGE and does nothing. */
+  /**
+   * The `change` of the badge as you read it. If the badge has changed since, the call throws CHANGED_BADGE and does nothing. If the
+   * response was lost, the client does not repeat a call that has changed the badge: it would get CHANGED_BADGE for its own change.
+   */
   ifChange?: number | undefined;
 }
 
@@ -464,7 +467,12 @@ export class ServerClient {
     return this.#call({ method: "POST", path, headers, body, read, signal });
   }
 
-  #step(path: string, times: BadgeTimesRequest, options: BadgeStepOptions, isRepeatable = true): Promise<CurrentBadge> {
+  #step(
+    path: string,
+    times: BadgeTimesRequest,
+    options: BadgeStepOptions,
+    isRepeatable = options.ifChange === undefined,
+  ): Promise<CurrentBadge> {
     const { ifChange } = options;
     const headers = ifChange === undefined ? {} : { "if-match": `"${ifChange}"` };
     return this.#change(path, currentBadge, options, { times, headers, isRepeatable });

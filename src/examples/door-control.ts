@@ -286,7 +286,10 @@ export class DoorControl {
       // They may have changes that a restored D1 has lost.
       if (delta.change < have) this.#forgetChanges();
       await this.refresh();
-      return (this.#lastChange() ?? 0) < delta.since ? LISTS_WAIT_SECONDS : "received";
+      const last = this.#lastChange() ?? 0;
+      // A cache may still have the lists of before a restore.
+      const isOutdated = last < delta.since || (delta.change < have && last >= have);
+      return isOutdated ? LISTS_WAIT_SECONDS : "received";
     }
     for (const { uri, kept, list } of applied) if (list !== null) this.#setList(uri, { ...kept, list });
     if (delta.change > have) this.#deltas = [...this.#deltas, { jwt, delta }].slice(-MAX_DELTAS);

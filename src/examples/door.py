@@ -218,7 +218,9 @@ class Door:
                 self._deltas = []
                 self._lists = {uri: replace(each, change=None) for uri, each in self._lists.items()}
         self.refresh()
-        return LISTS_WAIT_SECONDS if (self._last_change() or 0) < delta.since else 0
+        last = self._last_change() or 0
+        # A cache may still have the lists of before a restore.
+        return LISTS_WAIT_SECONDS if last < delta.since or delta.change < have <= last else 0
 
     def _last_change(self) -> "int | None":
         """The last change that all lists have; None if there is no list, or one does not name it."""

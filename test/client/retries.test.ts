@@ -104,8 +104,10 @@ it.each([
   ["revokeInvitation by number", REVOKED, byServer((client) => client.revokeInvitation("7"))],
   ["eraseInvitation by number", ERASED, byServer((client) => client.eraseInvitation("7"))],
   ["rebindBadge without ifChange", BADGE, byServer((client) => client.rebindBadge("7"))],
+  ["suspendBadge with ifChange", BADGE, byServer((client) => client.suspendBadge("7", { ifChange: 3 }))],
+  ["setBadgeEnd with ifChange", BADGE, byServer((client) => client.setBadgeEnd("7", null, { ifChange: 3 }))],
 ] as const)(
-  "%s is sent again only after 429 RATE_LIMITED, since the service has then done nothing (contract sections 12 and 15)",
+  "%s is sent again only after 429 RATE_LIMITED, since the service has then done nothing (contract sections 12, 15 and 24)",
   async (_, success, call) => {
     for (const failure of [NO_NETWORK, UNAVAILABLE, BAD_GATEWAY, PROXY_LIMIT]) {
       const fake = fakeService(failure, success);

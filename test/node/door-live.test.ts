@@ -199,6 +199,16 @@ describe("a connected door (contract section 26)", () => {
     expect(await outcome(door, 3)).toBe("open");
   });
 
+  it("a door waits while a cache still has the lists of before a restore (section 21)", async () => {
+    service.change = 11;
+    service.live = () => (liveCalls().length <= 3 ? new Response(service.delta(10, 10, {})) : held());
+    const door = await openDoor();
+    await door.refresh();
+    void door.listen();
+    await until(() => expect(liveCalls()).toEqual(Array(4).fill("/v1/live?have=11")));
+    expect(waits.filter((milliseconds) => milliseconds >= 5000 && milliseconds <= 10_000)).toHaveLength(3);
+  });
+
   it.each([
     ["forged", () => signJwt(newKey("first"), "statusdelta+jwt", {}), "bad-signature"],
     ["truncated", () => service.delta(10, 11, { 3: SUSPENDED }).slice(0, -9), "bad-signature|malformed"],
