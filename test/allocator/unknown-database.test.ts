@@ -12,7 +12,7 @@ import { runSql } from "../support/home.ts";
 import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows, eventRows } from "../support/rows.ts";
-import { ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";
+import { crowded, ENTRY, expectInSync, headOf, reconcile, stateOf } from "./support.ts";
 
 const log = useQuietLog();
 useStandingClock();
@@ -205,6 +205,7 @@ describe("a republication of what both sides have (contract sections 21 and 24)"
     const named = "SELECT action FROM history WHERE application_id = ?1 AND user_id = 'alice' ORDER BY id";
     const before = (await runSql(named, application.id)).results;
     expect(before).toHaveLength(3);
+    moveClock(1000);
     expect(await reconcile(application, { republish: true })).toMatchObject({ republished: true });
     expect((await runSql(named, application.id)).results).toEqual(before);
     expect((await eventRows(application)).map(({ state }) => state)).toEqual(["delivered"]);
@@ -380,6 +381,13 @@ describe("`reconcile --verify` (contract section 21)", () => {
     const repaired = await reconcile(application, { verify: true, republish: true });
     expect(repaired).toMatchObject({ republished: true, differences: { count: 0 } });
     await expectInSync(application);
+  });
+
+  it("`reconcile --verify` counts all differences, and lists the first 100", async () => {
+    const application = await crowded(101);
+    await runSql("DELETE FROM badge WHERE application_id = ?1", application.id);
+    const first = Array(100).fill({ table: "badge", problem: "only in the allocator" });
+    expect(await reconcile(application, { verify: true })).toMatchObject({ differences: { count: 101, first } });
   });
 
   it("`reconcile` says which entry each side is at, and sends what D1 lacks", async () => {

@@ -265,10 +265,15 @@ describe("a call that is repeated (contract sections 1 and 21)", () => {
   it("a call that is repeated at the same moment is decided once", async () => {
     const { application, number } = await withBadge();
     const sequence = await sequenceOf(application);
-    const call = callOf(suspension(number));
-    const ask = () => allocatorOf(application).call(application.id, call);
-    const [one, other] = await Promise.all([ask(), ask()]);
+    // Each time that it is decided is one more row of the history.
+    const rebinding = { kind: "transition", number: Number(number), transition: { kind: "rebind" } } as const;
+    const call = callOf({ ...rebinding, ifChange: null, ownedBy: null });
+    const [one, other] = await runInDurableObject(allocatorOf(application), (allocator) => {
+      const ask = () => allocator.call(application.id, call);
+      return Promise.all([ask(), ask()]);
+    });
     expect(one.outcome).toEqual(other.outcome);
+    expect(await historyOf(application)).toEqual(["badge:rebound"]);
     expect(await sequenceOf(application)).toBe(sequence + 1);
   });
 

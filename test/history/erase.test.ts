@@ -323,18 +323,21 @@ describe("a block of a person who is erased (contract section 24)", () => {
 });
 
 describe("erasing a person whom much names (contract section 24)", () => {
-  it("a person is found behind 1,000 rows in which the ID is only a part of words", async () => {
+  it.each([
+    ["1,000 rows in which the ID is only a part of words", 1000, "s"],
+    ["as many rows as one entry removes the person from", 200, ""],
+  ])("a person is found behind %s", async (_, rows, ending) => {
     const application = await createApplication();
     const user = crypto.randomUUID();
     await runSql(
-      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 1001)
+      `WITH RECURSIVE place (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n <= ?4)
        INSERT INTO history (application_id, id, at, action, actor_kind, user_id, reason)
-       SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'bob', iif(n % 1001, ?2, ?3) FROM place`,
-      ...[application.id, `for ${user}s`, `for ${user}`],
+       SELECT ?1, 'his_' || printf('%026d', n), 1, 'user:unblocked', 'server', 'bob', iif(n <= ?4, ?2, ?3) FROM place`,
+      ...[application.id, `for ${user}${ending}`, `for ${user}`, rows],
     );
     const { body } = await erase(application, user);
     const last = "SELECT reason FROM history WHERE application_id = ?1 AND id = ?2";
-    const { results } = await runSql(last, application.id, `his_${"1001".padStart(26, "0")}`);
+    const { results } = await runSql(last, application.id, `his_${String(rows + 1).padStart(26, "0")}`);
     expect(results).toEqual([{ reason: `for ${String(body.userId)}` }]);
   });
 

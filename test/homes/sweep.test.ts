@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { newApplicationId } from "../../src/shared/identifiers.ts";
-import { TICK_CHUNK_APPLICATIONS } from "../../src/shared/limits/sweep-limits.ts";
 import type { AllocatorCommand } from "../../src/shared/script-commands.ts";
 import { AllocatorClient } from "../../src/worker/allocator/allocator-client.ts";
 import type { Context } from "../../src/worker/context.ts";
@@ -62,20 +61,31 @@ describe("a home's scheduler (contract sections 17 and 21)", () => {
     for (const id of commands) expect(await resultOf(id)).toMatchObject({ kind: "user" });
   });
 
-  it("one tick has the commands of more applications carried out than one query finds", async () => {
-    const ids = Array.from({ length: TICK_CHUNK_APPLICATIONS + 1 }, () => newApplicationId(testHome()));
+  it("one tick has the commands of more applications carried out than one query finds, of 100 at once", async () => {
+    const ids = Array.from({ length: 401 }, () => newApplicationId(testHome()));
     await runSql(
       `INSERT INTO script_command (id, recipient, command, created_at)
        SELECT value, value, '{}', unixepoch() * 1000 FROM json_each(?1)`,
       JSON.stringify(ids),
     );
     const called: string[] = [];
-    const namespace = new Proxy(env.ALLOCATOR, {
-      get: () => () => ({ wake: async (id: string) => void called.push(id) }),
+    let [queries, running, most] = [0, 0, 0];
+    const wake = async (id: string) => {
+      called.push(id);
+      most = Math.max(most, ++running);
+      await scheduler.wait(1);
+      running--;
+    };
+    const namespace = new Proxy(env.ALLOCATOR, { get: () => () => ({ wake }) });
+    const d1 = aroundD1(homeDatabase(), (_, send) => {
+      queries++;
+      return send();
     });
-    await wakeForCommands(testContext({ allocator: new AllocatorClient(namespace, boundHome()) }).context);
+    const allocator = new AllocatorClient(namespace, boundHome());
+    await wakeForCommands(testContext({ allocator, db: new Database(d1) }).context);
     await runSql("DELETE FROM script_command");
     expect(called.toSorted()).toEqual(ids.toSorted());
+    expect([queries, most]).toEqual([2, 100]);
   });
 
   it("a sweep is logged with what it did, and not at all if there was nothing to do (docs/operations.md)", async () => {

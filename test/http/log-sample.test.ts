@@ -114,7 +114,7 @@ describe("the line of a call (docs/operations.md, Watch)", () => {
     }
   });
 
-  it("the line of a call counts its round trips: a list takes one, and one more where the isolate does not know the application", async () => {
+  it("the line of a call counts its round trips: a list takes one, and one more where the isolate does not know the application; a new badge takes one to D1 and one to the allocator", async () => {
     const roundTrips: unknown[] = [];
     for (let calls = 0; calls < 2; calls++) {
       const id = crypto.randomUUID();
@@ -123,5 +123,7 @@ describe("the line of a call (docs/operations.md, Watch)", () => {
       roundTrips.push(...lines().map((line) => line.roundTrips));
     }
     expect(roundTrips).toEqual([2, 1]);
+    await logIn({});
+    expect(lines()).toMatchObject([{ status: 201, roundTrips: 2 }]);
   });
 });

@@ -63,6 +63,7 @@ describe("what the reference tells an integrator", () => {
 
   it("the reference states the numbers and conditions of the contract", () => {
     const stated = [
+      '"contentEncoding":"base64","minLength":1,"maxLength":5464',
       "decimal, without leading zeros, at most 9007199254740991",
       "`per_page` | 100 by default, at most 1,000 |",
       "in the future, at most 365 days ahead, at most 40 characters",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { invitationLinkOf } from "../../src/shared/invitation-link.ts";
-import { createApplication } from "../support/application.ts";
+import { createApplication, type TestApplication } from "../support/application.ts";
 import { callWith, countedLimit } from "../support/bindings.ts";
 import { type Answer, call, callServer, serverHeaders } from "../support/http.ts";
 import { claim, invite, outcome, requestInvitation, revoke } from "./support/calls.ts";
@@ -76,16 +76,19 @@ describe("GET /v1/invitation (contract section 27)", () => {
   });
 
   it.each([
-    ["an invitation", "DEVICE_LIMIT"],
-    ["an address", "CLIENT_IP_LIMIT"],
-  ])("GET /v1/invitation is limited for %s (section 7)", async (_, limit) => {
-    const application = await createApplication();
-    const { token } = await invite(application);
-    const headers = { applicationid: application.id, invitationtoken: token, "cf-connecting-ip": "192.0.2.1" };
+    ["an invitation", "DEVICE_LIMIT", "200"],
+    ["an address", "CLIENT_IP_LIMIT", "429 RATE_LIMITED"],
+  ])("GET /v1/invitation is limited for %s of an application (section 7)", async (_, limit, another) => {
     const bindings = { [limit]: countedLimit(1) };
-    const read = async () =>
-      outcome(await callWith(bindings, new Request("https://badges.example/v1/invitation", { headers })));
-    expect([await read(), await read()]).toEqual(["200", "429 RATE_LIMITED"]);
+    const read = async ({ id: applicationid }: TestApplication, invitationtoken: string) => {
+      const headers = { applicationid, invitationtoken, "cf-connecting-ip": "192.0.2.1" };
+      return outcome(await callWith(bindings, new Request("https://badges.example/v1/invitation", { headers })));
+    };
+    const [application, other] = [await createApplication(), await createApplication()];
+    const { token } = await invite(application);
+    expect([await read(application, token), await read(application, token)]).toEqual(["200", "429 RATE_LIMITED"]);
+    expect(await read(application, (await invite(application)).token)).toBe(another);
+    expect(await read(other, (await invite(other)).token)).toBe("200");
   });
 });
 

@@ -124,7 +124,9 @@ describe("stats --json (contract section 19)", () => {
     expect({ ...printed, asOf: "" }).toEqual({ ...body, asOf: "" });
     expect(Object.keys(printed)).toEqual(Object.keys(body));
     const { stdout } = await admin("stats", applicationId);
-    for (const title of ["Badges by state", "Deliveries by state and last outcome"]) expect(stdout).toContain(title);
+    const devices = ["device model", "operating system", "version of the operating system", "version of the SDK"];
+    const titles = ["state", ...devices].map((kind) => `Badges by ${kind}`);
+    for (const title of [...titles, "Deliveries by state and last outcome"]) expect(stdout).toContain(title);
     const { active, suspended, expired } = z.record(z.string(), z.number()).parse(printed.badgesByState);
     const badges = Number(active) + Number(suspended) + Number(expired);
     expect(await json("key", "list", applicationId)).toMatchObject([{ badges }]);

@@ -71,7 +71,7 @@ const TESTS: readonly (readonly [path: RegExp, ...tests: string[]])[] = [
     BADGES,
     LIFE,
     INVITATIONS,
-    "http/ webhooks/ allocator/ users/ storage/ live/ badges/near- badges/status- homes/size applications/unsealed",
+    "http/ webhooks/ allocator/ users/ storage/ live/ badges/near- badges/status- homes/size homes/sweep applications/unsealed",
   ],
   [/shared\/((head-)?statistics|initial-head)/, "storage/ http/overview http/errors allocator/"],
   [/shared\/retryable/, "retryable", RESTORED],

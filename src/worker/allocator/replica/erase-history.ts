@@ -79,9 +79,8 @@ export async function findMentions(
   const found = await db.allAtPrimary(SELECT_MENTIONS, { ...chunk, through: last?.id ?? chunk.through });
   const erase = withoutUser(chunk.userId, chunk.alias);
   const mentions = found.map((row) => erased(row, erase)).filter((row) => row !== null);
-  const rest = mentions.splice(ERASE_MENTIONS);
-  const isCut = rest.length > 0;
-  return { mentions, end: isCut ? mentions.at(-1)?.id : found.length < READ_MENTIONS ? last?.id : found.at(-1)?.id };
+  const [more] = mentions.splice(ERASE_MENTIONS);
+  return { mentions, end: more ? mentions.at(-1)?.id : found.length < READ_MENTIONS ? last?.id : found.at(-1)?.id };
 }
 
 /** A row without the user; null: it does not name the user. */

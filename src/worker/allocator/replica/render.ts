@@ -82,7 +82,6 @@ function ifTaken(table: RowTable, names: readonly SQL[], applicationId: unknown)
   const target = ROW_TABLES[table];
   const key = table === "blockedUser" ? sql`${columnName(target.applicationId)}, ${names[0]}` : sql`${names[0]}`;
   const changed = names.slice(1).map((name) => sql`${name} = excluded.${name}`);
-  if (changed.length === 0) return sql`ON CONFLICT (${key}) DO NOTHING`;
   return sql`ON CONFLICT (${key}) DO UPDATE SET ${sql.join(changed, sql`, `)}
     WHERE ${sql.identifier(getTableName(target))}.${columnName(target.applicationId)} = ${applicationId}`;
 }
