@@ -87,6 +87,12 @@ describe("sign where there is no TextDecoder, as in React Native (contract secti
   });
 });
 
+it("sign takes a signature whose payload is no object for one of an unbound badge (contract section 15)", async () => {
+  const { options } = fakeService(Response.json({ signature: `e30.${base64url.encode("null")}.c2ln` }));
+  const signed = phoneWith(key, { requireBound: true, ...options }).sign(BASE64);
+  expect(await failureOf(signed)).toMatchObject({ name: "KeyMismatchError", keyThumbprint: null });
+});
+
 describe("rebindBadge (contract section 15)", () => {
   it("rebindBadge lets another key take the badge over; for a badge that has ended or does not exist it is refused", async () => {
     const client = server(application);

@@ -337,13 +337,20 @@ describe("npm run deploy (contract section 25)", { timeout: DEPLOYMENT_MILLISECO
     expect((await rehearsal.deploy()).stdout).toMatch(/^Nothing changed: /);
   });
 
-  it("a deployment that was cut off before it set the Worker's address, or whose traffic is shared, is completed by the next, and no secret changes meanwhile", async () => {
+  it("a deployment that was cut off before it set the Worker's address or its consumers, or whose traffic is shared, is completed by the next, and no secret changes meanwhile", async () => {
     const script = rehearsal.platform.account.scripts.get(WORKER);
     const reason = async () => (await rehearsal.deploy("--check")).stderr;
     expect(await reason()).not.toContain("would upload it");
     Object.assign(script ?? {}, { isReachable: false });
     expect(await reason()).toContain("would upload it (it has no workers.dev address)");
-    Object.assign(script ?? {}, { isReachable: true, isGradual: true });
+    const [consumer] = rehearsal.platform.account.queues[0]?.consumers ?? [];
+    Object.assign(script ?? {}, { isReachable: true });
+    // Refused or lost after the upload, which had other settings.
+    const { max_retries } = consumer?.settings ?? {};
+    Object.assign(consumer?.settings ?? {}, { max_retries: 99 });
+    expect(await reason()).toMatch(/would upload it \(the consumer of \S+ has other settings\)/);
+    Object.assign(consumer?.settings ?? {}, { max_retries });
+    Object.assign(script ?? {}, { isGradual: true });
     expect(await reason()).toContain("would upload it (several versions share the traffic)");
     const advice = expect.stringContaining("A gradual deployment is under way");
     expect(await admin("sealing-key", "rotate")).toMatchObject({ code: 1, stderr: advice });

@@ -22,12 +22,13 @@ const RELEASE = "RELEASE";
 const settings = z.object({
   bindings: z.array(z.looseObject({ name: z.string(), type: z.string(), text: z.string().optional() })),
 });
-const queues = z.array(
-  z.object({
-    queue_name: z.string(),
-    consumers: z.array(z.looseObject({ script: z.string().optional(), service: z.string().optional() })).default([]),
-  }),
-);
+const consumer = z.looseObject({
+  script: z.string().optional(),
+  service: z.string().optional(),
+  dead_letter_queue: z.unknown().optional(),
+  settings: z.record(z.string(), z.unknown()).nullish(),
+});
+const queues = z.array(z.object({ queue_name: z.string(), consumers: z.array(consumer).default([]) }));
 const schedules = z.object({ schedules: z.array(z.object({ cron: z.string() })) });
 const subdomain = z.object({ enabled: z.boolean() });
 /** Newest first (API: Workers, Deployments). */
@@ -81,8 +82,10 @@ async function reasonToUpload(deployment: Deployment, build: string): Promise<st
   if (current !== build) return `${current} is deployed, and this checkout is ${build}`;
   const [latest] = (await deployment.find(deployments, `${script}/deployments`))?.deployments ?? [];
   if (latest !== undefined && latest.versions.length > 1) return "several versions share the traffic";
-  const [unconsumed] = await missingConsumers(deployment);
-  if (unconsumed !== undefined) return `nothing consumes ${unconsumed}`;
+  for (const { wanted, found } of await findConsumers(deployment)) {
+    if (found === undefined) return `nothing consumes ${wanted.queue}`;
+    if (!isUpToDate(wanted, found)) return `the consumer of ${wanted.queue} has other settings`;
+  }
   const scheduled = await deployment.find(schedules, `${script}/schedules`);
   if (crons.some((cron) => !scheduled?.schedules.some((each) => each.cron === cron)))
     return "its cron trigger is missing";
@@ -99,15 +102,32 @@ async function reasonToUpload(deployment: Deployment, build: string): Promise<st
 }
 
 /** Names of the queues that wrangler.toml lets the Worker consume, but that it does not consume. */
-export async function missingConsumers(deployment: Deployment): Promise<string[]> {
+export const missingConsumers = async (deployment: Deployment): Promise<string[]> =>
+  (await findConsumers(deployment)).flatMap(({ wanted, found }) => (found === undefined ? wanted.queue : []));
+
+/** The consumers of wrangler.toml, each as the platform has it; undefined: the Worker does not consume that queue. */
+async function findConsumers(deployment: Deployment) {
   const { worker, consumers } = deployment.target;
-  const missing: string[] = [];
-  for (const { queue } of consumers) {
-    const found = await deployment.find(queues, `/queues?name=${encodeURIComponent(queue)}`);
-    const ours = found?.find(({ queue_name: name }) => name === queue)?.consumers ?? [];
-    if (!ours.some((consumer) => (consumer.script ?? consumer.service) === worker)) missing.push(queue);
+  const all: { wanted: WantedConsumer; found: z.infer<typeof consumer> | undefined }[] = [];
+  for (const wanted of consumers) {
+    const named = await deployment.find(queues, `/queues?name=${encodeURIComponent(wanted.queue)}`);
+    const present = named?.find(({ queue_name: name }) => name === wanted.queue)?.consumers ?? [];
+    all.push({ wanted, found: present.find(({ script, service }) => (script ?? service) === worker) });
   }
-  return missing;
+  return all;
+}
+
+type WantedConsumer = Deployment["target"]["consumers"][number];
+
+/** Whether a consumer is as wrangler would set it up. What the platform does not return is not compared. */
+function isUpToDate(wanted: WantedConsumer, { settings, dead_letter_queue }: z.infer<typeof consumer>): boolean {
+  return [
+    [settings?.batch_size, wanted.max_batch_size],
+    [settings?.max_wait_time_ms, 1000 * wanted.max_batch_timeout],
+    [settings?.max_retries, wanted.max_retries],
+    [settings?.retry_delay, wanted.retry_delay],
+    [dead_letter_queue || undefined, wanted.dead_letter_queue],
+  ].every(([found, expected]) => found == null || found === expected);
 }
 
 /** Enough digits to tell two builds of one release apart. */
