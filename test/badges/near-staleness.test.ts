@@ -5,11 +5,13 @@ import { invite } from "../http/support/invitations.ts";
 import { ahead, moveClock, SECOND, useStandingClock } from "../invitations/support/clock.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
 import { createApplication } from "../support/application.ts";
-import { UNLIMITED } from "../support/bindings.ts";
+import { callWith, UNLIMITED } from "../support/bindings.ts";
 import { FarD1 } from "../support/copy.ts";
-import { bindDatabase, runSql, testHome } from "../support/home.ts";
+import { aroundD1 } from "../support/d1.ts";
+import { isAbout } from "../support/faults.ts";
+import { bindDatabase, homeDatabase, runSql, testHome } from "../support/home.ts";
 import { callServer, requestBadge } from "../support/http.ts";
-import { setEnd, takeStep } from "./life-support.ts";
+import { setEnd, takeStep, withBadge } from "./life-support.ts";
 import { ALICE, BADGE, FarPhone, outcome, phoneWithBadge, tick, waitForCopy } from "./near-support.ts";
 
 const log = useQuietLog();
@@ -166,4 +168,21 @@ describe("a copy that is out of order counts as a miss (contract section 16)", (
     const failed = log.lines().filter(({ event }) => event === "replica-read-failed");
     expect(failed).toMatchObject([{ level: "warn" }]);
   });
+});
+
+it("a login is refused with a badge that ended while D1 was slow (contract section 12)", async () => {
+  const { application, number } = await withBadge();
+  await setEnd(application, number, ahead(10 * SECOND));
+  const d1 = aroundD1(homeDatabase(), async (statements, send) => {
+    const result = await send();
+    if (isAbout(statements, "FROM badge")) moveClock(11 * SECOND);
+    return result;
+  });
+  const init = {
+    method: "POST",
+    headers: { applicationid: application.id, udid: "phone" },
+    body: '{"userId":"alice"}',
+  };
+  const refused = await callWith(bindDatabase(d1), new Request("https://badges.example/v1/badge", init));
+  expect(outcome(refused)).toBe("403 EXPIRED_BADGE");
 });

@@ -32,8 +32,7 @@ export async function findLogin(
   const { db, now: clock } = context;
   const { device, userId, bookmark } = request;
   const userDevice = { applicationId: application.id, device, userId };
-  const now = clock();
-  const seen = await findBadgeAtNearest(db, userDevice, bookmark, now);
+  const seen = await findBadgeAtNearest(db, userDevice, bookmark, clock());
   // A replica may lack a rebind, with which this login binds the badge.
   const mayLackRebind = request.keyThumbprint !== null && seen.badge?.keyThumbprint === null;
   const isDecisive = seen.source === "primary" || (seen.source === "fresh-replica" && !mayLackRebind);
@@ -44,7 +43,8 @@ export async function findLogin(
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
-    isMereLogin(settings, request, badge, now);
+    // By the time after the reads: the badge may have ended while D1 was slow.
+    isMereLogin(settings, request, badge, clock());
   return { badge, isFromReplica, settings, isUnchanged };
 }
 
