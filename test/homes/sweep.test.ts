@@ -147,8 +147,11 @@ describe("a restore of D1 (contract section 21)", () => {
     const tickedAt = Date.now();
     const standing = { ...context, now: () => tickedAt };
     let { sequence } = first;
-    const tick = (known: Partial<Tick>) =>
-      recordTick(standing, { ...before, tickedAt, sequence: sequence++, ...known });
+    const tick = async (known: Partial<Tick>) => {
+      const ticked = await recordTick(standing, { ...before, tickedAt, sequence, ...known });
+      ({ sequence } = ticked);
+      return ticked;
+    };
     expect((await tick({})).compareAfter).toBeNull();
     expect((await tick({ compareAfter: "app_1" })).compareAfter).toBe("app_1");
     expect((await tick({ tickedAt: tickedAt - 90_001 })).compareAfter).toBe("");
@@ -158,7 +161,7 @@ describe("a restore of D1 (contract section 21)", () => {
     // D1 may have been restored to a later state: a restore was undone.
     expect((await tick({ sequence: sequence - 1 })).compareAfter).toBe("");
     expect(linesOf(lines.warn)).toEqual([]);
-    expect((await tick({ sequence: 1_000_000 })).compareAfter).toBe("");
+    expect((await tick({ sequence: 2 * sequence })).compareAfter).toBe("");
     expect(linesOf(lines.warn)).toMatchObject([{ event: "restore-noticed", home: testHome() }]);
   });
 
@@ -186,6 +189,22 @@ describe("a restore of D1 (contract section 21)", () => {
     const known = { sequence: sequence + 1, tickedAt: Date.now(), compareAfter: null };
     const tick = await recordTick({ ...context, db: new Database(d1) }, known);
     expect(tick.compareAfter).toBe("");
+  });
+
+  it("a restore is noticed also when D1 carries out a beat late, which makes up for it", async () => {
+    const { context } = testContext();
+    const first = await recordTick(context, undefined);
+    let late: (() => Promise<unknown>) | undefined;
+    const d1 = aroundD1(homeDatabase(), async (_, send) => {
+      if (late !== undefined) return send();
+      late = send;
+      throw LOST;
+    });
+    const second = await recordTick({ ...context, db: new Database(d1) }, { ...first, compareAfter: null });
+    expect(second.compareAfter).toBeNull();
+    await runSql("UPDATE heartbeat SET sequence = ?1", first.sequence);
+    await late?.();
+    expect((await recordTick(context, second)).compareAfter).toBe("");
   });
 
   it("after a restore every allocator of the home compares itself, whichever of them hangs", async () => {

@@ -30,10 +30,15 @@ const SELECT_SEQUENCE = statement(() =>
 );
 
 const BEAT = statement(
-  (p: Placeholders<{ own: number }>) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt})
-    VALUES (1, max(0, ${p.own}) + 1, 0)
-    ON CONFLICT (${id}) DO UPDATE SET ${sequence} = max(${sequence}, ${p.own}) + 1`,
+  (p: Placeholders<{ own: number; step: number }>) => sql`INSERT INTO ${heartbeat} (${id}, ${sequence}, ${tickedAt})
+    VALUES (1, max(0, ${p.own}) + ${p.step}, 0)
+    ON CONFLICT (${id}) DO UPDATE SET ${sequence} = max(${sequence}, ${p.own}) + ${p.step}`,
 );
+
+const MAX_HEARTBEAT_STEP = 2 ** 20;
+
+/** Each try has another step: what D1 carries out late, after a restore, does not make the number that is expected. */
+const newStep = (): number => 1 + Math.floor(Math.random() * MAX_HEARTBEAT_STEP);
 
 /**
  * Moves the heartbeat's sequence number past D1's and the scheduler's. One round trip. If D1 carries it out twice, the second time
@@ -43,9 +48,13 @@ const BEAT = statement(
  * @returns the number that D1 had, 0 at first, and the new one
  */
 export async function beat(db: Database, own: number): Promise<{ found: number; sequence: number }> {
-  const [before] = await db.run((d1) => d1.batch([SELECT_SEQUENCE.bind(d1, {}), BEAT.bind(d1, { own })]));
+  let step = 0;
+  const [before] = await db.run((d1) => {
+    step = newStep();
+    return d1.batch([SELECT_SEQUENCE.bind(d1, {}), BEAT.bind(d1, { own, step })]);
+  });
   const found = SELECT_SEQUENCE.rows(before)[0]?.sequence ?? 0;
-  return { found, sequence: Math.max(found, own) + 1 };
+  return { found, sequence: Math.max(found, own) + step };
 }
 
 const STAMP = statement(
