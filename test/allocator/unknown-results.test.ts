@@ -334,7 +334,7 @@ describe("an instance that another has superseded (contract section 21)", () => 
   it.each([
     ["", (known: boolean) => Promise.resolve(known)],
     [
-      ", also when it does not know D1",
+      " while D1 is unknown to it",
       async (known: boolean, application: TestApplication) => {
         const entry = known ? "substr(entry, 2)" : "'?' || entry";
         await runSql(`UPDATE application_head SET entry = ${entry} WHERE application_id = ?1`, application.id);

@@ -191,7 +191,7 @@ describe("a restore of D1 (contract section 21)", () => {
     expect(tick.compareAfter).toBe("");
   });
 
-  it("a restore is noticed also when D1 carries out a beat late, which makes up for it", async () => {
+  it("a restore is noticed although a late beat moves the heartbeat forward again", async () => {
     const { context } = testContext();
     const first = await recordTick(context, undefined);
     let late: (() => Promise<unknown>) | undefined;

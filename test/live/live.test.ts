@@ -112,7 +112,7 @@ describe("GET /v1/live (contract section 26)", () => {
 
   it("a change of a badge in a later list is sent, also by an object that knew of one list", async () => {
     const { application, number, have } = await withBadge();
-    // As if so many badges had been issued before.
+    // The badge moves to the second list.
     await runSql("UPDATE badge SET ordinal = ordinal + 131072 WHERE application_id = ?", application.id);
     await runSql("UPDATE application_head SET last_ordinal = 131073 WHERE application_id = ?", application.id);
     await suspendUnreported(application, number, have + 1);

@@ -5,7 +5,7 @@ import { standIn } from "../long-runs/stand-in.ts";
 import { createApplication } from "../support/application.ts";
 import { homeDatabase } from "../support/home.ts";
 
-it("a read of D1 is shared while it runs, but not with a caller that needs earlier changes, or was told of a later one (contract section 26)", async () => {
+it("callers share a running read of D1, unless they need earlier changes or a change was reported since it began (contract section 26)", async () => {
   const { id } = await createApplication();
   const kv = standIn<SyncKvStorage>("an object's storage", { get: () => undefined, put: () => {} });
   const snapshots = new Snapshots(kv, id, () => new Database(homeDatabase()));

@@ -43,7 +43,7 @@ export async function retryDatabase<T>(step: () => Promise<T>): Promise<T> {
     try {
       return await step();
     } catch (error) {
-      // What a step inside has tried for so long is not tried again.
+      // An inner step has used up its own tries.
       if (error instanceof UserError || !isRetryable(error)) throw error;
       if (attempt === TRIES) throw new UserError("The database is busy: try again in a moment.", { cause: error });
       const longest = Math.min(LONGEST_WAIT_MILLISECONDS, FIRST_WAIT_MILLISECONDS * 2 ** attempt);

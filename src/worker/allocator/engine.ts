@@ -307,7 +307,7 @@ export class Engine {
     this.#calls.putBack(calls.filter((waiting) => !faulty.includes(waiting)));
   }
 
-  /** Fails calls that reached a superseded instance, in which a write fails: their callers try again, at the one that took over. */
+  /** In a superseded instance the write fails, and so do its calls: their callers try again at the new instance. */
   #isCurrent(calls: readonly WaitingCall[]): boolean {
     try {
       if (calls.length > 0) this.#parts.tables.touch();

@@ -43,7 +43,7 @@ export async function findLogin(
   const isUnchanged =
     request.isVerified &&
     (invitation === null || badge.invitation === invitation) &&
-    // By the time after the reads: the badge may have ended while D1 was slow.
+    // The time is taken after the reads, because the badge may have ended while D1 was slow.
     isMereLogin(settings, request, badge, clock());
   return { badge, isFromReplica, settings, isUnchanged };
 }

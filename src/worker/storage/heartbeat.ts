@@ -37,7 +37,7 @@ const BEAT = statement(
 
 const MAX_HEARTBEAT_STEP = 2 ** 20;
 
-/** Each try has another step: what D1 carries out late, after a restore, does not make the number that is expected. */
+/** Each try has its own step, so a try that D1 carries out late, after a restore, does not produce the expected number. */
 const newStep = (): number => 1 + Math.floor(Math.random() * MAX_HEARTBEAT_STEP);
 
 /**
