@@ -94,7 +94,7 @@ export class Live extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     const applicationId = this.#applicationId();
-    if (applicationId === undefined) return;
+    if (applicationId === undefined || this.#sockets().length === 0) return;
     let pause = LIVE_COMPARE_MILLISECONDS;
     try {
       this.#snapshotsOf(applicationId).outdate();
