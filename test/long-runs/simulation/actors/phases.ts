@@ -159,12 +159,17 @@ function restoreOne(world: World, dice: Dice): void {
   restoreTo(world, application, position);
 }
 
-/** @param position if a republication was under way at it, D1 is restored to before that: only an administrator could resume it */
-function restoreTo({ d1, trace, faults, history, replica }: World, { id }: ApplicationPlan, position: number): void {
+/**
+ * @param position if a republication was under way at it, D1 is restored to before that, if it is kept: only an administrator
+ * could resume it
+ */
+function restoreTo(world: World, { id }: ApplicationPlan, position: number): void {
+  const { d1, trace, faults, history, replica, timeline } = world;
   const home = homeOf(id);
   const server = d1.at(home);
   faults.struck++;
-  for (let at = position; at >= server.earliest; at--) {
+  const earliest = Math.min(position, server.earliestSince(timeline.now - KEPT_MILLISECONDS));
+  for (let at = position; at >= earliest; at--) {
     trace.add("seed", `D1 of home ${home} is restored to commit ${at} of ${server.position}`);
     server.restore(at);
     if (server.look("SELECT 1 FROM application_head WHERE readable_from = ?", CLOSED).length === 0) break;
