@@ -27,10 +27,16 @@ async function open() {
     return result;
   };
   const database = bindDatabase(aroundD1(homeDatabase(), around));
-  const exec = await runInDurableObject(liveOf(application), (live, { storage }) => {
+  const { exec, admissions, alarms } = await runInDurableObject(liveOf(application), (live, state) => {
     Object.defineProperty(live, "env", { value: { ...env, ...database } });
-    return vi.spyOn(storage.sql, "exec");
+    const [admissions, alarms] = [vi.spyOn(state, "waitUntil"), vi.spyOn(live, "alarm")];
+    return { exec: vi.spyOn(state.storage.sql, "exec"), admissions, alarms };
   });
+  /** Until the object has read everything that it began to read. */
+  const settle = () =>
+    runInDurableObject(liveOf(application), () =>
+      Promise.all([...admissions.mock.calls.flat(), ...alarms.mock.results.map(({ value }) => value)]),
+    );
   const listen = (headers: Record<string, string>, change: number) =>
     callWith(
       { ...database, CLIENT_IP_LIMIT: UNLIMITED },
@@ -41,9 +47,11 @@ async function open() {
   return {
     ...{ application, number, have, doors, listen },
     async measure(act: () => Promise<unknown>): Promise<typeof cost> {
+      await settle();
       Object.assign(cost, { d1RoundTrips: 0, d1RowsRead: 0, objectRowsWritten: 0 });
       exec.mockClear();
       await act();
+      await settle();
       return runInDurableObject(liveOf(application), () => {
         const cursors = exec.mock.results.flatMap(({ type, value }) => (type === "return" ? [value] : []));
         return { ...cost, objectRowsWritten: cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0) };
