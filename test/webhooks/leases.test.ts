@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Database } from "../../src/worker/storage/database.ts";
 import { leaseEvents } from "../../src/worker/storage/webhook-events.ts";
 import { replayEvent } from "../../src/worker/storage/webhook-list.ts";
@@ -7,6 +7,8 @@ import { type AroundTrip, aroundD1 } from "../support/d1.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { homeDatabase } from "../support/home.ts";
 import type { Outbox } from "../support/outbox.ts";
+import { answer, hangs } from "../support/receivers.ts";
+import { until } from "../support/until.ts";
 import { useOutboxes } from "./support.ts";
 
 const { open } = useOutboxes();
@@ -91,5 +93,43 @@ describe("an event that a sender has leased (contract section 8)", () => {
       await replayEvent(outbox.context.db, outbox.application.id, eventId, { actor: { kind: "server" } }, outbox.now),
     ).toBe("pending");
     expect((await lease()).events).toMatchObject([{ eventId, attempts: 0 }]);
+  });
+});
+
+describe("a first attempt (contract section 8: after a timeout the delay is at least 60 s)", () => {
+  it.each([4000, 6000, 15_000])(
+    "a first attempt that begins %i ms after the badge and hangs is the only one until it has ended, and it counts",
+    async (later) => {
+      const { endpoint, outbox } = await open(hangs);
+      const giveUp = new AbortController();
+      vi.spyOn(AbortSignal, "timeout").mockReturnValue(giveUp.signal);
+      const event = await outbox.issue();
+      outbox.now += later;
+      await outbox.consume(event);
+      await until(() => expect(endpoint.received).toHaveLength(1));
+      outbox.now += 14_900;
+      expect(await outbox.sweep()).toEqual([]);
+      outbox.now += 100;
+      giveUp.abort();
+      await outbox.settle();
+      expect(await outbox.event(event)).toMatchObject({ attempts: 1, lastOutcome: "timeout" });
+      expect(await outbox.dueTime(event)).toBeGreaterThanOrEqual(outbox.now + 60_000);
+    },
+  );
+
+  it("a first attempt counts although a tick has given its event a due time while the failure was recorded", async () => {
+    const { outbox } = await open(() => answer(500));
+    const event = await outbox.issue();
+    const around: AroundTrip = async (statements, send) => {
+      if (isAbout(statements, "made.value")) {
+        outbox.now += 21_000;
+        await outbox.sweep();
+      }
+      return send();
+    };
+    const { context } = outbox;
+    outbox.context = { ...context, db: new Database(aroundD1(homeDatabase(), around)) };
+    await outbox.deliver(event);
+    expect(await outbox.event(event)).toMatchObject({ attempts: 1, lastStatus: 500 });
   });
 });

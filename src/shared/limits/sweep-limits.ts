@@ -23,8 +23,10 @@ export const MAX_LOGGED_UNREADABLE = 20;
 export const FEW_APPLICATION_ENQUEUED = 25;
 export const MAX_APPLICATION_ENQUEUED = 2000;
 export const MAX_SWEEP_ENQUEUED = 5000;
-/** Age at which an untried event gets a due time. A first attempt takes no lease, and most have ended by then. */
+/** Age at which an untried event gets a due time. */
 export const UNTRIED_MILLISECONDS = 20_000;
+/** Age from which a first attempt takes a lease: an earlier one has ended before its event gets a due time. */
+export const LEASE_AGE_MILLISECONDS = 4000;
 /**
  * How late an event without a due time may reach D1. The allocator gives due times to events that are half as old, and to those of
  * entries that it sends again.

@@ -25,7 +25,8 @@ const made = (member: string): SQL => sql`made.value ->> ${sql.raw(`'${member}'`
 
 /**
  * A success counts from any sender, so that no attempt follows it. A failure counts only if the event was not leased,
- * tried or replayed since. The response is dropped if the user was erased meanwhile, because it may repeat the payload.
+ * tried or replayed since; the due time 0 that a tick gives to an untried event changes nothing. The response is dropped if
+ * the user was erased meanwhile, because it may repeat the payload.
  */
 const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[] }>) => {
   const event = webhookEvent;
@@ -42,7 +43,7 @@ const RECORD_ATTEMPTS = statement((p: Placeholders<{ attempts: readonly object[]
     FROM ${eachOf(p.attempts)} AS made
     WHERE ${event.applicationId} = ${made("applicationId")} AND ${event.id} = ${made("eventId")}
       AND iif(${made("state")} = 'delivered', ${event.state} <> 'delivered', ${event.state} = 'pending'
-        AND ${event.leaseUntil} = ${made("leaseUntil")} AND ${event.dueAt} IS ${made("dueBefore")})`;
+        AND ${event.leaseUntil} = ${made("leaseUntil")} AND coalesce(${event.dueAt}, 0) = ${made("dueBefore")})`;
 });
 
 /** When an endpoint's hold began before and after a change, in milliseconds; null for none. */
@@ -79,7 +80,7 @@ export async function recordAttempts(
     eventId: event.eventId,
     payload: event.payload,
     leaseUntil: event.leaseUntil,
-    dueBefore: event.dueAt,
+    dueBefore: event.dueAt ?? 0,
     attempts: event.attempts + 1,
     ...attempt,
   }));

@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { ApplicationId } from "../../shared/identifiers.ts";
+import { type ApplicationId, eventIdPrefix } from "../../shared/identifiers.ts";
+import { LEASE_AGE_MILLISECONDS } from "../../shared/limits/sweep-limits.ts";
 import { DELIVERY_LEASE_SECONDS, DELIVERY_LEASE_SPREAD_MILLISECONDS } from "../../shared/limits/webhook-limits.ts";
 import { application, applicationSecret, webhookEvent } from "../../shared/schema.ts";
 import type { Database } from "./database.ts";
@@ -18,6 +19,8 @@ interface LeaseValues {
   leaseUntil: number;
   /** Whether an earlier try may have leased events. */
   isRepeated: number;
+  /** Prefix of IDs: untried events from it on take no lease. */
+  unleasedFrom: string;
 }
 
 type Ids = Pick<Placeholders<LeaseValues>, "ids">;
@@ -61,6 +64,10 @@ const FIELDS = {
 };
 
 /**
+ * An untried event is leased only if its first attempt could still be under way when a tick finds it: a lease is a second written
+ * row, and most events are sent at once. Two messages for one event are rare, and a receiver recognizes a repeated event by its ID
+ * (contract section 8).
+ *
  * Compare-and-set: of two messages for one event, the second finds it leased. A repeated try also finds the events that the
  * earlier one leased, by the end of their lease.
  */
@@ -68,25 +75,23 @@ const LEASE = statement((p: Placeholders<LeaseValues>) =>
   query(
     FIELDS,
     (fields) => sql`UPDATE ${webhookEvent} SET ${columnName(leaseUntil)} = ${p.leaseUntil}
-      WHERE ${isInBatch(p)} AND ${isPending} AND ${dueAt} <= ${p.now}
+      WHERE ${isInBatch(p)} AND ${isPending}
+        AND (${dueAt} <= ${p.now} OR ${dueAt} IS NULL AND ${webhookEvent.id} < ${p.unleasedFrom})
         AND (${leaseUntil} <= ${p.now} OR ${p.isRepeated} AND ${leaseUntil} = ${p.leaseUntil}) AND ${isEnabled()}
       RETURNING ${fields}`,
   ),
 );
 
-/**
- * Untried events need no lease, which would be a second written row for every delivery. Two messages for one event are
- * rare, and a receiver recognizes a repeated event by its ID (contract section 8).
- */
-const SELECT_UNTRIED = statement((p: Placeholders<Pick<LeaseValues, "ids">>) =>
+const SELECT_UNLEASED = statement((p: Placeholders<Pick<LeaseValues, "ids" | "unleasedFrom">>) =>
   query(
     FIELDS,
     (fields) => sql`SELECT ${fields} FROM ${webhookEvent}
-      WHERE ${isInBatch(p)} AND ${isPending} AND ${dueAt} IS NULL AND ${isEnabled()}`,
+      WHERE ${isInBatch(p)} AND ${isPending} AND ${dueAt} IS NULL AND ${webhookEvent.id} >= ${p.unleasedFrom}
+        AND ${isEnabled()}`,
   ),
 );
 
-/** An event to send. No other sender takes it before its lease ends. An untried event has no lease (`SELECT_UNTRIED`). */
+/** An event to send. No other sender takes it before its lease ends, if it has one. */
 export type LeasedEvent = RowOfStatement<typeof LEASE>;
 
 interface Secret {
@@ -119,8 +124,8 @@ const SELECT_ENDPOINTS = statement(({ ids }: Placeholders<Pick<LeaseValues, "ids
 export type Endpoint = RowOfStatement<typeof SELECT_ENDPOINTS>;
 
 /**
- * Takes due events, and loads their endpoints. Events with a due time are leased; untried events are only read. Events
- * of a disabled application stay unchanged. One round trip.
+ * Takes due events, and loads their endpoints. Events with a due time and late untried ones are leased; the others are only
+ * read. Events of a disabled application stay unchanged. One round trip.
  *
  * @param random in [0, 1): varies the end of the lease, so that a repeated try recognizes its own leases and need not
  * wait for their end
@@ -135,19 +140,20 @@ export async function leaseEvents(
   const ids = idsOf(events);
   const spread = Math.floor(random * DELIVERY_LEASE_SPREAD_MILLISECONDS);
   const leaseUntil = now + DELIVERY_LEASE_SECONDS * 1000 + spread;
+  const unleasedFrom = eventIdPrefix(now - LEASE_AGE_MILLISECONDS);
   let tries = 0;
-  const [, leased, untried, endpoints] = await db.run((d1) => {
+  const [, leased, unleased, endpoints] = await db.run((d1) => {
     const isRepeated = tries++ > 0 ? 1 : 0;
     return d1.batch([
       HOLD.bind(d1, { ids, now }),
-      LEASE.bind(d1, { ids, now, leaseUntil, isRepeated }),
-      SELECT_UNTRIED.bind(d1, { ids }),
+      LEASE.bind(d1, { ids, now, leaseUntil, isRepeated, unleasedFrom }),
+      SELECT_UNLEASED.bind(d1, { ids, unleasedFrom }),
       SELECT_ENDPOINTS.bind(d1, { ids }),
     ]);
   });
   return {
     // SQLite does not define the order of RETURNING.
-    events: [...LEASE.rows(leased), ...SELECT_UNTRIED.rows(untried)].sort((one, other) =>
+    events: [...LEASE.rows(leased), ...SELECT_UNLEASED.rows(unleased)].sort((one, other) =>
       one.eventId < other.eventId ? -1 : 1,
     ),
     endpoints: new Map(SELECT_ENDPOINTS.rows(endpoints).map((endpoint) => [endpoint.applicationId, endpoint])),
