@@ -41,8 +41,9 @@ export class Visit {
   #device: DeviceClient | null = null;
   #identity: Identity | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** When the next update is due, by the phone's clock. */
+  /** When the next update is due, by the phone's clock, and how long that is after the last one at most, in milliseconds. */
   #dueAt = 0;
+  #longestWait = 0;
   #isUpdating = false;
   /** Whether the visitor tapped the button during an update. */
   #isAsked = false;
@@ -91,7 +92,7 @@ export class Visit {
     clearTimeout(this.#timer);
     if (document.visibilityState !== "visible" || this.#isUpdating || FINAL.includes(this.#shown.state)) return;
     // A clock that was set back must not delay the next update.
-    const wait = Math.min(this.#dueAt - Date.now(), POLL_SECONDS * 1000);
+    const wait = Math.min(this.#dueAt - Date.now(), this.#longestWait);
     this.#timer = setTimeout(() => void this.#update(), Math.max(0, wait));
   }
 
@@ -100,7 +101,8 @@ export class Visit {
     this.#isAsked = false;
     const seconds = await this.#step().catch((error: unknown) => this.#fail(error));
     this.#isUpdating = false;
-    this.#dueAt = this.#isAsked ? 0 : Date.now() + seconds * 1000;
+    this.#longestWait = seconds * 1000;
+    this.#dueAt = this.#isAsked ? 0 : Date.now() + this.#longestWait;
     this.#schedule();
   }
 

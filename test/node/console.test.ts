@@ -1,17 +1,16 @@
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
-import { eq } from "drizzle-orm";
 import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApplication } from "../../src/admin/application/create.ts";
+import { updateApplication } from "../../src/admin/application/update.ts";
 import { addConsoleSecret } from "../../src/admin/secret/secrets.ts";
 import { type BadgeServiceError, DeviceClient, ServerClient } from "../../src/client/index.ts";
-import { application } from "../../src/shared/schema.ts";
 import { byEffort } from "../support/effort.ts";
 import { until } from "../support/until.ts";
 import { faultsOf } from "./support/axe.ts";
 import { browserOfFile, HAS_CHROMIUM, isFailedLoad, LIMIT, signIn } from "./support/browser.ts";
-import { consoleSteps } from "./support/console-page.ts";
+import { consoleSteps, openConsole, openPage } from "./support/console-page.ts";
 import { type Harness, startHarness } from "./support/harness.ts";
 import { listen } from "./support/listen.ts";
 import { scan } from "./support/scan.ts";
@@ -42,10 +41,8 @@ const secrets = new Map<string, string>();
 
 beforeAll(async () => {
   service = await startHarness({ webhookUrl: `${await listen(receiver)}/hooks` });
-  const { origin: baseUrl, applicationId, database } = service;
-  await database.run((orm) =>
-    orm.update(application).set({ invitationLink: LINK }).where(eq(application.id, applicationId)),
-  );
+  const { origin: baseUrl, applicationId, database, homes, submit } = service;
+  await updateApplication(homes, submit, applicationId, { invitationLink: LINK });
   for (const [name, role] of [
     ["Ann", "operator"],
     ["Tom", "operator"],
@@ -65,9 +62,7 @@ const phone = (userId: string) => service.phone(encodeURIComponent(userId));
 /** Issues a badge to the phone of a user. @returns its number */
 async function issue(userId: string): Promise<string> {
   const metadata = { os: "iOS", osVersion: "18.6", deviceModel: "iPhone16,2" };
-  const { badgeId, created } = await phone(userId).requestBadge({ userId, metadata });
-  expect(created).toBe(true);
-  return badgeId;
+  return (await phone(userId).requestBadge({ userId, metadata })).badgeId;
 }
 
 /** What the phone of a user gets when it asks for a signature. */
@@ -93,37 +88,18 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     context = await openContext(service.origin, { viewport: DESKTOP, timezoneId: "Asia/Tokyo" });
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     page = await context.newPage();
-    await open(page);
+    await openPage(page, service);
   }, LIMIT);
 
-  async function open(on: Page): Promise<void> {
-    // Another hash alone would not load the page anew.
-    await on.goto("about:blank");
-    await on.goto(`${service.origin}/console`);
-    await on.getByRole("button", { name: "Sign in" }).waitFor();
-  }
-
-  async function signInAs(name: string): Promise<void> {
-    await open(page);
-    await signIn(page, service.applicationId, secrets.get(name) ?? "");
-    await page.getByRole("heading", { name: "Today", level: 1 }).waitFor();
-  }
-
-  const { view, row, dialog, saveAsCsv } = consoleSteps(() => page);
+  const signInAs = (name: string) => openConsole(page, service, secrets.get(name) ?? "");
+  const { view, row, dialog, press, confirm, notice, undo, openMenu, saveAsCsv } = consoleSteps(() => page);
   const openBadge = (user: string) => view(`badge?id=${number(user)}`, "Badge");
   const fact = (name: string) => page.locator(".field").filter({ hasText: name });
-  /** What the page says about the last step. */
-  const notice = (text: string | RegExp) => page.locator(".notice").getByText(text).waitFor();
-  const undo = () => page.locator(".notice").getByRole("button", { name: "Undo" }).click();
   const step = (label: string) => page.getByRole("main").getByRole("button", { name: label }).click();
-  const confirm = (action: string) => dialog().getByRole("button", { name: action }).click();
-  const openMenu = (name: string | RegExp) =>
-    row(name)
-      .getByRole("button", { name: /^Actions/ })
-      .click();
+  const button = (name: string) => page.getByRole("button", { name });
 
   /** Opens the menu of a row, and chooses. */
-  async function choose(name: string | RegExp, item: string): Promise<void> {
+  async function choose(name: string, item: string): Promise<void> {
     await openMenu(name);
     await page.getByRole("menuitem", { name: item }).click();
   }
@@ -154,7 +130,6 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
 
     it("a reload or another page forgets the sign-in, and nothing offers to keep it (section 19)", async () => {
-      await signInAs("Ann");
       await view("badges?q=ali", "Badges");
       await page.reload();
       await page.getByRole("button", { name: "Sign in" }).waitFor();
@@ -169,19 +144,16 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
 
     it("the console offers a viewer nothing that would be refused, and reception only visitors (section 24)", async () => {
-      await signInAs("Vic");
-      await openBadge("alice");
-      await fact("Person").getByText("alice").waitFor();
-      expect(await page.getByRole("main").getByRole("button", { name: /…$/ }).count()).toBe(0);
-      await view("visitors", "Visitors");
-      expect(await page.getByRole("button", { name: "Invite" }).count()).toBe(0);
-      await signInAs("Desk");
-      await view("visitors", "Visitors");
-      await page.getByRole("button", { name: "Invite a visitor" }).waitFor();
-      await openBadge("alice");
-      await fact("Person").getByText("alice").waitFor();
-      expect(await page.getByRole("main").getByRole("button", { name: /…$/ }).count()).toBe(0);
-      await page.getByRole("button", { name: "Sign out" }).click();
+      for (const name of ["Vic", "Desk"]) {
+        await signInAs(name);
+        await openBadge("alice");
+        await fact("Person").getByText("alice").waitFor();
+        expect(await page.getByRole("main").getByRole("button", { name: /…$/ }).count()).toBe(0);
+        await view("visitors", "Visitors");
+        if (name === "Vic") expect(await button("Invite").count()).toBe(0);
+      }
+      await button("Invite a visitor").waitFor();
+      await button("Sign out").click();
       await page.getByText("You are signed out.").waitFor();
     });
   });
@@ -208,7 +180,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       const { origin: baseUrl } = service;
       await new DeviceClient({ baseUrl, applicationId, udid: "phone" }).requestBadge({ userId: "last" });
       const other = await context.newPage();
-      await open(other);
+      await openPage(other, service);
       await signIn(other, applicationId, applicationSecret);
       await other.locator(".urgent").getByText("No badge numbers are left").waitFor();
       await other.close();
@@ -216,34 +188,27 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
 
     it("a search finds a badge by its number or a part of its user ID in any case, and stays in the address", async () => {
       await view("badges", "Badges");
-      const search = page.getByLabel("Badge number, or part of");
-      await search.fill("ALI");
-      await search.press("Enter");
+      const search = async (text: string) => {
+        await page.getByLabel("Badge number, or part of").fill(text);
+        await page.keyboard.press("Enter");
+      };
+      await search("ALI");
       await page.waitForURL(/#badges\?q=ALI/);
       await row("bob").waitFor({ state: "detached" });
       await row("alice").waitFor();
       expect(await page.getByRole("row").count()).toBe(2);
-      for (const odd of [".", ".."]) {
-        await search.fill(odd);
-        await search.press("Enter");
-        await page
-          .getByText(odd === "." ? "at least two characters" : "No badge matches")
-          .first()
-          .waitFor();
-      }
-      await search.fill(number("carol").replace(/(\d{3})$/, "-$1"));
-      await search.press("Enter");
+      await search(".");
+      await page.getByText("at least two characters").waitFor();
+      await search("..");
+      await page.getByText("No badge matches").first().waitFor();
+      await search(number("carol").replace(/(\d{3})$/, "-$1"));
       await fact("Person").getByText("carol").waitFor();
       // A late response opens nothing when the user is elsewhere.
-      let goOn = () => {};
-      const isLate = new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
+      const { promise: isLate, resolve: goOn } = Promise.withResolvers<void>();
       const late = `**/v1/badges/${number("bob")}`;
       await page.route(late, (route) => isLate.then(() => route.continue()));
       await view("badges", "Badges");
-      await search.fill(number("bob"));
-      await search.press("Enter");
+      await search(number("bob"));
       await view("blocked", "Blocked people");
       const response = page.waitForResponse(late);
       goOn();
@@ -264,7 +229,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     it("a badge is suspended from a row's menu with a reason, which is in the history, and the suspension is undone", async () => {
       await view("badges", "Badges");
       await choose("bob", "Suspend…");
-      await dialog().getByLabel("Reason").fill("Phone lost");
+      await dialog().getByLabel("Reason").fill("Phone\tlost");
       expect(await signed("bob")).toBe("200");
       await confirm("Suspend badge");
       await notice("is suspended.");
@@ -308,13 +273,13 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await openBadge("dave");
       await step("Revoke");
       await dialog().getByText("This cannot be undone.").waitFor();
-      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await confirm("Cancel");
       expect(await signed("dave")).toBe("200");
       await step("Revoke");
       await confirm("Revoke badge");
       await page.getByText("This badge has ended for good.").waitFor();
       expect(await signed("dave")).toBe("403 REVOKED_BADGE");
-      expect(await page.getByRole("button", { name: "Undo" }).count()).toBe(0);
+      expect(await button("Undo").count()).toBe(0);
       await view("badges?state=revoked", "Badges");
       await row("dave").waitFor();
     });
@@ -324,6 +289,21 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await step("Block");
       await confirm("Block person");
       await notice("erin is blocked; 1 badge revoked.");
+      const loseResponse = (what: string) =>
+        page.route(`**/v1/users/**/${what}`, (route) => route.fetch().then(() => route.abort()), { times: 1 });
+      await issue("judy");
+      await view("person?user=judy", "judy");
+      await step("Block");
+      await loseResponse("block");
+      await confirm("Block person");
+      await notice("judy is blocked; no badge is left in use.");
+      await tom.unblockUser("judy");
+      await step("Erase");
+      await dialog().getByLabel("To confirm, type the user ID").fill("judy");
+      await loseResponse("erase");
+      await confirm("Erase for good");
+      await page.getByRole("heading", { name: "Badges", level: 1 }).waitFor();
+      await notice("The person is erased.");
       await view("blocked", "Blocked people");
       await row("erin").waitFor();
       await page.getByText("Block somebody who has no badge yet").click();
@@ -351,7 +331,6 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
 
     it("a list is saved as CSV completely, and no cell is a formula", async () => {
-      numbers.set("=1+1", await issue("=1+1"));
       // Where a comma is the decimal sign, spreadsheets split lines at semicolons.
       numbers.set("a;=1+1", await issue("a;=1+1"));
       await tom.setBadgeTimes(number("a;=1+1"), { startsAt: "2040-01-01T08:00:00.000Z" });
@@ -360,12 +339,8 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       const csv = await saveAsCsv();
       expect(csv.split("\r\n")[0]).toBe("\ufeffPerson,Name,Number,State,Issued,Starts,Ends,Last change,Changed by");
       expect(csv).toContain(`alice,,${number("alice")},Active,`);
-      expect(csv).toContain(`'=1+1,,${number("=1+1")},`);
-      expect(csv).toMatch(
-        new RegExp(
-          `a;'=1\\+1,,${number("a;=1+1")},Not begun,[^,]+,2040-01-01T08:00:00.000Z,,[^,]+,Signed in here: Tom\r`,
-        ),
-      );
+      const times = "[^,]+,2040-01-01T08:00:00.000Z,,[^,]+";
+      expect(csv).toMatch(new RegExp(`a;'=1\\+1,,${number("a;=1+1")},Not begun,${times},Signed in here: Tom\r`));
       expect(csv).not.toContain("dave");
     });
 
@@ -389,14 +364,8 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         "Tom signed in here",
       ]);
       const csv = await saveAsCsv();
-      for (const by of [
-        "The application's server,",
-        `"The application's server, which says: Tom"`,
-        `"The application's server, which says: Administrator: Root"`,
-        "Signed in here: Tom",
-      ]) {
-        expect(csv).toContain(by);
-      }
+      expect(csv).toContain(`"The application's server, which says: Administrator: Root"`);
+      expect(csv).toContain("Signed in here: Tom");
       expect(csv).toContain(`badge:rescheduled,Signed in here: Ann,carol,,"{""startsAt"":null,`);
     });
 
@@ -404,7 +373,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await view("deliveries", "Deliveries");
       await choose("HTTP status 500", "Payload and response");
       await dialog().getByText("disk full").waitFor();
-      await dialog().getByRole("button", { name: "Close" }).click();
+      await confirm("Close");
       isBroken = false;
       // It answers after the console has looked for the first time how it went.
       mayAnswer = page
@@ -431,8 +400,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       expect(await tom.getBadge(number("alice"))).toMatchObject({ state: "active" });
       await confirm("Suspend badge anyway");
       await notice("is suspended.");
-      const { change } = await tom.getBadge(number("alice"));
-      await tom.resumeBadge(number("alice"), { ifChange: change });
+      await tom.resumeBadge(number("alice"));
       await undo();
       await notice(/^Not undone\. Tom changed this badge at .*: badge resumed\. It is active now\./);
     });
@@ -447,73 +415,80 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         .getByText(/Tom changed this badge .*badge revoked/)
         .waitFor();
       expect(await dialog().getByRole("button").allInnerTexts()).toEqual(["Close"]);
-      await dialog().getByRole("button", { name: "Close" }).click();
+      await confirm("Close");
     });
 
-    it("the page reloads its data when the user comes back to it", async () => {
+    it("the page reloads its data when the user comes back to it, and a dialog on it says who changed the badge", async () => {
+      const comeBack = async () => {
+        await page.clock.runFor(5000);
+        await page.evaluate(() => dispatchEvent(new Event("focus")));
+      };
       await page.clock.install();
       await signInAs("Ann");
       await openBadge("ivan");
       await fact("State").getByText("Active").waitFor();
       await tom.suspendBadge(number("ivan"));
-      await page.clock.runFor(5000);
-      await page.evaluate(() => dispatchEvent(new Event("focus")));
+      await comeBack();
       await fact("State").getByText("Suspended").waitFor();
       await row("Badge suspended").getByText("Tom").waitFor();
-    });
-
-    it("a dialog on a badge's page says who changed the badge, even if the page behind it reloads", async () => {
-      await openBadge("ivan");
       await step("Change start or end");
       await dialog().getByRole("button", { name: "Save", exact: true }).waitFor();
       await tom.setBadgeEnd(number("ivan"), "2042-01-01T00:00:00Z");
-      await page.clock.runFor(5000);
-      await page.evaluate(() => dispatchEvent(new Event("focus")));
+      await comeBack();
       await dialog()
         .getByText(/^Tom changed this badge at \d\d:\d\d: start or end changed\./)
         .waitFor();
       await dialog().getByRole("button", { name: "Save anyway" }).waitFor();
       expect(await dialog().getByLabel("Until").inputValue()).toBe("2042-01-01T09:00");
-      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await confirm("Cancel");
     });
   });
 
   describe("a visitor", () => {
-    const pass = () => page.getByRole("article", { name: "Pass of Walt Visitor" });
+    const passOf = (name: string) => page.getByRole("article", { name: `Pass of ${name}` });
+    const pass = () => passOf("Walt Visitor");
+
+    async function invite(name: string, { times, userId = "" }: { times?: string; userId?: string }): Promise<void> {
+      await press("Invite a visitor");
+      await page.getByLabel("Visitor's name").fill(name);
+      await page.getByLabel(/^User ID/).fill(userId);
+      if (times !== undefined) await press(times);
+      await press("Invite");
+    }
 
     it("a visitor gets a pass whose code opens the configured link, and a badge with name, start and end (section 24)", async () => {
       await signInAs("Desk");
       await view("visitors", "Visitors");
-      await page.getByRole("button", { name: "Invite a visitor" }).click();
+      await press("Invite a visitor");
       await page.getByLabel("Visitor's name").fill("Walt Visitor");
       await page.getByLabel("Host").fill("Tom Berg");
-      await page.getByRole("button", { name: "Tomorrow, 8:00 to 18:00" }).click();
-      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await press("Tomorrow, 8:00 to 18:00");
+      await press("Invite");
       await pass().getByText("visits Tom Berg").waitFor();
       await pass().getByText("18:00 GMT+9").first().waitFor();
       const scanned = await scan(pass().getByRole("img", { name: "QR code" }));
       expect(scanned).toMatch(/^https:\/\/app\.example\.com\/visit\/inv_/);
-      await page.getByRole("button", { name: "Copy link" }).click();
+      await pass().getByText(scanned, { exact: true }).waitFor();
+      await button("Copy link").click();
       await page.getByText("Copied.").waitFor();
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(scanned);
       const mail = page.getByRole("link", { name: "Mail" });
-      expect(decodeURIComponent((await mail.getAttribute("href")) ?? "")).toMatch(
-        /From .* 08:00 GMT\+9 until .* 18:00 GMT\+9\.\nOpen this on your phone by .* GMT\+9: https:/,
-      );
-      expect(decodeURIComponent((await mail.getAttribute("href")) ?? "")).toContain(scanned);
+      const message = decodeURIComponent((await mail.getAttribute("href")) ?? "");
+      expect(message).toMatch(/From .* 08:00 GMT\+9 until .* 18:00 GMT\+9\.\nOpen this on your phone by .* GMT\+9: h/);
+      expect(message).toContain(scanned);
       const asked: string[] = [];
       page.on("dialog", (question) => {
         asked.push(question.type());
         void question.dismiss();
       });
       await mail.click();
-      await page.getByRole("button", { name: "Copy link" }).click();
+      await button("Copy link").click();
       expect(asked).toEqual([]);
       // In any view, the code is not lost without a question.
       await view("today", "Today");
       await page.evaluate(() => location.assign("/docs"));
       await until(() => expect(asked).toEqual(["beforeunload"]));
-      await page.getByRole("button", { name: "Sign out" }).click();
+      await button("Sign out").click();
       await confirm("Cancel");
       await view("visitors", "Visitors");
       await pass().waitFor();
@@ -539,11 +514,8 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
     });
 
     it("a pass on the screen says that its invitation was revoked", async () => {
-      await page.getByRole("button", { name: "Done" }).click();
-      await page.getByRole("button", { name: "Invite a visitor" }).click();
-      await page.getByLabel("Visitor's name").fill("Walt Visitor");
-      await page.getByRole("button", { name: "For a week" }).click();
-      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await press("Done");
+      await invite("Walt Visitor", { times: "For a week" });
       await page.locator(".invite-place").getByRole("button", { name: "Revoke…" }).click();
       await confirm("Revoke invitation");
       await pass().getByText("Revoked: this code gives nobody a badge any more.").waitFor();
@@ -553,57 +525,36 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await pass().getByText("Revoked: this code gives nobody a badge any more.").waitFor();
       expect(await pass().getByRole("img").count()).toBe(0);
       await view("visitors", "Visitors");
-      await page.getByRole("button", { name: "Done" }).click();
+      await button("Done").click();
     });
 
     it("a visitor without an end gets the same pass when the first response was lost", async () => {
-      await page.getByRole("button", { name: "Invite a visitor" }).click();
-      await page.getByLabel("Visitor's name").fill("Una Lost");
-      await page.getByRole("button", { name: "No end" }).click();
       await page.route("**/v1/invitations", async (route) => {
         await route.fetch();
         await route.abort();
       });
-      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await invite("Una Lost", { times: "No end" });
       await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
       await page.unroute("**/v1/invitations");
-      await page.getByRole("button", { name: "Invite", exact: true }).click();
-      await page.getByRole("article", { name: "Pass of Una Lost" }).waitFor();
-      await page.getByRole("button", { name: "Done" }).click();
+      await press("Invite");
+      await passOf("Una Lost").waitFor();
+      await button("Done").click();
       await row("Una Lost").waitFor();
       expect(await row("Una Lost").count()).toBe(1);
     });
-
-    it("the browser refuses a visit that ends in a year of five digits", async () => {
-      await page.getByRole("button", { name: "Invite a visitor" }).click();
-      const field = page.getByLabel("Until");
-      await field.fill("12026-01-01T00:00");
-      const isOverflow = (input: HTMLInputElement) => input.validity.rangeOverflow;
-      expect(await field.evaluate(isOverflow)).toBe(true);
-      await page.getByRole("button", { name: "Cancel" }).click();
-      await page.getByRole("button", { name: "Invite a visitor" }).waitFor();
-    });
-
-    const passOf = (name: string) => page.getByRole("article", { name: `Pass of ${name}` });
-    async function sendInvitation(name: string, userId: string): Promise<void> {
-      await page.getByRole("button", { name: "Invite a visitor" }).click();
-      await page.getByLabel("Visitor's name").fill(name);
-      await page.getByLabel(/^User ID/).fill(userId);
-      await page.getByRole("button", { name: "Invite", exact: true }).click();
-    }
 
     it("passes that arrive after their form was closed are shown together, and signing out asks from the call on (section 24)", async () => {
       await signInAs("Desk");
       await view("visitors", "Visitors");
       const waiting: (() => void)[] = [];
       await page.route("**/v1/invitations", (route) => void waiting.push(() => void route.continue()));
-      await sendInvitation("Nina Closed", "");
+      await invite("Nina Closed", {});
       await until(() => expect(waiting).toHaveLength(1));
-      await page.getByRole("button", { name: "Cancel" }).click();
-      await sendInvitation("Otto Away", "");
+      await button("Cancel").click();
+      await invite("Otto Away", {});
       await until(() => expect(waiting).toHaveLength(2));
       await view("today", "Today");
-      await page.getByRole("button", { name: "Sign out" }).click();
+      await button("Sign out").click();
       await dialog().getByText("They are shown only now").waitFor();
       await confirm("Cancel");
       await view("visitors", "Visitors");
@@ -611,51 +562,52 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await passOf("Nina Closed").waitFor();
       await passOf("Otto Away").waitFor();
       await page.unroute("**/v1/invitations");
-      await page.getByRole("button", { name: "Done" }).click();
+      await button("Done").click();
       await page.getByRole("button", { name: "Invite a visitor" }).waitFor();
     });
 
     it("if nobody could be invited, the form stays as it was with the reasons, and nothing is lost by signing out", async () => {
-      await signInAs("Desk");
-      await view("visitors", "Visitors");
       // As a cell is pasted from a spreadsheet.
-      await sendInvitation("Tab\tby Cell", "..");
+      await invite("Tab\tby Cell", { userId: ".." });
       await page.getByRole("alert").getByText("Tab by Cell: That cannot be a user ID.").waitFor();
       expect(await page.getByText("0 passes").count()).toBe(0);
       expect(await page.getByLabel("Visitor's name").inputValue()).toContain("by Cell");
       await page.getByLabel(/^User ID/).fill("");
-      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await press("Invite");
       await passOf("Tab by Cell").waitFor();
-      await page.getByRole("button", { name: "Done" }).click();
-      await sendInvitation("Tab by Cell", "..");
+      await button("Done").click();
+      await invite("Tab by Cell", { userId: ".." });
       await page.getByRole("alert").waitFor();
-      await page.getByRole("button", { name: "Sign out" }).click();
+      await button("Sign out").click();
       await page.getByText("You are signed out.").waitFor();
     });
   });
 
   describe("everybody", () => {
+    const AFTER_AN_HOUR = "You were signed out after an hour without activity.";
+    /** The name of the element with the focus. */
+    const focused = () =>
+      page.locator(":focus").evaluateAll(([element]) => {
+        const label = element instanceof HTMLInputElement ? element.labels?.[0] : element;
+        return (element?.getAttribute("aria-label") ?? label?.textContent ?? "").trim();
+      });
+    const focusOn = (name: string | RegExp) =>
+      until(async () => expect(await focused()).toEqual(typeof name === "string" ? name : expect.stringMatching(name)));
+
     it("the console works by keyboard alone and never loses the focus: sign in, find, suspend, undo, sign out", async () => {
-      await open(page);
+      await openPage(page, service);
       const { keyboard: keys } = page;
-      const focused = page.locator(":focus");
-      const focusOn = (text: string | RegExp) =>
-        until(async () =>
-          expect(await focused.innerText()).toEqual(typeof text === "string" ? text : expect.stringMatching(text)),
-        );
       /** Goes on to the element of this name. */
-      const tabTo = async (name: string | RegExp) => {
+      const tabTo = async (name: RegExp) => {
         for (let steps = 0; steps < 80; steps++) {
           await keys.press("Tab");
-          const found = await focused.evaluateAll(([element]) =>
-            element instanceof HTMLInputElement
-              ? (element.labels?.[0]?.innerText ?? "")
-              : (element?.getAttribute("aria-label") ?? element?.textContent ?? ""),
-          );
-          if (found.trim().match(name)) return;
+          if (name.test(await focused())) return;
         }
         throw new Error(`Tab does not come to ${name}`);
       };
+      await tabTo(/^Skip to the content$/);
+      await keys.press("Enter");
+      await focusOn("Sign in");
       await tabTo(/^Application ID/);
       await keys.type(service.applicationId);
       await tabTo(/^Secret/);
@@ -676,7 +628,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await keys.press("ArrowDown");
       await focusOn("Suspend…");
       await keys.press("Escape");
-      await until(async () => expect(await focused.getAttribute("aria-label")).toMatch(/^Actions/));
+      await focusOn(/^Actions/);
       await keys.press("Enter");
       await focusOn("Open");
       await keys.press("ArrowDown");
@@ -692,10 +644,6 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await keys.press("Enter");
       await notice("is as it was");
       expect(await signed("grace")).toBe("200");
-      await page.evaluate(() => document.activeElement instanceof HTMLElement && document.activeElement.blur());
-      await tabTo(/^Skip to the content$/);
-      await keys.press("Enter");
-      await focusOn("Badges");
       await tabTo(/^Sign out$/);
       await keys.press("Enter");
       await page.getByText("You are signed out.").waitFor();
@@ -722,30 +670,16 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await keys.down("Enter");
       await keys.up("Enter");
       await confirm("Cancel");
-      await page.getByRole("button", { name: "Refresh" }).click();
+      await button("Refresh").click();
       expect([calls, (await tom.getBadge(number("grace"))).state]).toEqual([[], "active"]);
     });
 
     it("the focus stays when what had it is gone: after a search, its end, and other steps", async () => {
-      const focusIs = (name: string) =>
-        until(async () =>
-          expect(
-            await page.locator(":focus").evaluateAll(([element]) => {
-              const label = element instanceof HTMLInputElement ? element.labels?.[0] : element;
-              return label?.textContent?.trim();
-            }),
-          ).toBe(name),
-        );
-      const press = async (name: string) => {
-        await page
+      const pressEnter = (name: string) =>
+        page
           .getByRole("button", { name, exact: true })
           .or(page.getByRole("link", { name, exact: true }))
           .press("Enter");
-      };
-      await open(page);
-      await press("Skip to the content");
-      await focusIs("Sign in");
-      await signInAs("Ann");
       for (const [hash, title, label] of [
         ["badges", "Badges", "Badge number, or part of a user ID or name"],
         ["visitors", "Visitors", "Search by name or user ID"],
@@ -754,34 +688,34 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
         await page.getByLabel(label).fill("al");
         await page.getByLabel(label).press("Enter");
         await page.getByRole("link", { name: "Clear the search" }).waitFor();
-        await focusIs(label);
-        await press("Clear the search");
+        await focusOn(label);
+        await pressEnter("Clear the search");
         await page.getByRole("link", { name: "Clear the search" }).waitFor({ state: "detached" });
-        await focusIs(title);
+        await focusOn(title);
         expect(await page.getByLabel(label).inputValue()).toBe("");
       }
-      await page.getByRole("button", { name: "Invite up to 100 from a list" }).click();
+      await button("Invite up to 100 from a list").click();
       await page.getByLabel("Visitors, one on each line").fill("Fay");
-      await press("Check the list");
-      await press("Back to the list");
-      await focusIs("Visitors");
+      await pressEnter("Check the list");
+      await pressEnter("Back to the list");
+      await focusOn("Visitors");
       await page.getByLabel("Visitors, one on each line").fill("Fay");
-      await press("Check the list");
-      await press("Invite 1 visitor");
-      await press("Done");
-      await focusIs("Visitors");
+      await pressEnter("Check the list");
+      await pressEnter("Invite 1 visitor");
+      await pressEnter("Done");
+      await focusOn("Visitors");
       await view("badges", "Badges");
       await page.getByLabel("Select all that are shown").check();
-      await press("Clear the selection");
-      await focusIs("Badges");
+      await pressEnter("Clear the selection");
+      await focusOn("Badges");
       await view("history", "History");
       await page.getByLabel("Done by").fill("Ann");
-      await press("Show");
+      await pressEnter("Show");
       await page.getByRole("link", { name: "Show all" }).waitFor();
-      await focusIs("Show");
-      await press("Show all");
+      await focusOn("Show");
+      await pressEnter("Show all");
       await page.getByRole("link", { name: "Show all" }).waitFor({ state: "detached" });
-      await focusIs("History");
+      await focusOn("History");
     });
 
     it("no view has an axe-core violation, light on a desktop and dark on a phone, and all fit both", async () => {
@@ -800,7 +734,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
           if (width > viewport.width) faults.push(`${name}: ${width} px wide instead of ${viewport.width}`);
         }
       };
-      await open(page);
+      await openPage(page, service);
       await look("sign-in");
       await signInAs("Ann");
       await page.getByText("Counted").waitFor();
@@ -825,7 +759,7 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       for (const form of ["Invite a visitor", "Invite up to 100 from a list"]) {
         await page.getByRole("button", { name: form }).click();
         await look(form);
-        await page.getByRole("button", { name: "Cancel" }).click();
+        await button("Cancel").click();
       }
       await view("badges", "Badges");
       await openMenu("alice");
@@ -833,45 +767,13 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.getByRole("menuitem", { name: "Change start or end" }).click();
       await dialog().getByLabel("Until").waitFor();
       await look("dialog");
-      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await confirm("Cancel");
       await page.getByLabel("Select all that are shown").check();
-      await page.getByRole("button", { name: "Change end…" }).click();
+      await button("Change end…").click();
       await dialog().getByLabel("Until").waitFor();
       await look("dialog of many");
-      await dialog().getByRole("button", { name: "Cancel" }).click();
+      await confirm("Cancel");
       expect(faults).toEqual([]);
-    });
-
-    // After axe, which takes seconds for a hundred rows.
-    it("a hundred visitors pasted from a table are invited in one call, and refused ones are named", async () => {
-      await view("visitors", "Visitors");
-      await page.getByRole("button", { name: "Invite up to 100 from a list" }).click();
-      const lines = Array.from({ length: 99 }, (_, place) => `Guest ${place}\tTom Berg`);
-      await page
-        .getByLabel("Visitors, one on each line")
-        .fill(["Name\tHost\tUser ID", ...lines, "Dot\tTom\t.."].join("\n"));
-      const calls: string[] = [];
-      page.on("request", (request) => request.method() === "POST" && calls.push(request.url()));
-      await page.getByRole("button", { name: "Check the list" }).click();
-      await page.getByRole("button", { name: "Invite 100 visitors" }).click();
-      await page.getByText("99 passes").waitFor();
-      await page.getByText("Dot: That cannot be a user ID.").waitFor();
-      expect(calls).toEqual([`${service.origin}/v1/invitations`]);
-      expect(await page.getByRole("article").count()).toBe(99);
-      await page.getByRole("button", { name: "Done" }).click();
-      await view("visitors?day=all", "Visitors");
-      await row("Guest 98").waitFor();
-    });
-
-    it("the bars of charts are visible in forced colours", async () => {
-      await page.emulateMedia({ forcedColors: "active" });
-      await view("figures", "Figures");
-      const bar = page.getByRole("table", { name: "Badges by state" }).getByRole("cell").first();
-      const [drawn, behind] = await bar.evaluate((cell) =>
-        [getComputedStyle(cell), getComputedStyle(document.body)].map((style) => style.backgroundColor),
-      );
-      expect(drawn).not.toBe(behind);
-      await page.emulateMedia({ forcedColors: null });
     });
 
     it("the console shows a message while the service does not respond, and then continues", async () => {
@@ -882,30 +784,9 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await view("badges?state=active", "Badges");
       await page.getByRole("alert").getByText("Check your connection, then try again.").waitFor();
       await page.unroute("**/v1/badges?**");
-      await page.getByRole("button", { name: "Try again" }).click();
+      await button("Try again").click();
       await row("alice").waitFor();
       expect(await page.getByRole("alert").count()).toBe(0);
-    });
-
-    it("the console stops loading a long list when the user leaves the view", async () => {
-      let requests = 0;
-      await page.route("**/v1/badges?**", (route) => {
-        requests++;
-        return route.fulfill({ json: { badges: [] }, headers: { "pagination-cursor": "more" } });
-      });
-      for (const [hash, title] of [
-        ["today", "Today"],
-        ["badges?q=nobody", "Badges"],
-      ] as const) {
-        await view(hash, title);
-        await until(() => expect(requests).toBeGreaterThan(3));
-        await view("blocked", "Blocked people");
-        await page.getByText("mallory").waitFor();
-        requests = 0;
-        await page.waitForTimeout(300);
-        expect(requests, title).toBeLessThan(2);
-      }
-      await page.unroute("**/v1/badges?**");
     });
 
     it("the console signs out when the secret is no longer accepted, and after an idle hour, not before", async () => {
@@ -919,26 +800,25 @@ describe.skipIf(!HAS_CHROMIUM)("/console in a browser (contract sections 19 and 
       await page.clock.runFor(59 * 60_000);
       await page.keyboard.press("Shift");
       await page.clock.runFor(59 * 60_000);
-      await page.getByRole("button", { name: "Sign out" }).waitFor();
+      await button("Sign out").waitFor();
       await page.clock.runFor(2 * 60_000);
-      await page.getByText("You were signed out after an hour without activity.").waitFor();
-      expect(await page.getByRole("button", { name: "Sign out" }).count()).toBe(0);
+      await page.getByText(AFTER_AN_HOUR).waitFor();
+      expect(await button("Sign out").count()).toBe(0);
     });
 
     it("the console signs out after the computer slept for an hour, before any key counts, even if its clock was set back", async () => {
       const setClock = async (minutes: number) =>
         page.clock.setSystemTime(await page.evaluate((by) => Date.now() + by * 60_000, minutes));
-      const text = "You were signed out after an hour without activity.";
       await signInAs("Ann");
       await setClock(61);
       await page.keyboard.press("Shift");
-      await page.getByText(text).waitFor();
+      await page.getByText(AFTER_AN_HOUR).waitFor();
       await signInAs("Ann");
       await setClock(-24 * 60);
       await page.clock.runFor(59 * 60_000);
-      await page.getByRole("button", { name: "Sign out" }).waitFor();
+      await button("Sign out").waitFor();
       await page.clock.runFor(2 * 60_000);
-      await page.getByText(text).waitFor();
+      await page.getByText(AFTER_AN_HOUR).waitFor();
     });
 
     it("the console causes no message in the browser's console and no request to another host", () => {

@@ -23,6 +23,7 @@ describe("a pasted list of visitors (contract section 24)", () => {
 
   it("a pasted list may have only names, without a header, and separators and quotes in quoted cells (RFC 4180)", () => {
     expect(read("Ann Lee\nBob Ray").guests?.map(({ name }) => name)).toEqual(["Ann Lee", "Bob Ray"]);
+    expect(read("Ann\n".repeat(100)).guests).toHaveLength(100);
     const { guests } = read('name,host,user\n"Lee, Ann","Tom ""T"" Berg",ann\nBob "Bo" Ray,Tom,');
     expect(guests).toEqual([
       { ...COMMON, name: "Lee, Ann", host: 'Tom "T" Berg', userId: "ann" },
@@ -69,6 +70,7 @@ describe("a time of a pasted list", () => {
     ["2027-01-31T08:05:00", at(31, 8, 5)],
     ["31.1.2027, 8.05 Uhr", at(31, 8, 5)],
     ["8:05", at(15, 8, 5)],
+    ["17", at(15, 17)],
     ["12 am", at(15, 0)],
     ["12:30 p.m.", at(15, 12, 30)],
   ])("the time %s is read in the user's zone", (text, expected) => {
@@ -76,10 +78,10 @@ describe("a time of a pasted list", () => {
     expect(time.ok && time.at.toISOString()).toBe(expected);
   });
 
-  it.each(["25:00", "24:30", "8:60", "13 pm", "2027-13-01", "tomorrow", "2027-01-31T08:05Z", "17"])(
+  it.each(["25:00", "24:30", "8:60", "13 pm", "2027-13-01", "tomorrow", "2027-01-31T08:05Z"])(
     "%s is not accepted as a time",
     (text) => {
-      expect(readListTime(text, NOW, false).ok).toBe(text === "17");
+      expect(readListTime(text, NOW, false).ok).toBe(false);
     },
   );
 });

@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { decodeJwt } from "jose";
 import type { BrowserContext, BrowserContextOptions, Page, Response } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { NewInvitation, ServerClient } from "../../src/client/index.ts";
 import { ageLimits, DoorControl } from "../../src/examples/door-control.ts";
 import { until } from "../support/until.ts";
@@ -20,7 +17,6 @@ const SMALL_PHONE = { viewport: { width: 320, height: 568 }, deviceScaleFactor: 
 const { openContext, conduct } = browserOfFile(isFailedLoad);
 let service: Harness;
 let server: ServerClient;
-const folder = mkdtempSync(join(tmpdir(), "badge-pass-door-"));
 const contexts: BrowserContext[] = [];
 
 beforeAll(async () => {
@@ -31,8 +27,6 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const context of contexts.splice(0)) await context.close();
 }, LIMIT);
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A phone of its own: another one has another context, with other storage. */
 async function phone(options: BrowserContextOptions = {}): Promise<BrowserContext> {
@@ -48,11 +42,7 @@ async function invite(wish: Partial<NewInvitation> = {}): Promise<{ link: string
   return { link: `${service.origin}/pass#${service.applicationId}/${id}`, token: id, badgeId };
 }
 
-/** The state of the invitation with this name. */
-async function stateOf(name: string): Promise<string | undefined> {
-  const { value } = await server.listInvitations({ q: name }).invitations().next();
-  return value?.state;
-}
+const stateOf = async (token: string) => (await service.phone("desk").describeInvitation(token)).state;
 
 const button = (page: Page) => page.getByRole("button", { name: "Show my pass" });
 const code = (page: Page) => page.getByRole("img", { name: "The code of your pass" });
@@ -62,6 +52,13 @@ const OPEN = "Hold this code in front of the scanner at the door.";
 async function open(context: BrowserContext, link: string): Promise<Page> {
   const page = await context.newPage();
   await page.goto(link);
+  return page;
+}
+
+/** A page, not open yet, whose clock the test moves. */
+async function newClockedPage(context?: BrowserContext): Promise<Page> {
+  const page = await (context ?? (await phone())).newPage();
+  await page.clock.install();
   return page;
 }
 
@@ -76,16 +73,13 @@ async function claim(context: BrowserContext, link: string): Promise<Page> {
 /** The number on the code that a page shows. */
 async function badgeOf(page: Page): Promise<unknown> {
   await code(page).waitFor();
-  return decodeJwt(await scan(code(page), "device")).sub;
+  return decodeJwt(await scan(code(page))).sub;
 }
 
 describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { timeout: LIMIT }, () => {
   it("the page says who is expected, where and when, and neither claims nor sends the token before the visitor taps", async () => {
     const badgeStartsAt = "2036-03-03T08:00:00Z";
-    const { link, token } = await invite({
-      ...{ name: "Ann Lee", expiresAt: "2036-03-03T18:00:00Z", badgeStartsAt, badgeExpiresAt: "2036-03-03T18:00:00Z" },
-      expiresAt: new Date(Date.now() + HOUR),
-    });
+    const { link, token } = await invite({ name: "Ann Lee", badgeStartsAt, badgeExpiresAt: "2036-03-03T18:00:00Z" });
     const context = await phone();
     const urls: string[] = [];
     context.on("request", (request) => urls.push(request.url()));
@@ -99,8 +93,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await says(page, "Tap the button to get your pass");
     await page.reload();
     await button(page).waitFor();
-    expect(await page.evaluate(async () => (await indexedDB.databases()).length)).toBeLessThan(2);
-    expect(await stateOf("Ann Lee")).toBe("pending");
+    expect(await stateOf(token)).toBe("pending");
     expect(urls.filter((url) => url.includes(token) && !url.includes("#"))).toEqual([]);
   });
 
@@ -108,10 +101,11 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     const { link, badgeId } = await invite();
     const page = await claim(await phone(), link);
     await says(page, OPEN);
-    const jwt = await scan(code(page), "device");
+    const jwt = await scan(code(page));
     let elapsed = 0;
     const door = await DoorControl.open({
-      ...{ serviceUrl: service.origin, applicationId: service.applicationId, file: join(folder, "door.json") },
+      // Nothing can be written there.
+      ...{ serviceUrl: service.origin, applicationId: service.applicationId, file: "/dev/null/door.json" },
       ...{ log: () => undefined, now: () => Date.now() + elapsed },
     });
     expect(await door.refresh()).toBe(true);
@@ -132,9 +126,9 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
         () => "a key",
         (error: Error) => error.name,
       );
-      return { exported, others: Object.keys(others), text: JSON.stringify(others) };
+      return { exported, others: Object.keys(others) };
     });
-    expect(kept).toMatchObject({ exported: "InvalidAccessError", others: ["udid", "userId"] });
+    expect(kept).toEqual({ exported: "InvalidAccessError", others: ["udid", "userId"] });
   });
 
   it("the page shows the same pass after a reload, in a second tab, on Back and by a bookmark", async () => {
@@ -173,10 +167,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     const second = await context.newPage();
     const isAsking = second.waitForRequest("**/v1/invitation");
     const { promise: isClaimed, resolve: haveClaimed } = Promise.withResolvers<void>();
-    await second.route("**/v1/invitation", async (route) => {
-      await isClaimed;
-      await route.continue();
-    });
+    await second.route("**/v1/invitation", (route) => isClaimed.then(() => route.continue()));
     await second.goto(link);
     await isAsking;
     await first.bringToFront();
@@ -195,19 +186,16 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await button(late).click();
     await says(late, "This pass is on another phone or in another browser");
     expect(await code(late).count()).toBe(0);
-    await says(await open(await phone(), link), "This pass is on another phone or in another browser");
   });
 
   it("the code is renewed every 30 seconds in view, and 10 seconds before it expires, but not out of view", async () => {
     const { link } = await invite();
-    const context = await phone();
-    const page = await context.newPage();
+    const page = await newClockedPage();
     let signatures = 0;
     const isSignature = (response: Response) => response.url().endsWith("/v1/badge/sign") && response.ok();
     page.on("response", (response) => {
       if (isSignature(response)) signatures++;
     });
-    await page.clock.install();
     await page.goto(link);
     await button(page).click();
     await code(page).waitFor();
@@ -240,22 +228,18 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await after(30, 1);
     await after(14, 0);
     await after(1, 1);
-    await page.evaluate(() => {
-      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
-      document.dispatchEvent(new Event("visibilitychange"));
-    });
+    const become = (visibility: string) =>
+      page.evaluate((value) => {
+        Object.defineProperty(document, "visibilityState", { value, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, visibility);
+    await become("hidden");
     await after(300, 0);
     const isRenewed = page.waitForResponse(isSignature);
     // On a slow network the old code does not look new meanwhile.
     const slow = Promise.withResolvers<void>();
-    await page.route("**/v1/badge/sign", async (route) => {
-      await slow.promise;
-      await route.fallback();
-    });
-    await page.evaluate(() => {
-      Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
-      document.dispatchEvent(new Event("visibilitychange"));
-    });
+    await page.route("**/v1/badge/sign", (route) => slow.promise.then(() => route.fallback()));
+    await become("visible");
     await page.clock.runFor(1);
     await says(page, "There is no new code yet; this is your last one, 5 minutes old, and a door may refuse it.");
     slow.resolve();
@@ -263,19 +247,14 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await says(page, OPEN);
   });
 
-  it("the page works with a clock that is an hour off, by the service's nonce (section 15)", async () => {
+  it("the page works on a slow network, and with a clock that is an hour off, by the service's nonce (section 15), and several taps count once", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
     await context.addInitScript((by) => {
       const { now } = Date;
       Date.now = () => now() + by;
     }, HOUR);
-    expect(await badgeOf(await claim(context, link))).toBe(badgeId);
-  });
-
-  it("on a slow network the page works, and several taps count once", async () => {
-    const { link, badgeId } = await invite();
-    const page = await (await phone()).newPage();
+    const page = await context.newPage();
     const [described, claimed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let claims = 0;
     await page.route("**/v1/invitation", (route) => described.promise.then(() => route.continue()));
@@ -300,8 +279,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
   it("without a network the page shows the last code with its age, and a new one when the network is back", async () => {
     const { link, badgeId } = await invite();
     const context = await phone();
-    const page = await context.newPage();
-    await page.clock.install();
+    const page = await newClockedPage(context);
     await page.goto(link);
     await button(page).click();
     expect(await badgeOf(page)).toBe(badgeId);
@@ -323,9 +301,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
 
   it("a page opened without a network retries by itself, and a claim whose response was lost gets the same pass", async () => {
     const { link, badgeId } = await invite();
-    const context = await phone();
-    const page = await context.newPage();
-    await page.clock.install();
+    const page = await newClockedPage();
     await page.route("**/v1/invitation", (route) => route.abort());
     await page.goto(link);
     await says(page, "There is no network; this page tries again by itself.");
@@ -345,8 +321,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
 
   it("the page says, without a reload, when the pass begins and ends, also after reception moves that, and that it is on hold, withdrawn or over", async () => {
     const { link, badgeId } = await invite({ badgeStartsAt: "2040-01-31T09:00:00Z" });
-    const page = await (await phone()).newPage();
-    await page.clock.install();
+    const page = await newClockedPage();
     await page.goto(link);
     await button(page).click();
     await says(page, /^Your pass begins on Tuesday,? 31 January 2040 at 10:00 CET\.$/);
@@ -397,15 +372,14 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     for (const broken of [link.slice(0, -3), link.replace(/#.*/, ""), link.replace(/#app_/, "#app_0")]) {
       await says(await open(context, broken), "This link leads to no pass; please ask for a new one.");
     }
-    await until(async () => expect((await service.phone("desk").describeInvitation(over.token)).state).toBe("expired"));
+    await until(async () => expect(await stateOf(over.token)).toBe("expired"));
     await says(await open(context, expired.link), "This link has expired; please ask for a new one.");
     await says(await open(context, over.link), "Your visit has ended.");
   });
 
   it("the page asks again for a pass of an application that is unknown for a while", async () => {
     const { link } = await invite();
-    const page = await (await phone()).newPage();
-    await page.clock.install();
+    const page = await newClockedPage();
     const refusal = { error: "INVALID_APPLICATIONID", message: "applicationid is not known" };
     await page.route("**/v1/invitation", (route) => route.fulfill({ status: 401, json: refusal }));
     await page.goto(link);
@@ -415,16 +389,27 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await button(page).waitFor();
   });
 
-  it("the page says that a browser that stores nothing is unsuitable, and claims nothing there", async () => {
-    const { link } = await invite({ name: "Nora" });
-    const context = await phone();
-    await context.addInitScript(() => {
-      IDBObjectStore.prototype.add = () => {
-        throw new DOMException("nothing is kept", "DataCloneError");
-      };
+  it("the page waits as long as a refused call's Retry-After says", async () => {
+    const { link } = await invite();
+    const page = await newClockedPage();
+    let calls = 0;
+    await page.route("**/v1/invitation", (route) => {
+      calls++;
+      return route.fulfill({ status: 429, json: { error: "RATE_LIMITED" }, headers: { "retry-after": "60" } });
     });
-    const page = await context.newPage();
-    await page.clock.install();
+    await page.goto(link);
+    await says(page, "The service does not respond as it should");
+    await page.clock.runFor(59_000);
+    expect(calls).toBe(1);
+    await page.clock.runFor(1000);
+    await until(() => expect(calls).toBe(2));
+  });
+
+  it("the page says that a browser that stores nothing is unsuitable, and claims nothing there", async () => {
+    const { link, token } = await invite();
+    const context = await phone();
+    await context.addInitScript(() => Reflect.deleteProperty(IDBObjectStore.prototype, "add"));
+    const page = await newClockedPage(context);
     await page.goto(link);
     await button(page).click();
     await says(page, "This browser cannot keep a pass");
@@ -434,7 +419,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     await page.waitForTimeout(300);
     expect(requests).toBe(0);
     await says(page, "This browser cannot keep a pass");
-    expect(await stateOf("Nora")).toBe("pending");
+    expect(await stateOf(token)).toBe("pending");
     const without = await phone();
     await without.addInitScript(() => Reflect.deleteProperty(globalThis, "indexedDB"));
     await without.addInitScript(() => Object.defineProperty(globalThis, "isSecureContext", { value: false }));
@@ -446,12 +431,9 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
     const page = await open(await phone({ locale: "de-DE" }), link);
     await page.getByRole("button", { name: "Meinen Ausweis zeigen" }).click();
     await says(page, /^Ihr Ausweis gilt ab Dienstag, 31\. Januar 2040 um 10:00 MEZ\.$/);
-    expect(await page.evaluate(() => [document.documentElement.lang, document.title])).toEqual([
-      "de",
-      "Besucherausweis",
-    ]);
-    const french = await open(await phone({ locale: "fr-FR" }), link);
-    await says(french, "This pass is on another phone");
+    const names = await page.evaluate(() => [document.documentElement.lang, document.title]);
+    expect(names).toEqual(["de", "Besucherausweis"]);
+    await says(await open(await phone({ locale: "fr-FR" }), link), "This pass is on another phone");
   });
 
   it("the page has no axe-core violation, fits 320 px, and shows a code of at least 240 px, dark on light in both themes", async () => {
@@ -476,9 +458,7 @@ describe.skipIf(!HAS_CHROMIUM)("/pass in a browser (contract section 27)", { tim
       expect(fills).toEqual(["rgb(255, 255, 255)", "rgb(0, 0, 0)"]);
       expect(await page.evaluate(() => getComputedStyle(document.body).fontSize)).toBe("20px");
     }
-    const other = await open(await phone({ colorScheme: "dark" }), link);
-    await says(other, "This pass is on another phone");
-    await fits(other);
+    await fits(await open(await phone({ colorScheme: "dark" }), link));
   });
 
   it("the page causes no message in the browser's console and no request to another host", () => {

@@ -51,6 +51,7 @@ export function Search({ params }: { params: Params }) {
           <input
             ref={input}
             type="search"
+            maxLength={255}
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}

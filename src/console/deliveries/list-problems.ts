@@ -1,8 +1,9 @@
 import type { EventPage, ServerClient } from "../../client/index.ts";
 import { isProblem } from "../words.ts";
 
-/** The first shows a receiver that fails now. */
-const STATES = ["pending", "exhausted", "held"] as const;
+/** Pending ones come last: most of many are no problem, and are read to find the others. */
+const STATES = ["exhausted", "held", "pending"] as const;
+const PENDING_PER_PAGE = 1000;
 
 /** Deliveries that somebody should look at: retried after a failure, given up, on hold. */
 export async function* listProblems(
@@ -10,15 +11,14 @@ export async function* listProblems(
   perPage: number,
   signal: AbortSignal,
 ): AsyncGenerator<EventPage, void, void> {
-  // A page is held back until the next one comes, so that the last one can be marked as the last.
-  let waiting: EventPage | null = null;
   for (const state of STATES) {
-    for await (const page of server.listEvents({ state, perPage, signal })) {
-      const events = page.events.filter(({ lastOutcome }) => isProblem(state, lastOutcome));
-      if (events.length === 0) continue;
-      if (waiting !== null) yield { ...waiting, nextCursor: state };
-      waiting = { events, nextCursor: null };
+    const pages = server.listEvents({ state, perPage: state === "pending" ? PENDING_PER_PAGE : perPage, signal });
+    for await (const { events, nextCursor } of pages) {
+      const isLast = state === "pending" && nextCursor === null;
+      yield {
+        events: events.filter(({ lastOutcome }) => isProblem(state, lastOutcome)),
+        nextCursor: isLast ? null : state,
+      };
     }
   }
-  if (waiting !== null) yield waiting;
 }

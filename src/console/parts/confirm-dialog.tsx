@@ -48,7 +48,7 @@ export function ConfirmDialog(props: {
     setProblem(null);
     notify(null);
     try {
-      const notice = await act(reason.current?.value.trim() || undefined, closing.signal);
+      const notice = await act(reason.current?.value.replaceAll("\t", " ").trim() || undefined, closing.signal);
       // Closing returns the focus; then the notice takes it.
       dialog.current?.close();
       if (notice !== null) notify(notice);

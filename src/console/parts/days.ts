@@ -5,8 +5,8 @@ export interface Day {
   until?: Date;
 }
 
-/** Of an `<input type="date">`: the days that the service accepts. */
-export const DAYS = { min: "1970-01-01", max: "9999-12-30" } as const;
+/** Of an `<input type="date">`: the days that the service accepts in every time zone. */
+export const DAYS = { min: "1970-01-02", max: "9999-12-30" } as const;
 
 const startOf = (now: Date, daysAhead: number): Date =>
   new Date(now.getFullYear(), now.getMonth(), now.getDate() + daysAhead);

@@ -131,9 +131,12 @@ export function useList<Item>(open: OpenList<Item>, key: string): PagedList<Item
           const { value, done } = await session.run(() => list.iterator.next());
           if (done !== true) list.items = [...list.items, ...value.items];
           isComplete = done === true || value.isLast;
+          if (current.current !== list) return;
+          const shown = { items: list.items, isComplete, isLoading: !isComplete, problem: null, key };
+          if (isComplete || list.items.length >= list.wanted) setState({ ...shown, isLoading: false });
+          // What is reloaded stays until there is as much again.
+          else setState((before) => (before.items.length < list.items.length ? shown : before));
         }
-        if (current.current !== list) return;
-        setState({ items: list.items, isComplete, isLoading: false, problem: null, key });
       } catch (error) {
         if (error instanceof SessionEnded || current.current !== list) return;
         setState((before) => ({ ...before, isLoading: false, problem: explain(error) }));

@@ -52,11 +52,17 @@ export function PersonStepDialog(props: { userId: string; step: PersonStep; onDo
       }
       if (step === "block") {
         const { revoked } = await server.blockUser(userId, { reason });
-        return { text: `${userId} is blocked; ${counted(revoked.length, "badge")} revoked.`, more };
+        const ended = revoked.length === 0 ? "no badge is left in use" : `${counted(revoked.length, "badge")} revoked`;
+        return { text: `${userId} is blocked; ${ended}.`, more };
       }
       const { userId: erasedId, erased } = await server.eraseUser(userId);
-      goTo("person", { user: erasedId });
-      return { text: `The person is erased from ${counted(erased, "badge")}.`, more };
+      if (erased > 0) {
+        goTo("person", { user: erasedId });
+        return { text: `The person is erased from ${counted(erased, "badge")}.`, more };
+      }
+      // If the first try's response was lost, nothing has the ID that the second one returns.
+      goTo("badges");
+      return { text: "The person is erased.", more };
     });
     onDone();
     return notice;

@@ -30,6 +30,7 @@ export function Pass({
   const application = useSettings();
   const { invitation, host } = pass;
   const { id, badgeId, name, badgeStartsAt, badgeExpiresAt, expiresAt } = invitation;
+  const link = linkOf(application.invitationLink, id);
   return (
     <article class={isRevoked ? "pass pass-revoked" : "pass"} aria-label={`Pass of ${name ?? "a visitor"}`}>
       <header>
@@ -44,7 +45,10 @@ export function Pass({
           Revoked: this code gives nobody a badge any more.
         </p>
       ) : (
-        <QrCode text={linkOf(application.invitationLink, id)} label={`QR code for ${name ?? "the visitor"}`} />
+        <>
+          <QrCode text={link} label={`QR code for ${name ?? "the visitor"}`} />
+          <code class="pass-link">{link}</code>
+        </>
       )}
       <dl class="facts">
         <div class="field">
@@ -91,7 +95,7 @@ export function PassActions({ pass, onRevoke, onDone }: { pass: NewPass; onRevok
       await navigator.clipboard.writeText(link);
       setSaid("Copied.");
     } catch {
-      setSaid("This browser does not let the page copy: use Print or Mail.");
+      setSaid("This browser does not let the page copy: select the text below the code, or use Print or Mail.");
     }
   };
   const share = async () => {
@@ -103,7 +107,7 @@ export function PassActions({ pass, onRevoke, onDone }: { pass: NewPass; onRevok
     }
   };
   return (
-    <div class="actions no-print">
+    <div class="actions pass-actions no-print">
       <button type="button" class="primary" onClick={() => print()}>
         Print
       </button>

@@ -49,7 +49,7 @@ export function Passes(props: {
         </>
       ) : (
         <>
-          <div class="actions no-print">
+          <div class="actions pass-actions no-print">
             <button type="button" class="primary" onClick={() => print()}>
               Print all
             </button>

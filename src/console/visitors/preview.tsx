@@ -37,7 +37,7 @@ export function Preview(props: { guests: readonly Guest[]; isBusy: boolean; onSe
           ))}
         </tbody>
       </table>
-      <div class="actions">
+      <div class="actions preview-actions">
         <button type="button" class="primary" aria-disabled={isBusy} onClick={onSend}>
           {isBusy ? "Working…" : `Invite ${counted(guests.length, "visitor")}`}
         </button>

@@ -38,7 +38,7 @@ export function VisitFilters(props: {
         <form class="find" onSubmit={search}>
           <label>
             Search by name or user ID
-            <input ref={input} type="search" minLength={2} autocomplete="off" spellcheck={false} />
+            <input ref={input} type="search" minLength={2} maxLength={255} autocomplete="off" spellcheck={false} />
           </label>
           <button type="submit">Search</button>
           {params.q !== undefined && (
