@@ -20,6 +20,7 @@ import {
   type EventState,
   freedNumber,
   observedLogins,
+  type RangeSegment,
   webhookEvent,
 } from "./schema.ts";
 import type { statistics } from "./statistics-response.ts";
@@ -34,6 +35,7 @@ interface CountedApplication {
   name: string;
   firstNumber: number;
   lastNumber: number;
+  rangeSegments: readonly RangeSegment[];
   counted: HeadStatistics;
   pastDays: Record<string, number>;
   coolingDown: number;
@@ -53,11 +55,12 @@ interface DeliveryCount {
 }
 
 export function viewStatistics(
-  { applicationId, name, firstNumber, lastNumber, counted, pastDays, coolingDown, logins }: CountedApplication,
+  found: CountedApplication,
   metadata: readonly MetadataCount[],
   deliveries: readonly DeliveryCount[],
   now: number,
 ): Statistics {
+  const { applicationId, name, counted, pastDays, logins } = found;
   const today = Math.floor(now / DAY_MILLISECONDS);
   const days = Array.from({ length: STATISTICS_DAYS }, (_, index) => today - STATISTICS_DAYS + 1 + index);
   const newBadges: Record<string, number> = { ...pastDays, [counted.newBadges.day]: counted.newBadges.count };
@@ -67,7 +70,7 @@ export function viewStatistics(
   return {
     applicationId,
     name,
-    numbers: viewNumbers({ firstNumber, lastNumber, counted, coolingDown }),
+    numbers: viewNumbers(found),
     badges: {
       deviceModel: values("deviceModel"),
       os: values("os"),
@@ -84,19 +87,24 @@ export function viewStatistics(
   };
 }
 
-/** `usedPercent` is rounded down, so it is 100 only when nothing is left. */
+/**
+ * Numbers that were skipped or withdrawn are used, although nobody has them. `usedPercent` is rounded down, so it is 100 only
+ * when nothing is left.
+ */
 function viewNumbers({
   firstNumber,
   lastNumber,
+  rangeSegments,
   counted,
   coolingDown,
-}: Pick<CountedApplication, "firstNumber" | "lastNumber" | "counted" | "coolingDown">): Statistics["numbers"] {
+}: CountedApplication): Statistics["numbers"] {
   const size = lastNumber - firstNumber + 1;
   const { retired } = counted;
   const badges = Object.values(counted.badges).reduce((sum, count) => sum + count, 0);
-  const reserved = counted.invitations.pending;
-  const used = Math.min(size, badges + reserved + coolingDown);
+  const drawn = rangeSegments.reduce((sum, { used }) => sum + used, 0);
+  const used = Math.min(size, drawn - counted.freed + coolingDown);
   const usedPercent = Math.floor((used / size) * 1000) / 10;
+  const reserved = counted.invitations.pending;
   return { size, issued: badges - retired, reserved, retired, coolingDown, left: size - used, used, usedPercent };
 }
 
@@ -145,6 +153,7 @@ export const selectCounted = (orm: Builder, id: Bound, now: Bound) => {
       name: application.name,
       firstNumber: application.firstNumber,
       lastNumber: application.lastNumber,
+      rangeSegments: applicationHead.rangeSegments,
       counted: applicationHead.statistics,
       pastDays: applicationHead.pastDays,
       lastOrdinal: applicationHead.lastOrdinal,

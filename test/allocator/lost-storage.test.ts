@@ -1,11 +1,9 @@
-import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { COPY_PAGE_ROWS } from "../../src/shared/limits/allocator-limits.ts";
 import { block, issueTo, takeStep, withBadge } from "../badges/life-support.ts";
-import { requestQuietly } from "../badges/support.ts";
 import { claim, invite, outcome, revoke } from "../invitations/support/calls.ts";
 import { useQuietLog } from "../invitations/support/log.ts";
-import { allocatorOf, aroundObjectD1, endAllocator, loseStorage, wake } from "../support/allocator.ts";
+import { alarmOf, aroundObjectD1, endAllocator, loseStorage, ring, wake } from "../support/allocator.ts";
 import { createApplication, type TestApplication } from "../support/application.ts";
 import { isAbout, LOST } from "../support/faults.ts";
 import { HeldTrips } from "../support/held.ts";
@@ -14,7 +12,18 @@ import { callServer } from "../support/http.ts";
 import { restore, takeSnapshot } from "../support/restoration.ts";
 import { badgeRows } from "../support/rows.ts";
 import { isSettled } from "../support/timers.ts";
-import { crowded, ENTRY, expectInSync, headOf, putCommand, reconcile, resultOf, stateOf } from "./support.ts";
+import {
+  aroundNext,
+  crowded,
+  ENTRY,
+  expectInSync,
+  headOf,
+  login,
+  putCommand,
+  reconcile,
+  resultOf,
+  stateOf,
+} from "./support.ts";
 
 useQuietLog();
 
@@ -32,14 +41,14 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     await loseStorage(application);
     await wake(application);
     await expectInSync(application);
-    expect(outcome(await requestQuietly(application, "phone", { userId: "mallory" }))).toBe("403 BLOCKED_USER");
+    expect(outcome(await login(application, "phone", "mallory"))).toBe("403 BLOCKED_USER");
     expect(await stateOf(application, String(kept[0]))).toBe("suspended");
     const claimed = await claim(application, "phone-3", "carol", pending.token);
     expect(Number(claimed.body.badgeId)).toBe(pending.number);
     const issued = [...kept, String(claimed.body.badgeId)];
     for (let count = 0; count < 6; count++) issued.push(await issueTo(application, `phone-${count + 4}`, "dave"));
     expect(new Set(issued).size).toBe(9);
-    expect(outcome(await requestQuietly(application, "last", { userId: "dave" }))).toBe("503 NUMBERS_EXHAUSTED");
+    expect(outcome(await login(application, "last", "dave"))).toBe("503 NUMBERS_EXHAUSTED");
     const rows = await badgeRows(application);
     expect(new Set(rows.map(({ ordinal }) => ordinal)).size).toBe(9);
     expect(new Set(rows.map(({ change }) => change)).size).toBe(9);
@@ -55,12 +64,12 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     await issueTo(application, "phone-1", "alice");
     await loseStorage(application);
     const startedAt = Date.now();
-    const refused = await requestQuietly(application, "phone-2", { userId: "bob" });
+    const refused = await login(application, "phone-2", "bob");
     // It does not wait for its deadline, after nine seconds.
     expect(Date.now() - startedAt).toBeLessThan(8000);
     expect([outcome(refused), refused.headers.has("retry-after")]).toEqual(["503 UNAVAILABLE", true]);
     expect(await badgeRows(application)).toHaveLength(1);
-    expect((await requestQuietly(application, "phone-2", { userId: "bob" })).status).toBe(201);
+    expect((await login(application, "phone-2", "bob")).status).toBe(201);
   });
 
   it("the cursors of the changes feed expire when an allocator lost its storage (section 13)", async () => {
@@ -108,24 +117,14 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     await expectInSync(application);
   });
 
-  it("the allocator skips numbers on demand that it may have issued if D1 was restored as well", async () => {
-    const { application } = await withBadge({ size: 5 });
-    await loseStorage(application);
-    await wake(application);
-    const { lastChange } = await headOf(application);
-    expect(await reconcile(application, { skip: 3 })).toMatchObject({ state: "in-sync", skipped: 3 });
-    expect((await headOf(application)).lastChange).toBe(lastChange + 3);
-    await issueTo(application, "tablet", "alice");
-    expect(outcome(await requestQuietly(application, "watch", { userId: "bob" }))).toBe("503 NUMBERS_EXHAUSTED");
-  });
-
-  it("the allocator skips numbers also if D1 was restored to before any was drawn, and only once for one command", async () => {
+  it("the allocator skips numbers on demand that it may have issued if D1 was restored as well, once for one command", async () => {
     const application = await createApplication({ size: 5 });
     const snapshot = await takeSnapshot(application);
     const lost = [await issueTo(application, "phone-1", "alice"), await issueTo(application, "phone-2", "bob")];
     await restore(application, snapshot);
     await loseStorage(application);
     await wake(application);
+    const { lastChange } = await headOf(application);
     let losses = 0;
     await aroundObjectD1(application, () => async (statements, send) => {
       const isResult = statements.some(({ sql }) => sql.includes('"script_command" SET "result"'));
@@ -139,9 +138,13 @@ describe("an allocator that lost its storage (contract section 21)", () => {
     for (let tries = 0; tries < 3; tries++) await Promise.resolve(wake(application)).catch(() => {});
     expect(losses).toBeGreaterThan(0);
     expect(await resultOf(id)).toMatchObject({ state: "in-sync", skipped: 3, differences: { count: 0 } });
+    expect((await headOf(application)).lastChange).toBe(lastChange + 3);
+    const statistics = () => callServer(application, "GET", "/v1/stats");
+    expect((await statistics()).body).toMatchObject({ numbers: { left: 2 } });
     const issued = [await issueTo(application, "phone-3", "carol"), await issueTo(application, "phone-4", "dave")];
+    expect((await statistics()).body).toMatchObject({ numbers: { left: 0, usedPercent: 100 } });
     expect(issued.filter((number) => lost.includes(number))).toEqual([]);
-    expect(outcome(await requestQuietly(application, "watch", { userId: "bob" }))).toBe("503 NUMBERS_EXHAUSTED");
+    expect(outcome(await login(application, "watch", "bob"))).toBe("503 NUMBERS_EXHAUSTED");
     await expectInSync(application);
   });
 });
@@ -150,18 +153,14 @@ describe("the copy of many rows (contract section 21)", () => {
   const BADGES = 2 * COPY_PAGE_ROWS + 10;
 
   /** D1 has rows, and the allocator has none: it lost its storage. */
-  async function changedBefore(): Promise<TestApplication> {
-    return crowded(BADGES, { columns: { metadata: null }, isTakenOver: false });
-  }
-
-  const isPage = (text: string) => text.includes("from badge") && text.includes("order by");
+  const withoutRows = () => crowded(BADGES, { columns: { metadata: null }, isTakenOver: false });
 
   it("copying many rows takes several pages, and continues where an instance ended", async () => {
-    const application = await changedBefore();
+    const application = await withoutRows();
     let pages = 0;
     const watch = (dies: number) =>
       aroundObjectD1(application, (state) => async (statements, send) => {
-        if (!statements.some(({ sql }) => isPage(sql.replaceAll('"', "").toLowerCase()))) return send();
+        if (!isAbout(statements, "from badge")) return send();
         const page = await send();
         pages++;
         if (pages !== dies) return page;
@@ -180,40 +179,32 @@ describe("the copy of many rows (contract section 21)", () => {
   });
 
   it("copying rows starts again when D1's head is moved meanwhile", async () => {
-    const application = await changedBefore();
-    let pages = 0;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isAbout(statements, "from badge") && ++pages === 2) {
-        await runSql("UPDATE application_head SET entry = 'other' WHERE application_id = ?1", application.id);
-      }
-      return send();
-    });
+    const application = await withoutRows();
+    const moveHead = () =>
+      runSql("UPDATE application_head SET entry = 'other' WHERE application_id = ?1", application.id);
+    await aroundNext(application, "from badge", (_, send) => moveHead().then(send), 2);
     await wake(application);
     expect((await headOf(application)).sequence).toBe(2);
     await expectInSync(application);
   });
 
   it("the allocator decides nothing before it has copied the last page", async () => {
-    const application = await changedBefore();
+    const application = await withoutRows();
     const held = new HeldTrips("from badge");
-    let pages = 0;
-    await aroundObjectD1(application, () => (statements, send) => {
-      if (isAbout(statements, "from badge")) pages++;
-      return pages === 3 ? held.around(statements, send) : send();
-    });
+    await aroundNext(application, "from badge", held.around, 3);
     const woken = wake(application).catch(() => {});
-    while (pages < 3) await scheduler.wait(1);
-    const call = requestQuietly(application, "phone", { userId: "alice" });
+    while (held.count === 0) await scheduler.wait(1);
+    const call = login(application, "phone");
     expect(await isSettled(call)).toBe(false);
     await endAllocator(application);
     await woken;
     expect((await call).status).toBe(503);
-    expect((await requestQuietly(application, "phone", { userId: "alice" })).status).toBe(201);
+    expect((await login(application, "phone")).status).toBe(201);
     await expectInSync(application);
   });
 
   it("a republication during an interrupted copy changes nothing, and is carried out after the copy", async () => {
-    const application = await changedBefore();
+    const application = await withoutRows();
     const { id } = application;
     const move = (from: string, to: string) =>
       runSql("UPDATE application_head SET application_id = ?2 WHERE application_id = ?1", from, to);
@@ -221,12 +212,7 @@ describe("the copy of many rows (contract section 21)", () => {
     await move(id, "app_away");
     await wake(application);
     await move("app_away", id);
-    let pages = 0;
-    await aroundObjectD1(application, () => async (statements, send) => {
-      if (isAbout(statements, "from badge") && !isAbout(statements, "from signing_key")) return send();
-      if (isAbout(statements, "from badge") && ++pages === 3) throw LOST;
-      return send();
-    });
+    await aroundNext(application, "from signing_key", () => Promise.reject(LOST), 3);
     await expect(reconcile(application, { republish: true })).rejects.toThrow("D1 is unavailable");
     expect(await badgeRows(application)).toHaveLength(BADGES);
     await wake(application);
@@ -235,13 +221,13 @@ describe("the copy of many rows (contract section 21)", () => {
   });
 
   it("the alarm continues a copy that a failure of D1 interrupted", async () => {
-    const application = await changedBefore();
+    const application = await withoutRows();
     let isAway = true;
     await aroundObjectD1(application, () => (_, send) => (isAway ? Promise.reject(LOST) : send()));
     await wake(application).catch(() => {});
     isAway = false;
-    expect(await runInDurableObject(allocatorOf(application), (_, { storage }) => storage.getAlarm())).not.toBeNull();
-    await runInDurableObject(allocatorOf(application), (allocator) => allocator.alarm());
+    expect(await alarmOf(application)).not.toBeNull();
+    await ring(application);
     await expectInSync(application);
   });
 });

@@ -4,7 +4,6 @@ import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { makeSigningKey } from "../../src/shared/credentials.ts";
-import { LIVE_HOLD_MILLISECONDS } from "../../src/shared/limits/live-limits.ts";
 import { signingKey } from "../../src/shared/schema.ts";
 import { Live } from "../../src/worker/live/live.ts";
 import { reconcile } from "../allocator/support.ts";
@@ -60,11 +59,8 @@ const suspendUnreported = (application: TestApplication, number: string, change:
   ]);
 };
 
-const setChange = (application: TestApplication, change: number) =>
-  runSql(
-    "UPDATE application_head SET last_change = ?2, last_ordinal = 9999 WHERE application_id = ?1",
-    ...[application.id, change],
-  );
+const setChange = ({ id }: TestApplication, change: number) =>
+  runSql("UPDATE application_head SET last_change = ?2, last_ordinal = 9999 WHERE application_id = ?1", id, change);
 
 describe("GET /v1/live (contract section 26)", () => {
   it("GET /v1/live is held until a badge's status has changed, and says which, signed by the key of new badges", async () => {
@@ -91,11 +87,9 @@ describe("GET /v1/live (contract section 26)", () => {
   it("a door that has no change, or lacks one, gets a response at once, with the present status of each badge", async () => {
     const application = await withLists();
     const door = await addDoor(application, "North");
-    const [one, two, three] = [
-      await holder(application, "a"),
-      await holder(application, "b"),
-      await holder(application, "c"),
-    ];
+    const one = await holder(application, "a");
+    const two = await holder(application, "b");
+    const three = await holder(application, "c");
     await takeStep(application, one.number, "suspend");
     await takeStep(application, two.number, "revoke");
     const first = deltaOf(await listen(door, "have=0"));
@@ -139,26 +133,12 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await foreign)).toMatchObject({ since: 0, change: 0, entries: [] });
   });
 
-  it("a held call ends after 50 seconds without a change", async () => {
-    const timers = new StandingTimers();
-    onTestFinished(() => timers.stop());
-    const { application, have } = await withBadge();
-    const door = await addDoor(application, "North");
-    const held = listen(door, `have=${have}`);
-    await untilHeld(application, 1);
-    await timers.pass(49_999, () => timers.pending > 0);
-    expect(await isSettled(held)).toBe(false);
-    await timers.pass(1);
-    expect(deltaOf(await held)).toMatchObject({ change: have, entries: [] });
-  });
-
   it("GET /v1/live gets 422 for a malformed `have`, before 404 where there are no lists", async () => {
-    const [application, without] = [await withLists(), await createApplication()];
+    const door = await addDoor(await createApplication(), "North");
     for (const have of ["have=", "have=-1", "have=01", "have=9007199254740993", "have=1&have=1"]) {
-      expect(outcomeOf(await listen(serverHeaders(application), have))).toBe("422 INVALID_CURSOR");
+      expect(outcomeOf(await listen(door, have))).toBe("422 INVALID_CURSOR");
     }
-    expect(outcomeOf(await listen(await addDoor(without, "North"), "have=x"))).toBe("422 INVALID_CURSOR");
-    expect(outcomeOf(await listen(serverHeaders(without), "have=1"))).toBe("404 UNKNOWN_STATUSLIST");
+    expect(outcomeOf(await listen(door, "have=1"))).toBe("404 UNKNOWN_STATUSLIST");
   });
 
   it("a door's secret opens no other application, even where the isolate knows it", async () => {
@@ -183,7 +163,24 @@ describe("GET /v1/live (contract section 26)", () => {
     expect(deltaOf(await listen(door, "have=1000")).entries).toHaveLength(2000);
   });
 
-  it("a held call that ends without a change is signed by the key of new badges, also one that is new since the call began", async () => {
+  it("doors with equal changes get one signed delta, of which 100 are kept: a door chooses what it lacks", async () => {
+    const { application, number } = await withBadge();
+    const door = await addDoor(application, "North");
+    await takeStep(application, number, "suspend");
+    await runSql("UPDATE badge SET status_change = 500 WHERE application_id = ?", application.id);
+    await setChange(application, 500);
+    const textOf = async (have: number) => (await listen(door, `have=${have}`)).text;
+    // An earlier one is read anew.
+    await textOf(0);
+    const first = await textOf(1);
+    expect(await textOf(1)).toBe(first);
+    for (let have = 2; have <= 100; have++) await textOf(have);
+    expect(await textOf(1)).toBe(first);
+    for (let have = 101; have <= 200; have++) await textOf(have);
+    expect(await textOf(1)).not.toBe(first);
+  });
+
+  it("a held call ends after 50 seconds without a change, signed by the key of new badges, also one that is new since the call began", async () => {
     const timers = new StandingTimers();
     onTestFinished(() => timers.stop());
     const { application, have } = await withBadge();
@@ -197,7 +194,9 @@ describe("GET /v1/live (contract section 26)", () => {
     await drizzle(homeDatabase())
       .insert(signingKey)
       .values({ ...key, applicationId: application.id, createdAt: Date.now() });
-    await timers.pass(LIVE_HOLD_MILLISECONDS, () => timers.pending > 0);
+    await timers.pass(49_999, () => timers.pending > 0);
+    expect(await isSettled(held)).toBe(false);
+    await timers.pass(1);
     const answer = await held;
     expect(deltaOf(answer)).toMatchObject({ change: have, entries: [] });
     expect(decodeProtectedHeader(answer.text).kid).toBe(key.kid);
@@ -321,59 +320,55 @@ describe("a door's secret that was retired (contract section 26)", () => {
   });
 });
 
-describe("more calls than are held for one application (contract section 26)", () => {
-  it("calls from the 5,001st on get 503 with Retry-After; a door's next call takes the place of its own, and held ones are served", async () => {
-    const { application, number, have, door, held: own } = await withHeldDoor();
-    // An object that has slept counts the calls anew.
-    await evictDurableObject(liveOf(application));
-    /** The object counts so many further calls. @returns until when */
-    const holdMore = (calls: number) =>
-      runInDurableObject(liveOf(application), (live) => {
-        const context: DurableObjectState = Reflect.get(live, "ctx");
-        const more = Array.from({ length: calls }, () => ({ readyState: WebSocket.OPEN }) as WebSocket);
-        const get = context.getWebSockets.bind(context);
-        const spy = vi.spyOn(context, "getWebSockets");
-        spy.mockImplementation((tag) => (tag === undefined ? [...get(), ...more] : get(tag)));
-        return () => spy.mockRestore();
-      });
-    const call = () => listen(serverHeaders(application), `have=${have}`);
-    const endFull = await holdMore(4999);
-    const refused = await call();
-    expect([outcomeOf(refused), refused.headers.has("retry-after")]).toEqual(["503 UNAVAILABLE", true]);
-    expect(outcomeOf(await listen(await addDoor(application, "South"), `have=${have}`))).toBe("503 UNAVAILABLE");
-    const next = listen(door, `have=${have}`);
-    expect(outcomeOf(await own)).toBe("429 RATE_LIMITED");
-    endFull();
-    const endOneLeft = await holdMore(4998);
-    const two = [call(), call()];
-    expect(outcomeOf(await Promise.race(two))).toBe("503 UNAVAILABLE");
-    endOneLeft();
-    await takeStep(application, number, "suspend");
-    expect(deltaOf(await next).entries).toHaveLength(1);
-    expect((await Promise.all(two)).map(({ status }) => status).toSorted()).toEqual([200, 503]);
-  });
+it("calls from the 5,001st on get 503 with Retry-After; a door's next call takes the place of its own, and held ones are served (contract section 26)", async () => {
+  const { application, number, have, door, held: own } = await withHeldDoor();
+  // An object that has slept counts the calls anew.
+  await evictDurableObject(liveOf(application));
+  /** The object counts so many further calls. @returns until when */
+  const holdMore = (calls: number) =>
+    runInDurableObject(liveOf(application), (live) => {
+      const context: DurableObjectState = Reflect.get(live, "ctx");
+      const more = Array.from({ length: calls }, () => ({ readyState: WebSocket.OPEN }) as WebSocket);
+      const get = context.getWebSockets.bind(context);
+      const spy = vi.spyOn(context, "getWebSockets");
+      spy.mockImplementation((tag) => (tag === undefined ? [...get(), ...more] : get(tag)));
+      return () => spy.mockRestore();
+    });
+  const call = () => listen(serverHeaders(application), `have=${have}`);
+  const endFull = await holdMore(4999);
+  const refused = await call();
+  expect([outcomeOf(refused), refused.headers.has("retry-after")]).toEqual(["503 UNAVAILABLE", true]);
+  expect(outcomeOf(await listen(await addDoor(application, "South"), `have=${have}`))).toBe("503 UNAVAILABLE");
+  const next = listen(door, `have=${have}`);
+  expect(outcomeOf(await own)).toBe("429 RATE_LIMITED");
+  endFull();
+  const endOneLeft = await holdMore(4998);
+  const two = [call(), call()];
+  expect(outcomeOf(await Promise.race(two))).toBe("503 UNAVAILABLE");
+  endOneLeft();
+  await takeStep(application, number, "suspend");
+  expect(deltaOf(await next).entries).toHaveLength(1);
+  expect((await Promise.all(two)).map(({ status }) => status).toSorted()).toEqual([200, 503]);
 });
 
-describe("doors whose object ends, as in a deployment or a restart (contract section 26)", () => {
-  it("doors get 503 when the object ends; all come back, and no change is lost to any", {
-    timeout: 120_000,
-  }, async () => {
-    const half = byEffort(20, 1000);
-    const { application, number, have } = await withBadge();
-    const calls = (count: number) =>
-      Array.from({ length: count }, () => listen(serverHeaders(application), `have=${have}`));
-    const first = calls(2 * half);
-    await untilHeld(application, 2 * half);
-    await endLive(application);
-    expect(new Set((await Promise.all(first)).map(outcomeOf))).toEqual(new Set(["503 UNAVAILABLE"]));
-    // Half of them are back before the change, and half after it.
-    const early = calls(half);
-    await untilHeld(application, half);
-    await takeStep(application, number, "suspend");
-    for (const answer of await Promise.all([...early, ...calls(half)])) {
-      expect(deltaOf(answer)).toMatchObject({ since: have, entries: [expect.anything()] });
-    }
-  });
+it("doors get 503 when the object ends; all come back, and no change is lost to any (contract section 26)", {
+  timeout: 120_000,
+}, async () => {
+  const half = byEffort(20, 1000);
+  const { application, number, have } = await withBadge();
+  const calls = (count: number) =>
+    Array.from({ length: count }, () => listen(serverHeaders(application), `have=${have}`));
+  const first = calls(2 * half);
+  await untilHeld(application, 2 * half);
+  await endLive(application);
+  expect(new Set((await Promise.all(first)).map(outcomeOf))).toEqual(new Set(["503 UNAVAILABLE"]));
+  // Half of them are back before the change, and half after it.
+  const early = calls(half);
+  await untilHeld(application, half);
+  await takeStep(application, number, "suspend");
+  for (const answer of await Promise.all([...early, ...calls(half)])) {
+    expect(deltaOf(answer)).toMatchObject({ since: have, entries: [expect.anything()] });
+  }
 });
 
 describe("doors and `reconcile --republish` (contract sections 21 and 26)", () => {
@@ -414,33 +409,27 @@ describe("doors and `reconcile --republish` (contract sections 21 and 26)", () =
   });
 });
 
-describe("doors and a restored D1 (contract sections 21 and 26)", () => {
-  it("doors are held while a restored D1 is behind, and have every change again when it has caught up", async () => {
-    const application = await withLists();
-    const door = await addDoor(application, "North");
-    const [one, two] = [await issueTo(application, "phone", "alice"), await issueTo(application, "other", "bob")];
-    const earlier = await changeOf(application);
-    const snapshot = await takeSnapshot(application);
-    await takeStep(application, one, "suspend");
-    const first = deltaOf(await listen(door, `have=${earlier}`));
-    expect(first.entries).toHaveLength(1);
-    await takeStep(application, two, "revoke");
-    await restore(application, snapshot);
-    // The door's call has found D1 behind; the object reads D1 again when it has caught up.
-    const alarm = vi.spyOn(Live.prototype, "alarm").mockResolvedValue();
-    const held = listen(door, `have=${first.change}`);
-    await until(() => expect(alarm).toHaveBeenCalled());
-    await wake(application, true);
-    alarm.mockRestore();
-    await ringLive(application);
-    const { since, change, entries } = deltaOf(await held);
-    expect({ since, change, entries: entries.length }).toEqual({
-      since: first.change,
-      change: first.change + 1,
-      entries: 1,
-    });
-    const last = deltaOf(await listen(door, `have=${earlier}`));
-    expect(last).toMatchObject({ since: earlier, change: first.change + 1 });
-    expect(last.entries.map(([, , status]) => status).sort()).toEqual([1, 2]);
-  });
+it("doors are held while a restored D1 is behind, and have every change again when it has caught up (contract sections 21 and 26)", async () => {
+  const application = await withLists();
+  const door = await addDoor(application, "North");
+  const [one, two] = [await issueTo(application, "phone", "alice"), await issueTo(application, "other", "bob")];
+  const earlier = await changeOf(application);
+  const snapshot = await takeSnapshot(application);
+  await takeStep(application, one, "suspend");
+  const first = deltaOf(await listen(door, `have=${earlier}`));
+  expect(first.entries).toHaveLength(1);
+  await takeStep(application, two, "revoke");
+  await restore(application, snapshot);
+  // The door's call has found D1 behind; the object reads D1 again when it has caught up.
+  const alarm = vi.spyOn(Live.prototype, "alarm").mockResolvedValue();
+  const held = listen(door, `have=${first.change}`);
+  await until(() => expect(alarm).toHaveBeenCalled());
+  await wake(application, true);
+  alarm.mockRestore();
+  await ringLive(application);
+  const told = deltaOf(await held);
+  expect(told).toMatchObject({ since: first.change, change: first.change + 1, entries: [expect.anything()] });
+  const last = deltaOf(await listen(door, `have=${earlier}`));
+  expect(last).toMatchObject({ since: earlier, change: first.change + 1 });
+  expect(last.entries.map(([, , status]) => status).sort()).toEqual([1, 2]);
 });

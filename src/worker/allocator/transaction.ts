@@ -303,7 +303,9 @@ export class Transaction {
 
   #countBadge(before: BadgeRow | undefined, after: BadgeRow | undefined): void {
     countBadge(this.counters, before, after);
-    if (!isIssued(before) && isIssued(after)) this.#draft.endedDay ??= countNewBadge(this.counters, this.now);
+    if (isIssued(before) || !isIssued(after)) return;
+    const ended = countNewBadge(this.counters, this.now);
+    this.#draft.endedDay ??= ended;
   }
 
   #noteEnd(time: number | null): void {

@@ -83,10 +83,10 @@ async function requireSigningBadge(
 ): Promise<SigningBadge> {
   const { db } = context;
   const { thumbprint } = signer;
-  const now = context.now();
-  const nearest = bookmark === null ? null : await findSigningBadgeAtNearest(db, signer, bookmark, now);
+  const nearest = bookmark === null ? null : await findSigningBadgeAtNearest(db, signer, bookmark, context.now());
   if (nearest?.source === "fresh-replica" && nearest.badge) {
-    if (mayUse(nearest.badge, thumbprint, application) && refusalOf(nearest.badge, now) === null) return nearest.badge;
+    const isActive = refusalOf(nearest.badge, context.now()) === null;
+    if (isActive && mayUse(nearest.badge, thumbprint, application)) return nearest.badge;
   }
   const badge = nearest?.source === "primary" ? nearest.badge : await findSigningBadge(db, signer);
   if (!badge) throw new ApiError("UNKNOWN_BADGE");

@@ -7,12 +7,14 @@ import {
   LIVE_COMPARE_MILLISECONDS,
   LIVE_RETRY_MILLISECONDS,
   MAX_LIVE_CALLS,
+  MAX_SIGNED_DELTAS,
 } from "../../shared/limits/live-limits.ts";
 import { happenedWithin } from "../../shared/time.ts";
 import type { Application } from "../applications/application-cache.ts";
 import { type Context, createContext } from "../context.ts";
 import { findHome } from "../homes.ts";
 import { log } from "../log.ts";
+import { LruCache } from "../lru-cache.ts";
 import { type Delta, deltaFor, isCurrent, type Snapshot, signDelta } from "./door-delta.ts";
 import { DoorIds } from "./door-ids.ts";
 import { type Attachment, attachment, listener, type Message, NORMAL_CLOSURE, type SeenDoor } from "./messages.ts";
@@ -33,7 +35,7 @@ export class Live extends DurableObject<Env> {
   readonly #seen = new SeenDoors(this.ctx.storage.sql);
   #snapshots: Snapshots | undefined;
   /** Signed deltas of a snapshot by their `since`, shared by doors with equal changes. */
-  readonly #signed = new WeakMap<Snapshot, Map<number, Promise<string>>>();
+  readonly #signed = new WeakMap<Snapshot, LruCache<Promise<string>>>();
   /** Time of the alarm in milliseconds; null if it is not set; undefined until it is read. */
   #alarmAt: number | null | undefined;
   /** Upper bound of the number of waiting listeners: the last count, plus all listeners accepted since. */
@@ -157,11 +159,12 @@ export class Live extends DurableObject<Env> {
   }
 
   #sign(applicationId: ApplicationId, snapshot: Snapshot, delta: Delta): Promise<string> {
-    const known = this.#signed.get(snapshot) ?? new Map<number, Promise<string>>();
+    const known = this.#signed.get(snapshot) ?? new LruCache<Promise<string>>(MAX_SIGNED_DELTAS);
     this.#signed.set(snapshot, known);
-    const signed = known.get(delta.since) ?? this.#signNew(applicationId, snapshot, delta);
-    known.set(delta.since, signed);
-    signed.catch(() => known.delete(delta.since));
+    const since = String(delta.since);
+    const signed = known.get(since) ?? this.#signNew(applicationId, snapshot, delta);
+    known.set(since, signed);
+    signed.catch(() => known.delete(since));
     return signed;
   }
 
